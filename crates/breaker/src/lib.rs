@@ -1,0 +1,1 @@
+//! Stops sending calls to a server and tool that keep failing.

@@ -1,0 +1,1 @@
+//! Answers repeatable calls without a server, and never with a stale answer.

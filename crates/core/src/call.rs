@@ -1,0 +1,215 @@
+//! One call on its way to a tool.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::{CallPlan, CallRecord, Caller, ServerId, Tool};
+
+/// One call of one tool: what every layer receives.
+///
+/// Cheap to clone: pointers and counts, no data.
+#[derive(Clone)]
+pub struct ToolCall {
+    tool: Arc<Tool>,
+    arguments: Bytes,
+    caller: Arc<Caller>,
+    deadline: Option<Instant>,
+    trace: Option<Arc<TraceContext>>,
+    progress: Option<Arc<dyn ProgressSink>>,
+    record: Option<Arc<CallRecord>>,
+    attempt: Attempt,
+}
+
+impl ToolCall {
+    /// Starts a call. `arguments` is the raw JSON object, sent as it is; empty stands for `{}`.
+    #[must_use]
+    pub fn new(tool: Arc<Tool>, arguments: impl Into<Bytes>) -> Self {
+        Self {
+            tool,
+            arguments: arguments.into(),
+            caller: Caller::local(),
+            deadline: None,
+            trace: None,
+            progress: None,
+            record: None,
+            attempt: Attempt::first(),
+        }
+    }
+
+    /// Names who calls. Default: [`Caller::local`].
+    #[must_use]
+    pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
+        self.caller = caller;
+        self
+    }
+
+    /// Sets when the whole call must be over, repeats and pauses included. Default: never.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Adds the trace context to continue.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Adds where progress reports of the server go.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Arc<dyn ProgressSink>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Adds a record for the layers to write their decisions into.
+    #[must_use]
+    pub fn with_record(mut self, record: Arc<CallRecord>) -> Self {
+        self.record = Some(record);
+        self
+    }
+
+    /// Returns the tool.
+    #[must_use]
+    pub fn tool(&self) -> &Arc<Tool> {
+        &self.tool
+    }
+
+    /// Returns the tool's plan: the only thing a layer decides by.
+    #[must_use]
+    pub fn plan(&self) -> &CallPlan {
+        self.tool.plan()
+    }
+
+    /// Returns the raw JSON arguments; `{}` where none were given.
+    #[must_use]
+    pub fn arguments(&self) -> &[u8] {
+        if self.arguments.is_empty() {
+            b"{}"
+        } else {
+            &self.arguments
+        }
+    }
+
+    /// Returns who calls.
+    #[must_use]
+    pub fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
+    /// Returns when the whole call must be over.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Returns the trace context to continue.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Arc<TraceContext>> {
+        self.trace.as_ref()
+    }
+
+    /// Returns where progress reports go.
+    #[must_use]
+    pub fn progress(&self) -> Option<&Arc<dyn ProgressSink>> {
+        self.progress.as_ref()
+    }
+
+    /// Returns the record to write decisions into, if anybody reads it.
+    #[must_use]
+    pub fn record(&self) -> Option<&Arc<CallRecord>> {
+        self.record.as_ref()
+    }
+
+    /// Returns which attempt this is.
+    #[must_use]
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    /// Returns which attempt this is, to change it. Only a retry layer does.
+    pub fn attempt_mut(&mut self) -> &mut Attempt {
+        &mut self.attempt
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // arguments may be secret: only their size is shown
+        f.debug_struct("ToolCall")
+            .field("set", self.tool.set())
+            .field("tool", self.tool.name())
+            .field("argument_bytes", &self.arguments.len())
+            .field("caller", &self.caller)
+            .field("deadline", &self.deadline)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which attempt of a call this is, and which servers to try last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Counts from 1.
+    pub number: u32,
+    /// Servers that already failed this call: to be tried only if there is no other.
+    pub avoid: SmallVec<[ServerId; 2]>,
+}
+
+impl Attempt {
+    /// Returns the first attempt.
+    #[must_use]
+    pub fn first() -> Self {
+        Self {
+            number: 1,
+            avoid: SmallVec::new(),
+        }
+    }
+
+    /// Turns this attempt into the next one, avoiding the server that failed.
+    pub fn advance(&mut self, failed: Option<&ServerId>) {
+        self.number = self.number.saturating_add(1);
+        if let Some(failed) = failed
+            && !self.avoid.contains(failed)
+        {
+            self.avoid.push(failed.clone());
+        }
+    }
+}
+
+/// W3C trace context, as it travels in `_meta`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceContext {
+    /// `traceparent`.
+    pub parent: String,
+    /// `tracestate`.
+    pub state: Option<String>,
+}
+
+impl TraceContext {
+    /// Takes the two header values. Neither is checked: whoever reads them does.
+    #[must_use]
+    pub fn new(parent: impl Into<String>, state: Option<String>) -> Self {
+        Self {
+            parent: parent.into(),
+            state,
+        }
+    }
+}
+
+/// Where progress reports of a running call go.
+///
+/// Called from the connection's reading task: it must neither block nor panic.
+pub trait ProgressSink: Send + Sync {
+    /// Takes one report: the raw JSON `params` of the server's `notifications/progress`, with the
+    /// server's own token still in it.
+    fn report(&self, params: &[u8]);
+}

@@ -1,0 +1,93 @@
+//! On whose behalf a call is made.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// On whose behalf a call is made; part of every cache key.
+///
+/// Opaque to the runtime: two principals are the same exactly if their texts are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// Takes the principal's name.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One conversation of one client, as its transport sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(Arc<str>);
+
+impl SessionId {
+    /// Takes the session's name.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who calls: the principal, and the session where there is one.
+///
+/// Built once per session and shared by `Arc`, so that a call carries one pointer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Caller {
+    /// On whose behalf.
+    pub principal: Principal,
+    /// In which session, if the transport has sessions.
+    pub session: Option<SessionId>,
+}
+
+impl Caller {
+    /// Names a caller without a session.
+    #[must_use]
+    pub const fn new(principal: Principal) -> Self {
+        Self {
+            principal,
+            session: None,
+        }
+    }
+
+    /// Adds the session.
+    #[must_use]
+    pub fn with_session(mut self, session: SessionId) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// Returns the caller used where nobody is named: the process itself, principal `local`.
+    #[must_use]
+    pub fn local() -> Arc<Self> {
+        static LOCAL: std::sync::OnceLock<Arc<Caller>> = std::sync::OnceLock::new();
+        LOCAL
+            .get_or_init(|| Arc::new(Self::new(Principal::new("local"))))
+            .clone()
+    }
+}

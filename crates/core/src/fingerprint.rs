@@ -1,0 +1,529 @@
+//! The identity of JSON values: a keyed 128-bit structural hash.
+//!
+//! Two spellings of one value meet (order of members, white space, escapes in strings); two
+//! different values never do, short of breaking SipHash. Values are hashed from the raw text, in one
+//! pass and without building a tree.
+//!
+//! Not RFC 8785 (JSON canonicalization): it writes every integer through an IEEE double, so that
+//! `9007199254740993` and `9007199254740992` become the same text. Here a number is its spelling:
+//! integers of any length are exact, and `1`, `1.0` and `1e0` are three values, as a tool may tell
+//! them apart.
+//!
+//! The hash is SipHash-1-3 with 128 bits of output (Aumasson and Bernstein, 2012), keyed, because
+//! arguments come from strangers: without the key nobody can make two of them meet.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+use smallvec::SmallVec;
+
+/// How deeply arrays and objects may be nested: serde_json's own limit.
+const MAX_DEPTH: usize = 128;
+
+/// The identity of a value under one [`FingerprintKey`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// Returns the 128 bits.
+    #[must_use]
+    pub const fn as_u128(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// A text that has no structural identity, and why. Whoever wanted a cache key goes without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FingerprintError {
+    /// An object holds the same member twice: parsers disagree about which one counts.
+    DuplicateMember,
+    /// A string holds an escape that is not Unicode: half of a surrogate pair, say.
+    InvalidEscape,
+    /// Arrays and objects are nested more than 128 deep.
+    TooDeep,
+    /// Not JSON.
+    Malformed,
+}
+
+impl fmt::Display for FingerprintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DuplicateMember => "an object holds the same member twice",
+            Self::InvalidEscape => "a string holds an escape that is not Unicode",
+            Self::TooDeep => "nested more than 128 deep",
+            Self::Malformed => "not JSON",
+        })
+    }
+}
+
+impl std::error::Error for FingerprintError {}
+
+/// The secret that makes fingerprints unpredictable.
+///
+/// ```
+/// use tollgate_core::FingerprintKey;
+///
+/// let key = FingerprintKey::new(1, 2);
+/// let one = key.json(br#"{"id":9007199254740993,"q":"a"}"#)?;
+/// assert_eq!(one, key.json(br#"{ "q":"\u0061", "id":9007199254740993 }"#)?);
+/// assert_ne!(one, key.json(br#"{"id":9007199254740992,"q":"a"}"#)?);
+/// # Ok::<(), tollgate_core::FingerprintError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct FingerprintKey(SipHasher13);
+
+impl fmt::Debug for FingerprintKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FingerprintKey(secret)")
+    }
+}
+
+impl FingerprintKey {
+    /// Takes 128 secret bits.
+    #[must_use]
+    pub fn new(a: u64, b: u64) -> Self {
+        Self(SipHasher13::new_with_keys(a, b))
+    }
+
+    /// Returns the key everybody knows: for digests that must agree between processes and that no
+    /// stranger gains by forging. Never for cache keys.
+    #[must_use]
+    pub fn fixed() -> Self {
+        Self::new(0x746f_6c6c_6761_7465, 0x6669_7865_6400_0001)
+    }
+
+    /// Returns the structural fingerprint of one JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`FingerprintError`] if the text is not JSON, or is JSON that two parsers may read
+    /// differently.
+    pub fn json(&self, text: &[u8]) -> Result<Fingerprint, FingerprintError> {
+        let mut scanner = Scanner {
+            text,
+            at: 0,
+            key: self.0,
+        };
+        scanner.skip_space();
+        let value = scanner.value(0)?;
+        scanner.skip_space();
+        if scanner.at != text.len() {
+            return Err(FingerprintError::Malformed);
+        }
+        let mut hasher = self.0;
+        value.feed(&mut hasher);
+        Ok(Fingerprint(hasher.finish128().into()))
+    }
+
+    /// Returns the fingerprint of plain bytes. Never equal to a structural one but by accident.
+    #[must_use]
+    pub fn bytes(&self, bytes: &[u8]) -> Fingerprint {
+        let mut hasher = self.0;
+        feed(&mut hasher, Tag::Bytes, bytes);
+        Fingerprint(hasher.finish128().into())
+    }
+
+    /// Returns one fingerprint of several, in this order.
+    #[must_use]
+    pub fn combine(&self, parts: &[u128]) -> Fingerprint {
+        let mut hasher = self.0;
+        hasher.write_u8(Tag::Combined as u8);
+        for part in parts {
+            hasher.write_u128(*part);
+        }
+        Fingerprint(hasher.finish128().into())
+    }
+}
+
+/// Says what the bytes after it are, so that `"1"`, `1` and `[1]` differ.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Tag {
+    Null = 0,
+    False = 1,
+    True = 2,
+    Number = 3,
+    String = 4,
+    Array = 5,
+    Object = 6,
+    Bytes = 7,
+    Combined = 8,
+}
+
+fn feed(hasher: &mut SipHasher13, tag: Tag, bytes: &[u8]) {
+    hasher.write_u8(tag as u8);
+    hasher.write_u64(bytes.len() as u64);
+    hasher.write(bytes);
+}
+
+/// A scanned value: scalars as they stand in the text, containers already hashed.
+enum Scanned<'a> {
+    Word(Tag),
+    Number(&'a [u8]),
+    String(Cow<'a, [u8]>),
+    Container(Tag, u128),
+}
+
+impl Scanned<'_> {
+    fn feed(&self, hasher: &mut SipHasher13) {
+        match self {
+            Self::Word(tag) => hasher.write_u8(*tag as u8),
+            Self::Number(digits) => feed(hasher, Tag::Number, digits),
+            Self::String(text) => feed(hasher, Tag::String, text),
+            Self::Container(tag, hash) => {
+                hasher.write_u8(*tag as u8);
+                hasher.write_u128(*hash);
+            }
+        }
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+    key: SipHasher13,
+}
+
+impl<'a> Scanner<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Scanned<'a>, FingerprintError> {
+        match self.peek() {
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => self.string().map(Scanned::String),
+            Some(b't') => self.word(b"true", Tag::True),
+            Some(b'f') => self.word(b"false", Tag::False),
+            Some(b'n') => self.word(b"null", Tag::Null),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(FingerprintError::Malformed),
+        }
+    }
+
+    fn word(&mut self, word: &[u8], tag: Tag) -> Result<Scanned<'a>, FingerprintError> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(FingerprintError::Malformed);
+        }
+        self.at += word.len();
+        Ok(Scanned::Word(tag))
+    }
+
+    fn number(&mut self) -> Result<Scanned<'a>, FingerprintError> {
+        let start = self.at;
+        self.eat(b'-');
+        let first = self.peek();
+        let digits = self.digits();
+        if digits == 0 || (digits > 1 && first == Some(b'0')) {
+            return Err(FingerprintError::Malformed);
+        }
+        if self.eat(b'.') && self.digits() == 0 {
+            return Err(FingerprintError::Malformed);
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _sign = self.eat(b'+') || self.eat(b'-');
+            if self.digits() == 0 {
+                return Err(FingerprintError::Malformed);
+            }
+        }
+        Ok(Scanned::Number(&self.text[start..self.at]))
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    /// Reads a string; borrows it unless it holds an escape.
+    fn string(&mut self) -> Result<Cow<'a, [u8]>, FingerprintError> {
+        let start = self.at;
+        if !self.eat(b'"') {
+            return Err(FingerprintError::Malformed);
+        }
+        let mut escaped = false;
+        loop {
+            let rest = &self.text[self.at..];
+            let Some(skip) = memchr::memchr2(b'"', b'\\', rest) else {
+                return Err(FingerprintError::Malformed);
+            };
+            self.at += skip;
+            if self.eat(b'"') {
+                break;
+            }
+            escaped = true;
+            // the backslash and whatever it protects, which may be a quote
+            self.at = (self.at + 2).min(self.text.len());
+        }
+        let inner = &self.text[start + 1..self.at - 1];
+        if !escaped {
+            return if inner.iter().any(|byte| *byte < 0x20) {
+                Err(FingerprintError::Malformed)
+            } else {
+                Ok(Cow::Borrowed(inner))
+            };
+        }
+        serde_json::from_slice::<String>(&self.text[start..self.at])
+            .map(|text| Cow::Owned(text.into_bytes()))
+            .map_err(|_| FingerprintError::InvalidEscape)
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Scanned<'a>, FingerprintError> {
+        self.descend(depth)?;
+        let mut hasher = self.key;
+        if !self.eat(b']') {
+            loop {
+                self.skip_space();
+                self.value(depth + 1)?.feed(&mut hasher);
+                if self.ends(b']')? {
+                    break;
+                }
+            }
+        }
+        Ok(Scanned::Container(Tag::Array, hasher.finish128().into()))
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Scanned<'a>, FingerprintError> {
+        self.descend(depth)?;
+        let mut members: SmallVec<[(Cow<'a, [u8]>, Scanned<'a>); 8]> = SmallVec::new();
+        if !self.eat(b'}') {
+            loop {
+                self.skip_space();
+                let name = self.string()?;
+                self.skip_space();
+                if !self.eat(b':') {
+                    return Err(FingerprintError::Malformed);
+                }
+                self.skip_space();
+                members.push((name, self.value(depth + 1)?));
+                if self.ends(b'}')? {
+                    break;
+                }
+            }
+        }
+        members.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+        if members.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(FingerprintError::DuplicateMember);
+        }
+        let mut hasher = self.key;
+        for (name, value) in &members {
+            feed(&mut hasher, Tag::String, name);
+            value.feed(&mut hasher);
+        }
+        Ok(Scanned::Container(Tag::Object, hasher.finish128().into()))
+    }
+
+    /// Steps over the opening bracket and the space behind it.
+    fn descend(&mut self, depth: usize) -> Result<(), FingerprintError> {
+        if depth >= MAX_DEPTH {
+            return Err(FingerprintError::TooDeep);
+        }
+        self.at += 1;
+        self.skip_space();
+        Ok(())
+    }
+
+    /// After an element: says whether the container ends here, or steps over the comma.
+    fn ends(&mut self, close: u8) -> Result<bool, FingerprintError> {
+        self.skip_space();
+        if self.eat(close) {
+            Ok(true)
+        } else if self.eat(b',') {
+            Ok(false)
+        } else {
+            Err(FingerprintError::Malformed)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    fn json(text: &str) -> Result<Fingerprint, FingerprintError> {
+        FingerprintKey::new(7, 11).json(text.as_bytes())
+    }
+
+    #[test]
+    fn spellings_of_one_value_meet() {
+        let spellings = [
+            (
+                r#"{"a":1,"b":[true,null]}"#,
+                " { \"b\" : [ true , null ] ,\n\"a\":1 } ",
+            ),
+            (r#"{"é":"\/"}"#, r#"{"\u00e9":"/"}"#),
+            (r#""😀""#, r#""\ud83d\ude00""#),
+            ("{}", " { } "),
+            ("[]", "[ ]"),
+        ];
+        for (left, right) in spellings {
+            assert_eq!(json(left), json(right), "{left} {right}");
+            assert!(json(left).is_ok());
+        }
+    }
+
+    #[test]
+    fn different_values_differ() {
+        let values = [
+            "1",
+            "1.0",
+            "1e0",
+            "-0",
+            "0",
+            "\"1\"",
+            "[1]",
+            "[[1]]",
+            "[1,1]",
+            "{}",
+            "[]",
+            "null",
+            "\"null\"",
+            "true",
+            "false",
+            "[null]",
+            r#"{"a":1}"#,
+            r#"{"a":"1"}"#,
+            r#"["a",1]"#,
+            r#"{"a":{"b":1}}"#,
+            r#"{"a":1,"b":1}"#,
+            "9007199254740993",
+            "9007199254740992",
+            "123456789012345678901234567890",
+            "123456789012345678901234567891",
+            "\"\"",
+            r#"{"":""}"#,
+        ];
+        for (i, left) in values.iter().enumerate() {
+            for right in &values[i + 1..] {
+                assert_ne!(json(left).unwrap(), json(right).unwrap(), "{left} {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_two_parsers_may_read_differently_has_no_identity() {
+        assert_eq!(
+            json(r#"{"a":1,"\u0061":2}"#),
+            Err(FingerprintError::DuplicateMember)
+        );
+        assert_eq!(json(r#""\ud800""#), Err(FingerprintError::InvalidEscape));
+        let deep = "[".repeat(129) + &"]".repeat(129);
+        assert_eq!(json(&deep), Err(FingerprintError::TooDeep));
+        assert!(json(&("[".repeat(128) + &"]".repeat(128))).is_ok());
+        for text in [
+            "", "{", "[1,]", "{\"a\"}", "01", "-", "1.", "1e", "nul", "\"\\", "\"a", "1 2",
+        ] {
+            assert_eq!(json(text), Err(FingerprintError::Malformed), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn another_key_gives_another_fingerprint() {
+        assert_ne!(json("{}"), FingerprintKey::new(7, 12).json(b"{}"));
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((any::<String>(), inner), 0..6)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Writes a value with members in reverse order and every character escaped.
+    fn respell(value: &Value) -> String {
+        let escape = |text: &str| {
+            let units: String = text
+                .encode_utf16()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect();
+            format!("\"{units}\"")
+        };
+        match value {
+            Value::String(text) => escape(text),
+            Value::Array(items) => {
+                format!(
+                    "[ {} ]",
+                    items.iter().map(respell).collect::<Vec<_>>().join(" , ")
+                )
+            }
+            Value::Object(members) => {
+                let member = |(name, value): (&String, &Value)| {
+                    format!("{} :\t{}", escape(name), respell(value))
+                };
+                let all: Vec<String> = members.iter().rev().map(member).collect();
+                format!("{{\n{}}}", all.join(","))
+            }
+            other => other.to_string(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equal_values_meet_however_they_are_spelt(value in value()) {
+            prop_assert_eq!(json(&value.to_string()).unwrap(), json(&respell(&value)).unwrap());
+        }
+
+        #[test]
+        fn unequal_values_do_not_meet(left in value(), right in value()) {
+            let equal = left == right;
+            prop_assert_eq!(json(&left.to_string()) == json(&right.to_string()), equal);
+        }
+
+        #[test]
+        fn any_bytes_give_an_answer_that_agrees_with_the_parser(text in prop::collection::vec(any::<u8>(), 0..64)) {
+            if FingerprintKey::new(7, 11).json(&text).is_ok() && std::str::from_utf8(&text).is_ok() {
+                prop_assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok());
+            }
+        }
+
+        #[test]
+        fn nearly_json_never_panics(text in "[\\[\\]{}\":,0-9eE.+\\-a\\\\u \t]{0,40}") {
+            let _ = json(&text);
+        }
+
+        #[test]
+        fn a_member_more_is_another_value(mut members in prop::collection::btree_map("[a-c]{1,2}", any::<i64>(), 0..4), extra in any::<i64>()) {
+            let before = Value::Object(members.iter().map(|(k, v)| (k.clone(), Value::from(*v))).collect::<Map<_, _>>());
+            members.insert("d".into(), extra);
+            let after = Value::Object(members.into_iter().map(|(k, v)| (k, Value::from(v))).collect::<Map<_, _>>());
+            prop_assert_ne!(json(&before.to_string()), json(&after.to_string()));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Filling gaps: what a tool's name and description say about it.

@@ -1,0 +1,45 @@
+//! The words every Tollgate crate shares.
+//!
+//! A [`Tool`] is one callable operation. What it says about itself are its [`Annotations`]; gaps
+//! are filled by [`infer`], sources are weighed by [`resolve`], and the result is frozen into one
+//! [`CallPlan`]. Every layer of the stack reads that plan and nothing else: no layer looks at a
+//! hint.
+//!
+//! A call is one type all the way down, [`ToolCall`], its answer is a [`ToolOutput`], its failure
+//! a [`ToolError`] that says how far the call got ([`Delivery`]). Layers are therefore generic over
+//! their inner service only; the bound is [`ToolService`].
+//!
+//! This crate has no runtime, does no I/O and reads no clock.
+
+mod annotations;
+mod call;
+mod caller;
+mod effect;
+mod error;
+mod fingerprint;
+pub mod infer;
+mod name;
+mod output;
+mod plan;
+mod profile;
+mod record;
+pub mod resolve;
+mod server;
+mod service;
+mod tool;
+
+pub use annotations::{Annotations, Complexity, SecurityLevel};
+pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
+pub use caller::{Caller, Principal, SessionId};
+pub use effect::{Effect, SafetyLevel};
+pub use error::{Delivery, ErrorKind, ToolError};
+pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
+pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
+pub use output::{InvalidOutput, OutputStatus, ToolOutput};
+pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+pub use profile::Profile;
+pub use record::{AttemptRecord, CacheStatus, CallRecord};
+pub use resolve::{Field, Resolved, Source, Trust};
+pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
+pub use service::ToolService;
+pub use tool::{InvalidDefinition, Tool, ToolDefinition};

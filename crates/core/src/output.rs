@@ -1,0 +1,236 @@
+//! What a tool answered.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Where the answer stands in its exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutputStatus {
+    /// The final answer.
+    Complete,
+    /// The server asks for input first: one round of a multi-round exchange.
+    InputRequired,
+    /// Anything else the server named: a task handle, or an extension we do not know.
+    Other,
+}
+
+/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came.
+///
+/// Cloning copies a pointer. Nothing in the body is parsed but the two members that policy needs.
+///
+/// ```
+/// use tollgate_core::ToolOutput;
+///
+/// let output = ToolOutput::from_json(r#"{"content":[],"isError":true,"x":1}"#)?;
+/// assert!(output.is_error());
+/// assert_eq!(&output.body()[..], br#"{"content":[],"isError":true,"x":1}"#);
+/// # Ok::<(), tollgate_core::InvalidOutput>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct ToolOutput {
+    body: Bytes,
+    is_error: bool,
+    status: OutputStatus,
+}
+
+/// An answer that is not a JSON object with the members a tool result has.
+#[derive(Debug)]
+pub struct InvalidOutput(serde_json::Error);
+
+impl fmt::Display for InvalidOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a tool result: {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidOutput {}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(default)]
+    is_error: Option<bool>,
+    #[serde(default, borrow)]
+    result_type: Option<std::borrow::Cow<'a, str>>,
+}
+
+impl ToolOutput {
+    /// Takes a `CallToolResult` object.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOutput`] if the text is not a JSON object, or if `isError` or `resultType` has the
+    /// wrong type.
+    pub fn from_json(body: impl Into<Bytes>) -> Result<Self, InvalidOutput> {
+        let body = body.into();
+        if body.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+            // serde would read an array into a struct
+            return Err(InvalidOutput(serde::de::Error::custom(
+                "expected a JSON object",
+            )));
+        }
+        let head: Head<'_> = serde_json::from_slice(&body).map_err(InvalidOutput)?;
+        let status = match head.result_type.as_deref() {
+            None | Some("complete") => OutputStatus::Complete,
+            Some("input_required") => OutputStatus::InputRequired,
+            Some(_) => OutputStatus::Other,
+        };
+        let is_error = head.is_error.unwrap_or(false);
+        Ok(Self {
+            body,
+            is_error,
+            status,
+        })
+    }
+
+    /// Answers with one block of text.
+    #[must_use]
+    pub fn text(text: impl AsRef<str>) -> Self {
+        Self::one_text(text.as_ref(), None, false)
+    }
+
+    /// Answers that the tool itself failed, with a text for the model: `isError: true`.
+    #[must_use]
+    pub fn error_text(text: impl AsRef<str>) -> Self {
+        Self::one_text(text.as_ref(), None, true)
+    }
+
+    /// Answers with a value: as `structuredContent`, and mirrored as text.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOutput`] if the value cannot be written as JSON.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, InvalidOutput> {
+        let raw = serde_json::value::to_raw_value(value).map_err(InvalidOutput)?;
+        Ok(Self::one_text(raw.get(), Some(&raw), false))
+    }
+
+    fn one_text(text: &str, structured: Option<&RawValue>, is_error: bool) -> Self {
+        let text = serde_json::Value::from(text);
+        let mut body = format!(r#"{{"content":[{{"type":"text","text":{text}}}]"#);
+        if let Some(structured) = structured {
+            body.push_str(r#","structuredContent":"#);
+            body.push_str(structured.get());
+        }
+        if is_error {
+            body.push_str(r#","isError":true"#);
+        }
+        body.push('}');
+        Self {
+            body: body.into(),
+            is_error,
+            status: OutputStatus::Complete,
+        }
+    }
+
+    /// Returns the whole result object as raw JSON.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Says whether the tool itself reported failure.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// Returns where the answer stands in its exchange.
+    #[must_use]
+    pub fn status(&self) -> OutputStatus {
+        self.status
+    }
+
+    /// Returns the text blocks of the answer, joined by line breaks; empty if there is none.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        #[derive(Deserialize)]
+        struct Content {
+            #[serde(default)]
+            content: Vec<serde_json::Value>,
+        }
+        let Ok(parsed) = serde_json::from_slice::<Content>(&self.body) else {
+            return String::new();
+        };
+        let texts: Vec<&str> = parsed
+            .content
+            .iter()
+            .filter_map(|block| block.get("text")?.as_str())
+            .collect();
+        texts.join("\n")
+    }
+
+    /// Reads `structuredContent`, or the text where there is none, as a value of type `T`.
+    ///
+    /// # Errors
+    ///
+    /// The parser's error if neither is JSON of that shape.
+    pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Structured<'a> {
+            #[serde(default, borrow)]
+            structured_content: Option<&'a RawValue>,
+        }
+        match serde_json::from_slice::<Structured<'_>>(&self.body)?.structured_content {
+            Some(value) => serde_json::from_str(value.get()),
+            None => serde_json::from_str(&self.to_text()),
+        }
+    }
+}
+
+impl fmt::Debug for ToolOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // results may be secret: only their size is shown
+        f.debug_struct("ToolOutput")
+            .field("bytes", &self.body.len())
+            .field("is_error", &self.is_error)
+            .field("status", &self.status)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_and_the_two_members_are_read() {
+        let raw = r#" {"resultType":"input_required", "requestState" : "x", "n": 1e2} "#;
+        let output = ToolOutput::from_json(raw).unwrap();
+        assert_eq!(&output.body()[..], raw.as_bytes());
+        assert_eq!(output.status(), OutputStatus::InputRequired);
+        assert!(!output.is_error());
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for raw in [
+            "[]",
+            "[true,null]",
+            "null",
+            "",
+            "{\"isError\":\"yes\"}",
+            "{}{}",
+        ] {
+            assert!(ToolOutput::from_json(raw).is_err(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_value_comes_back_as_it_went_in() {
+        let output =
+            ToolOutput::json(&serde_json::json!({"id": 9_007_199_254_740_993_u64})).unwrap();
+        assert!(ToolOutput::from_json(output.body().clone()).is_ok());
+        assert_eq!(
+            output.parse::<serde_json::Value>().unwrap()["id"],
+            9_007_199_254_740_993_u64
+        );
+        assert_eq!(ToolOutput::text("a \"b\"").to_text(), "a \"b\"");
+        assert!(ToolOutput::error_text("no").is_error());
+    }
+}

@@ -1,0 +1,140 @@
+//! What happened to one call on its way through the stack.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{ErrorKind, ServerId};
+
+/// What the cache did with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum CacheStatus {
+    /// The cache was not asked, or there is none.
+    Bypass = 0,
+    /// Answered from the cache.
+    Hit = 1,
+    /// Waited for an identical call that was already running.
+    Joined = 2,
+    /// Looked up, not found; the call ran.
+    Miss = 3,
+    /// A write: the call ran, and what it may have changed was dropped.
+    Invalidated = 4,
+}
+
+impl CacheStatus {
+    /// Returns the word used in spans, tables and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Hit => "hit",
+            Self::Joined => "joined",
+            Self::Miss => "miss",
+            Self::Invalidated => "invalidated",
+        }
+    }
+
+    const fn from_u8(value: u8) -> Self {
+        match value {
+            1 => Self::Hit,
+            2 => Self::Joined,
+            3 => Self::Miss,
+            4 => Self::Invalidated,
+            _ => Self::Bypass,
+        }
+    }
+}
+
+/// One attempt: which server, how it ended, how long it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttemptRecord {
+    /// The server that was asked, if one was chosen.
+    pub server: Option<ServerId>,
+    /// The failure, or `None` for an answer.
+    pub error: Option<ErrorKind>,
+    /// From the start of the attempt to its end.
+    pub took: Duration,
+}
+
+impl AttemptRecord {
+    /// States one attempt.
+    #[must_use]
+    pub fn new(server: Option<ServerId>, error: Option<ErrorKind>, took: Duration) -> Self {
+        Self {
+            server,
+            error,
+            took,
+        }
+    }
+}
+
+/// What happened to one call: written by the layers, read by spans, tables and `explain`.
+///
+/// A call carries one only if somebody will read it, so the fast paths write nothing.
+#[derive(Debug, Default)]
+pub struct CallRecord {
+    cache: AtomicU8,
+    started: AtomicU32,
+    attempts: Mutex<Vec<AttemptRecord>>,
+    server: Mutex<Option<(ServerId, &'static str)>>,
+}
+
+impl CallRecord {
+    /// Starts an empty record.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Writes what the cache did.
+    pub fn set_cache(&self, status: CacheStatus) {
+        self.cache.store(status as u8, Ordering::Relaxed);
+    }
+
+    /// Returns what the cache did.
+    #[must_use]
+    pub fn cache(&self) -> CacheStatus {
+        CacheStatus::from_u8(self.cache.load(Ordering::Relaxed))
+    }
+
+    /// Notes that an attempt starts, so that one that never ends is counted too.
+    pub fn start_attempt(&self) {
+        self.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many attempts were started.
+    #[must_use]
+    pub fn started_attempts(&self) -> u32 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Writes which server the router chose for the running attempt, and why.
+    pub fn set_server(&self, server: ServerId, reason: &'static str) {
+        *lock(&self.server) = Some((server, reason));
+    }
+
+    /// Returns the server chosen last, and why.
+    #[must_use]
+    pub fn server(&self) -> Option<(ServerId, &'static str)> {
+        lock(&self.server).clone()
+    }
+
+    /// Writes how an attempt ended.
+    pub fn end_attempt(&self, attempt: AttemptRecord) {
+        lock(&self.attempts).push(attempt);
+    }
+
+    /// Returns the attempts that ended, in the order they did.
+    #[must_use]
+    pub fn attempts(&self) -> Vec<AttemptRecord> {
+        lock(&self.attempts).clone()
+    }
+}
+
+/// A record is only told about, never relied on: a panic elsewhere must not spread through it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,47 @@
+//! What executes tools: the seam between the stack and anything that can answer a call.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use futures_core::Stream;
+
+use crate::{ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput};
+
+/// An owned, boxed future: the one erased box of a call, at the leaf.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// An owned, boxed stream.
+pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
+
+/// Something that executes tools: an upstream MCP server, or an in-process set of closures.
+///
+/// Dropping the future of [`call`](Self::call) cancels the call, as far as the server allows it.
+/// A server that is down answers at once with [`Delivery::NotSent`](crate::Delivery::NotSent) and
+/// gets back up by itself.
+pub trait ToolServer: Send + Sync + 'static {
+    /// Returns the server's id.
+    fn id(&self) -> &ServerId;
+
+    /// Lists the tools, all pages of them.
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>>;
+
+    /// Executes one call. Every failure states how far the call got.
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    /// Returns a stream of what changes about the server; `None` if nothing ever does.
+    fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
+        None
+    }
+}
+
+/// Something changed about a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerEvent {
+    /// The connection is lost, and why. Calls fail until it is back.
+    Down(String),
+    /// The tools may have changed: list them again.
+    ToolsChanged,
+    /// The connection is there, for the first time or again.
+    Up,
+}

@@ -1,0 +1,195 @@
+//! One callable operation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName};
+
+/// A tool as its server lists it: the raw JSON object, and the members policy reads.
+#[derive(Debug, Clone)]
+pub struct ToolDefinition {
+    raw: Bytes,
+    name: ToolName,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Option<Box<RawValue>>,
+    annotations: Annotations,
+}
+
+/// A listed tool that cannot be used, and why.
+#[derive(Debug)]
+pub struct InvalidDefinition {
+    tool: Option<String>,
+    reason: String,
+}
+
+impl InvalidDefinition {
+    /// Returns the tool's name, if the listing gave one that can be read.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        self.tool.as_deref()
+    }
+}
+
+impl fmt::Display for InvalidDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.tool {
+            Some(tool) => write!(f, "tool {tool:?}: {}", self.reason),
+            None => write!(f, "a listed tool: {}", self.reason),
+        }
+    }
+}
+
+impl std::error::Error for InvalidDefinition {}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: ToolName,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    input_schema: Option<Box<RawValue>>,
+    #[serde(default)]
+    annotations: Option<Annotations>,
+}
+
+impl ToolDefinition {
+    /// Reads one element of a `tools/list` answer. The bytes are kept as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDefinition`] names the tool, where it can be told, and the member that is wrong.
+    pub fn from_json(raw: impl Into<Bytes>) -> Result<Self, InvalidDefinition> {
+        let raw = raw.into();
+        let listed: Listed = serde_json::from_slice(&raw).map_err(|error| InvalidDefinition {
+            tool: serde_json::from_slice::<serde_json::Value>(&raw)
+                .ok()
+                .and_then(|value| Some(value.get("name")?.as_str()?.to_owned())),
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            raw,
+            name: listed.name,
+            title: listed.title,
+            description: listed.description,
+            input_schema: listed.input_schema,
+            annotations: listed.annotations.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the listed object, byte for byte.
+    #[must_use]
+    pub fn raw(&self) -> &Bytes {
+        &self.raw
+    }
+
+    /// Returns the tool's name, as its server spells it.
+    #[must_use]
+    pub fn name(&self) -> &ToolName {
+        &self.name
+    }
+
+    /// Returns the display name: `title`, or else `annotations.title`.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref().or(self.annotations.title.as_deref())
+    }
+
+    /// Returns the description.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Returns the schema of the arguments, as raw JSON.
+    #[must_use]
+    pub fn input_schema(&self) -> Option<&RawValue> {
+        self.input_schema.as_deref()
+    }
+
+    /// Returns the hints the server declares for the tool.
+    #[must_use]
+    pub fn annotations(&self) -> &Annotations {
+        &self.annotations
+    }
+}
+
+/// One callable operation of one replica set: definition, verdict and plan.
+///
+/// Immutable and shared by `Arc`: a changed definition is another `Tool`.
+#[derive(Debug)]
+pub struct Tool {
+    set: ReplicaSetId,
+    definition: ToolDefinition,
+    resolved: Resolved,
+    plan: Arc<CallPlan>,
+    digest: Fingerprint,
+}
+
+impl Tool {
+    /// Binds a definition to what was made of it.
+    #[must_use]
+    pub fn new(
+        set: ReplicaSetId,
+        definition: ToolDefinition,
+        resolved: Resolved,
+        plan: CallPlan,
+    ) -> Self {
+        // A definition that has no structural digest (a duplicate member, say) is told apart by its
+        // bytes; both are keyed alike in every process, so that replicas agree.
+        let key = FingerprintKey::fixed();
+        let digest = key
+            .json(&definition.raw)
+            .unwrap_or_else(|_| key.bytes(&definition.raw));
+        Self {
+            set,
+            definition,
+            resolved,
+            plan: Arc::new(plan),
+            digest,
+        }
+    }
+
+    /// Returns the replica set that offers the tool.
+    #[must_use]
+    pub fn set(&self) -> &ReplicaSetId {
+        &self.set
+    }
+
+    /// Returns the tool's name, as its server spells it.
+    #[must_use]
+    pub fn name(&self) -> &ToolName {
+        self.definition.name()
+    }
+
+    /// Returns the definition as listed.
+    #[must_use]
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    /// Returns the effective hints, each with its source and reason.
+    #[must_use]
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// Returns the plan.
+    #[must_use]
+    pub fn plan(&self) -> &Arc<CallPlan> {
+        &self.plan
+    }
+
+    /// Returns the digest of the definition: another definition under the same name has another.
+    #[must_use]
+    pub fn digest(&self) -> Fingerprint {
+        self.digest
+    }
+}

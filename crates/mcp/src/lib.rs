@@ -1,0 +1,1 @@
+//! Speaks MCP: upstream servers as leaves, and the serving face, over stdio and streamable HTTP.

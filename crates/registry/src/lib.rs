@@ -1,0 +1,1 @@
+//! Knows which server offers which tool, and what each tool may do.

@@ -1,0 +1,1 @@
+//! Repeats a failed call when that is certainly safe.

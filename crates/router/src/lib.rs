@@ -1,0 +1,1 @@
+//! Picks the server for a call, by what the tool may do.

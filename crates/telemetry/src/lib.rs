@@ -1,0 +1,1 @@
+//! Spans and metrics of calls and attempts, under OpenTelemetry names.
