@@ -1,0 +1,211 @@
+//! A service that answers as the test says, and counts what it saw.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
+use tower_service::Service;
+
+/// What a [`MockService`] answers to its n-th call, counted from 1.
+type Script =
+    dyn Fn(ToolCall, usize) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A service that answers as the test says, and counts what it saw. Clones share everything but
+/// readiness: like a real limiter, each clone must be polled ready before each call, and a call
+/// without that panics.
+#[derive(Clone)]
+pub struct MockService {
+    shared: Arc<Shared>,
+    ready: Ready,
+}
+
+/// Readiness is not cloned: a clone starts unready.
+#[derive(Debug, Default)]
+struct Ready(bool);
+
+impl Clone for Ready {
+    fn clone(&self) -> Self {
+        Self(false)
+    }
+}
+
+struct Shared {
+    script: Box<Script>,
+    started: AtomicUsize,
+    finished: AtomicUsize,
+    running: AtomicUsize,
+    peak: AtomicUsize,
+    seen: Mutex<Vec<ToolCall>>,
+}
+
+impl MockService {
+    /// Answers each call with what `script` returns for it; the number counts calls from 1.
+    pub fn new<F, Fut>(script: F) -> Self
+    where
+        F: Fn(ToolCall, usize) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        Self {
+            shared: Arc::new(Shared {
+                script: Box::new(move |call, n| Box::pin(script(call, n))),
+                started: AtomicUsize::new(0),
+                finished: AtomicUsize::new(0),
+                running: AtomicUsize::new(0),
+                peak: AtomicUsize::new(0),
+                seen: Mutex::new(Vec::new()),
+            }),
+            ready: Ready(false),
+        }
+    }
+
+    /// Answers every call with its own number as text: two executions never answer alike.
+    #[must_use]
+    pub fn counting() -> Self {
+        Self::new(|_, n| std::future::ready(Ok(ToolOutput::text(n.to_string()))))
+    }
+
+    /// Answers the n-th call with the n-th result; panics when they are used up.
+    #[must_use]
+    pub fn sequence(results: Vec<Result<ToolOutput, ToolError>>) -> Self {
+        Self::new(move |_, n| {
+            let result = results.get(n - 1).cloned();
+            std::future::ready(result.unwrap_or_else(|| panic!("call {n} was not expected")))
+        })
+    }
+
+    /// Answers calls only when the returned gate lets them, with their own number as text.
+    #[must_use]
+    pub fn gated() -> (Self, Gate) {
+        let gate = Gate(Arc::new(Semaphore::new(0)));
+        let inside = gate.clone();
+        let service = Self::new(move |_, n| {
+            let gate = inside.clone();
+            async move {
+                gate.0.acquire().await.unwrap().forget();
+                Ok(ToolOutput::text(n.to_string()))
+            }
+        });
+        (service, gate)
+    }
+
+    /// How many calls were started.
+    #[must_use]
+    pub fn started(&self) -> usize {
+        self.shared.started.load(Ordering::SeqCst)
+    }
+
+    /// How many calls came to their end, well or not.
+    #[must_use]
+    pub fn finished(&self) -> usize {
+        self.shared.finished.load(Ordering::SeqCst)
+    }
+
+    /// How many calls were dropped before their end.
+    #[must_use]
+    pub fn cancelled(&self) -> usize {
+        self.started() - self.finished() - self.running()
+    }
+
+    /// How many calls run right now.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.shared.running.load(Ordering::SeqCst)
+    }
+
+    /// How many calls ran at once, at most.
+    #[must_use]
+    pub fn peak(&self) -> usize {
+        self.shared.peak.load(Ordering::SeqCst)
+    }
+
+    /// The calls as they arrived.
+    #[must_use]
+    pub fn seen(&self) -> Vec<ToolCall> {
+        self.shared.seen.lock().clone()
+    }
+}
+
+impl fmt::Debug for MockService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockService")
+            .field("started", &self.started())
+            .field("finished", &self.finished())
+            .field("running", &self.running())
+            .finish()
+    }
+}
+
+impl Service<ToolCall> for MockService {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = MockFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.ready.0 = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> MockFuture {
+        assert!(
+            std::mem::take(&mut self.ready.0),
+            "called without being polled ready first"
+        );
+        let n = self.shared.started.fetch_add(1, Ordering::SeqCst) + 1;
+        let running = self.shared.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.shared.peak.fetch_max(running, Ordering::SeqCst);
+        self.shared.seen.lock().push(call.clone());
+        MockFuture {
+            answer: (self.shared.script)(call, n),
+            running: Running(self.shared.clone()),
+        }
+    }
+}
+
+/// The answer of a [`MockService`].
+pub struct MockFuture {
+    answer: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+    running: Running,
+}
+
+impl fmt::Debug for MockFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockFuture").finish_non_exhaustive()
+    }
+}
+
+impl Future for MockFuture {
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.answer.as_mut().poll(cx);
+        if answer.is_ready() {
+            self.running.0.finished.fetch_add(1, Ordering::SeqCst);
+        }
+        answer
+    }
+}
+
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Lets the calls of [`MockService::gated`] end.
+#[derive(Debug, Clone)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    /// Lets `n` calls end, running or yet to come.
+    pub fn open(&self, n: usize) {
+        self.0.add_permits(n);
+    }
+}

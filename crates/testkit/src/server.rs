@@ -1,0 +1,84 @@
+//! A scripted [`ToolServer`], for what stands above the leaves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tollgate_core::{
+    BoxFuture, BoxStream, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput,
+    ToolServer,
+};
+use tower::ServiceExt;
+
+use crate::MockService;
+
+/// A server whose tools, answers and events the test sets.
+pub struct MockServer {
+    id: ServerId,
+    tools: Mutex<Result<Vec<Value>, ToolError>>,
+    service: MockService,
+    listeners: Mutex<Vec<mpsc::UnboundedSender<ServerEvent>>>,
+}
+
+impl MockServer {
+    /// Starts a server with these tools, given as `tools/list` would list them.
+    #[must_use]
+    pub fn new(id: &str, tools: Vec<Value>, service: MockService) -> Arc<Self> {
+        Arc::new(Self {
+            id: ServerId::new(id).unwrap(),
+            tools: Mutex::new(Ok(tools)),
+            service,
+            listeners: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Lists these tools, or fails to, from now on.
+    pub fn set_tools(&self, tools: Result<Vec<Value>, ToolError>) {
+        *self.tools.lock() = tools;
+    }
+
+    /// Tells everyone who listens.
+    pub fn emit(&self, event: &ServerEvent) {
+        self.listeners
+            .lock()
+            .retain(|listener| listener.send(event.clone()).is_ok());
+    }
+}
+
+impl fmt::Debug for MockServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockServer")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ToolServer for MockServer {
+    fn id(&self) -> &ServerId {
+        &self.id
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        let listed = self.tools.lock().clone().map(|tools| {
+            tools
+                .iter()
+                .map(|tool| ToolDefinition::from_json(tool.to_string()).unwrap())
+                .collect()
+        });
+        Box::pin(std::future::ready(listed))
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        Box::pin(self.service.clone().oneshot(call))
+    }
+
+    fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        self.listeners.lock().push(sender);
+        Some(Box::pin(futures_util::stream::poll_fn(move |cx| {
+            receiver.poll_recv(cx)
+        })))
+    }
+}

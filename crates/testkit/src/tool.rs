@@ -1,0 +1,101 @@
+//! Tools and calls in one line.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tollgate_core::{
+    Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall, ToolDefinition,
+};
+
+/// Starts a tool of this name in replica set `test`, without any hint.
+#[must_use]
+pub fn tool(name: &str) -> ToolBuilder {
+    ToolBuilder {
+        name: name.to_owned(),
+        set: "test".to_owned(),
+        hints: Annotations::default(),
+        profile: Profile::standard(),
+    }
+}
+
+/// Starts a call with these arguments.
+#[must_use]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`call(&tool, json!({}))` reads better"
+)]
+pub fn call(tool: &Arc<Tool>, arguments: Value) -> ToolCall {
+    ToolCall::new(tool.clone(), arguments.to_string())
+}
+
+/// A tool under construction.
+#[derive(Debug, Clone)]
+pub struct ToolBuilder {
+    name: String,
+    set: String,
+    hints: Annotations,
+    profile: Profile,
+}
+
+impl ToolBuilder {
+    /// Sets `readOnlyHint`.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        self.hint(|hints| hints.read_only_hint = Some(true))
+    }
+
+    /// Sets `idempotentHint`, and `destructiveHint: false`.
+    #[must_use]
+    pub fn idempotent(self) -> Self {
+        self.hint(|hints| {
+            hints.idempotent_hint = Some(true);
+            hints.destructive_hint = Some(false);
+        })
+    }
+
+    /// Sets `destructiveHint`.
+    #[must_use]
+    pub fn destructive(self) -> Self {
+        self.hint(|hints| hints.destructive_hint = Some(true))
+    }
+
+    /// Changes the hints.
+    #[must_use]
+    pub fn hint(mut self, change: impl FnOnce(&mut Annotations)) -> Self {
+        change(&mut self.hints);
+        self
+    }
+
+    /// Puts the tool into another replica set.
+    #[must_use]
+    pub fn set(mut self, set: &str) -> Self {
+        set.clone_into(&mut self.set);
+        self
+    }
+
+    /// Plans by another profile.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Finishes the tool.
+    #[must_use]
+    pub fn build(self) -> Arc<Tool> {
+        let raw = json!({
+            "name": self.name,
+            "inputSchema": {"type": "object"},
+            "annotations": self.hints,
+        });
+        let definition = ToolDefinition::from_json(raw.to_string()).unwrap();
+        let resolved = Resolved::from_single(self.hints, Source::Declared);
+        let plan = CallPlan::derive(&resolved, &self.profile);
+        Arc::new(Tool::new(
+            ReplicaSetId::new(self.set).unwrap(),
+            definition,
+            resolved,
+            plan,
+        ))
+    }
+}
