@@ -1,1 +1,3 @@
 //! Speaks MCP: upstream servers as leaves, and the serving face, over stdio and streamable HTTP.
+
+pub mod wire;

@@ -1,0 +1,158 @@
+//! What the face serves: the seam towards the stack.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tollgate_core::{
+    BoxFuture, BoxStream, Caller, ProgressSink, ToolError, ToolOutput, TraceContext,
+};
+
+/// What stands behind the face: a list of tools and a way to call them.
+pub trait Backend: Send + Sync + 'static {
+    /// Returns how the server introduces itself.
+    fn info(&self) -> FaceInfo;
+
+    /// Returns the tools clients may see, as of now. Called for every `tools/list`: it must be
+    /// cheap, and the same generation must mean the same content.
+    fn tools(&self) -> Arc<ToolListing>;
+
+    /// Executes one call. Dropping the future cancels the call.
+    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    /// Returns a stream with one item for each change of the list of tools. Asked for once by each
+    /// client that listens; its end ends the listening.
+    fn changes(&self) -> BoxStream<'static, ()>;
+}
+
+/// How the server introduces itself to clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FaceInfo {
+    /// The programmatic name.
+    pub name: String,
+    /// The name people read. Default: none.
+    pub title: Option<String>,
+    /// The version of the software.
+    pub version: String,
+    /// Guidance for the model. Default: none.
+    pub instructions: Option<String>,
+    /// How long a client may consider a list of tools fresh without asking again. Default: zero.
+    pub list_ttl: Duration,
+}
+
+impl FaceInfo {
+    /// Takes name and version.
+    #[must_use]
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            version: version.into(),
+            instructions: None,
+            list_ttl: Duration::ZERO,
+        }
+    }
+
+    /// Adds the name people read.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Adds guidance for the model.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Says how long a client may consider a list of tools fresh.
+    #[must_use]
+    pub fn with_list_ttl(mut self, list_ttl: Duration) -> Self {
+        self.list_ttl = list_ttl;
+        self
+    }
+}
+
+/// The tools clients may see, at one moment.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ToolListing {
+    /// Names this content: two listings with the same generation are the same.
+    pub generation: u64,
+    /// The tools as raw JSON objects, with the names clients see, in a stable order.
+    pub tools: Vec<Bytes>,
+    /// The `_meta` object of the list, as raw JSON.
+    pub meta: Option<Bytes>,
+}
+
+impl ToolListing {
+    /// Takes the tools.
+    #[must_use]
+    pub const fn new(generation: u64, tools: Vec<Bytes>) -> Self {
+        Self {
+            generation,
+            tools,
+            meta: None,
+        }
+    }
+
+    /// Adds the `_meta` object of the list.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Bytes) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+}
+
+/// One call, as a client asked for it.
+#[non_exhaustive]
+pub struct CallRequest {
+    /// The tool's name, as clients see it. Not checked: whoever looks it up does.
+    pub name: String,
+    /// The arguments: a raw JSON object, `{}` where the client gave none.
+    pub arguments: Bytes,
+    /// Who calls.
+    pub caller: Arc<Caller>,
+    /// The trace context the client sent.
+    pub trace: Option<Arc<TraceContext>>,
+    /// Where progress goes, if the client asked for it.
+    pub progress: Option<Arc<dyn ProgressSink>>,
+    /// The client's answers in a multi-round exchange: the raw `inputResponses` object.
+    pub input_responses: Option<Bytes>,
+    /// The state a multi-round exchange continues from: the raw `requestState` string, quotes
+    /// included. It comes from the client: check it before believing it.
+    pub request_state: Option<Bytes>,
+}
+
+impl CallRequest {
+    /// Takes what every call has; the rest is absent.
+    #[must_use]
+    pub fn new(name: impl Into<String>, arguments: impl Into<Bytes>, caller: Arc<Caller>) -> Self {
+        Self {
+            name: name.into(),
+            arguments: arguments.into(),
+            caller,
+            trace: None,
+            progress: None,
+            input_responses: None,
+            request_state: None,
+        }
+    }
+}
+
+impl fmt::Debug for CallRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // arguments and answers may be secret: only their size is shown
+        f.debug_struct("CallRequest")
+            .field("name", &self.name)
+            .field("argument_bytes", &self.arguments.len())
+            .field("caller", &self.caller)
+            .field("trace", &self.trace)
+            .field("progress", &self.progress.is_some())
+            .finish_non_exhaustive()
+    }
+}

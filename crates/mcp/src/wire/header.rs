@@ -1,0 +1,69 @@
+//! HTTP headers of the streamable HTTP transport, and how a value travels in one.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+/// The revision of the request; equal to the one in `_meta` where there is one.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The session of a legacy peer.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// The JSON-RPC method, mirrored (2026-07-28).
+pub const METHOD: &str = "mcp-method";
+/// The tool's name, mirrored (2026-07-28). Encoded by [`encode_value`].
+pub const NAME: &str = "mcp-name";
+/// Begins the name of a header that mirrors an argument (2026-07-28).
+pub const PARAM_PREFIX: &str = "mcp-param-";
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// Writes a text as a header value: as it is, or base64 in `=?base64?…?=` where it could not
+/// otherwise travel (not ASCII, control characters, spaces at an end) or would look like that form.
+#[must_use]
+pub fn encode_value(text: &str) -> String {
+    let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let bytes = text.as_bytes();
+    let printable = bytes.iter().all(|byte| (0x20..=0x7e).contains(byte));
+    let padded = edge(bytes.first()) || edge(bytes.last());
+    let ambiguous = text.starts_with(OPEN) && text.ends_with(CLOSE);
+    if printable && !padded && !ambiguous {
+        text.to_owned()
+    } else {
+        format!("{OPEN}{}{CLOSE}", BASE64_STANDARD.encode(text))
+    }
+}
+
+/// Reads a header value back; nothing if the base64 form holds no UTF-8 text.
+#[must_use]
+pub fn decode_value(value: &str) -> Option<String> {
+    let inner = value
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE));
+    match inner {
+        Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_text_stays_plain() {
+        assert_eq!(encode_value("user.delete"), "user.delete");
+        assert_eq!(encode_value("ü"), "=?base64?w7w=?=");
+        assert_eq!(decode_value("=?base64?!?="), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back_and_is_a_legal_value(text in any::<String>()) {
+            let value = encode_value(&text);
+            prop_assert!(http::HeaderValue::from_str(&value).is_ok());
+            prop_assert_eq!(decode_value(&value), Some(text));
+        }
+    }
+}

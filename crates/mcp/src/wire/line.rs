@@ -1,0 +1,233 @@
+//! One message a line: the framing of pipes.
+
+use std::fmt;
+use std::io;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The longest line accepted unless told otherwise: 16 MiB.
+pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// How much room is made before each read.
+const READ_SIZE: usize = 16 * 1024;
+
+/// Reads lines, none of them longer than a limit.
+///
+/// Empty lines are passed over, a closing `\r` is cut off. [`next`](Self::next) may be dropped and
+/// called again: what was read is kept.
+#[derive(Debug)]
+pub struct LineReader<R> {
+    inner: R,
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line break.
+    searched: usize,
+    max_line: usize,
+    /// The rest of an overlong line is being thrown away.
+    skipping: bool,
+}
+
+/// Why there is no next line.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LineError {
+    /// Reading failed.
+    Io(io::Error),
+    /// A line was longer than the limit. It is skipped, and the next call goes on behind it.
+    TooLong {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "reading failed: {error}"),
+            Self::TooLong { limit } => write!(f, "a message is longer than {limit} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+impl From<io::Error> for LineError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Reads from `inner`, with lines of at most `max_line` bytes.
+    pub fn new(inner: R, max_line: usize) -> Self {
+        Self {
+            inner,
+            buffer: BytesMut::new(),
+            searched: 0,
+            max_line,
+            skipping: false,
+        }
+    }
+
+    /// Returns the next line, without its line break; nothing at the end of the input.
+    ///
+    /// A last line without a line break counts.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError::Io`] if reading fails, [`LineError::TooLong`] if the line breaks the limit.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
+        loop {
+            if let Some(line) = self.take_line()? {
+                return Ok(Some(line));
+            }
+            self.buffer.reserve(READ_SIZE);
+            if self.inner.read_buf(&mut self.buffer).await? == 0 {
+                let rest = self.buffer.split().freeze();
+                self.searched = 0;
+                let skipped = std::mem::take(&mut self.skipping);
+                return Ok(trim(rest).filter(|_| !skipped));
+            }
+        }
+    }
+
+    fn take_line(&mut self) -> Result<Option<Bytes>, LineError> {
+        while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+            let at = self.searched + at;
+            self.searched = 0;
+            let line = self.buffer.split_to(at).freeze();
+            self.buffer.advance(1);
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if line.len() > self.max_line {
+                return Err(self.too_long());
+            }
+            if let Some(line) = trim(line) {
+                return Ok(Some(line));
+            }
+        }
+        self.searched = self.buffer.len();
+        if self.skipping {
+            self.buffer.clear();
+            self.searched = 0;
+        } else if self.buffer.len() > self.max_line {
+            self.buffer.clear();
+            self.searched = 0;
+            self.skipping = true;
+            return Err(self.too_long());
+        }
+        Ok(None)
+    }
+
+    fn too_long(&self) -> LineError {
+        LineError::TooLong {
+            limit: self.max_line,
+        }
+    }
+}
+
+fn trim(line: Bytes) -> Option<Bytes> {
+    let line = match line.last() {
+        Some(b'\r') => line.slice(..line.len() - 1),
+        _ => line,
+    };
+    (!line.iter().all(u8::is_ascii_whitespace)).then_some(line)
+}
+
+/// Makes a message fit one line: raw line breaks become spaces.
+///
+/// In valid JSON a raw line break is white space between tokens, never part of a string, so the
+/// message says the same.
+pub fn flatten(message: &mut [u8]) {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', &message[from..]) {
+        message[from + at] = b' ';
+        from += at + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    async fn read_all(chunks: &[&[u8]], max_line: usize) -> Vec<Result<Bytes, String>> {
+        let mut mock = tokio_test_reader(chunks);
+        let mut reader = LineReader::new(&mut mock, max_line);
+        let mut lines = Vec::new();
+        loop {
+            match reader.next().await {
+                Ok(Some(line)) => lines.push(Ok(line)),
+                Ok(None) => return lines,
+                Err(error) => lines.push(Err(error.to_string())),
+            }
+        }
+    }
+
+    /// A reader that hands out the chunks one by one.
+    fn tokio_test_reader(chunks: &[&[u8]]) -> impl AsyncRead + Unpin + use<> {
+        struct Chunks(std::collections::VecDeque<Vec<u8>>);
+
+        impl AsyncRead for Chunks {
+            fn poll_read(
+                mut self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+                buf: &mut tokio::io::ReadBuf<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                if let Some(chunk) = self.0.pop_front() {
+                    let fits = chunk.len().min(buf.remaining());
+                    buf.put_slice(&chunk[..fits]);
+                    if fits < chunk.len() {
+                        self.0.push_front(chunk[fits..].to_vec());
+                    }
+                }
+                std::task::Poll::Ready(Ok(()))
+            }
+        }
+
+        Chunks(chunks.iter().map(|chunk| chunk.to_vec()).collect())
+    }
+
+    #[tokio::test]
+    async fn an_overlong_line_is_skipped_and_the_next_one_is_read() {
+        let lines = read_all(&[b"ab\r\n\n0123", b"456789", b"x\ncd\n", b"rest"], 4).await;
+        let lines: Vec<_> = lines.iter().map(|line| line.as_deref()).collect();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert_eq!(lines[0].unwrap(), b"ab");
+        assert!(lines[1].unwrap_err().contains("longer than 4"));
+        assert_eq!(lines[2].unwrap(), b"cd");
+        assert_eq!(lines[3].unwrap(), b"rest");
+    }
+
+    #[test]
+    fn a_flattened_message_is_one_line_and_says_the_same() {
+        let mut message = b"{\r\n \"a\": \"x\\n\"\n}".to_vec();
+        let before: serde_json::Value = serde_json::from_slice(&message).unwrap();
+        flatten(&mut message);
+        assert!(!message.contains(&b'\n') && !message.contains(&b'\r'));
+        assert_eq!(
+            serde_json::from_slice::<serde_json::Value>(&message).unwrap(),
+            before
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_how_they_arrive(
+            lines in prop::collection::vec("[a-z]{1,9}", 0..6),
+            cut in 1_usize..7,
+        ) {
+            let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let chunks: Vec<&[u8]> = text.as_bytes().chunks(cut).collect();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let read = runtime.block_on(read_all(&chunks, 9));
+            let read: Vec<String> = read
+                .into_iter()
+                .map(|line| String::from_utf8(line.unwrap().to_vec()).unwrap())
+                .collect();
+            prop_assert_eq!(read, lines);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The wire: JSON-RPC messages whose `params` and `result` stay the bytes they came as.
+//!
+//! A gateway may not change what it does not understand. So a message is taken apart exactly as far
+//! as routing needs it (id, method, the members of `_meta`), and everything else is a slice of the
+//! buffer it was read into. What has to change on the way, a name or `_meta`, is spliced into those
+//! bytes by [`object`]; every other byte stays as it was.
+//!
+//! Nothing here does I/O except [`LineReader`], and nothing here knows tools.
+
+mod error;
+pub mod header;
+mod line;
+mod message;
+pub mod meta;
+pub mod object;
+mod param_header;
+mod version;
+pub mod write;
+
+pub use error::{RpcError, code};
+pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
+pub use message::{InvalidMessage, Message, RequestId};
+pub use param_header::{InvalidParamHeader, ParamHeaders};
+pub use version::{Era, KNOWN_VERSIONS, LATEST, LATEST_LEGACY};

@@ -1,0 +1,251 @@
+//! Edits one member of a raw JSON object and leaves every other byte as it was.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A text that is no JSON object, or one that has the member in question twice.
+#[derive(Debug)]
+pub struct InvalidObject(String);
+
+impl fmt::Display for InvalidObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a usable JSON object: {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidObject {}
+
+/// One member of an object: its unescaped name and its raw value.
+pub type Member<'a> = (Cow<'a, str>, &'a [u8]);
+
+/// Returns the members of a raw object in order: unescaped name and raw value.
+///
+/// # Errors
+///
+/// [`InvalidObject`] if the text is not an object.
+pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
+    if raw.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(InvalidObject("it does not begin with `{`".to_owned()));
+    }
+    serde_json::from_slice::<Members<'_>>(raw)
+        .map(|members| members.0)
+        .map_err(|error| InvalidObject(error.to_string()))
+}
+
+/// Returns the raw value of one member.
+///
+/// # Errors
+///
+/// [`InvalidObject`] if the text is not an object or has the member twice: two readers could then
+/// disagree about its value.
+pub fn get_member<'a>(raw: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, InvalidObject> {
+    Ok(find(&members(raw)?, name)?.map(|(_, value)| value))
+}
+
+/// Returns the object with one member set to a raw value: replaced in place, or added at the end.
+///
+/// # Errors
+///
+/// [`InvalidObject`] as for [`get_member`].
+pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
+    let members = members(raw)?;
+    let mut out = Vec::with_capacity(raw.len() + name.len() + value.len() + 4);
+    if let Some((_, old)) = find(&members, name)? {
+        let old = span(raw, old)?;
+        out.extend_from_slice(&raw[..old.start]);
+        out.extend_from_slice(value);
+        out.extend_from_slice(&raw[old.end..]);
+    } else {
+        // the text is a valid object, so its last bracket closes it
+        let end = raw
+            .iter()
+            .rposition(|byte| *byte == b'}')
+            .ok_or_else(outside)?;
+        out.extend_from_slice(&raw[..end]);
+        if !members.is_empty() {
+            out.push(b',');
+        }
+        super::write::string(&mut out, name);
+        out.push(b':');
+        out.extend_from_slice(value);
+        out.extend_from_slice(&raw[end..]);
+    }
+    Ok(out.into())
+}
+
+/// Returns the object without one member.
+///
+/// # Errors
+///
+/// [`InvalidObject`] as for [`get_member`].
+pub fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
+    let members = members(raw)?;
+    let Some((at, value)) = find(&members, name)? else {
+        return Ok(Bytes::copy_from_slice(raw));
+    };
+    let value = span(raw, value)?;
+    // A later member goes with the comma before it, the first one with the comma after it.
+    let cut = if at > 0 {
+        span(raw, members[at - 1].1)?.end..value.end
+    } else {
+        let open = raw
+            .iter()
+            .position(|byte| *byte == b'{')
+            .ok_or_else(outside)?;
+        let comma = raw[value.end..].iter().position(|byte| *byte == b',');
+        match comma {
+            Some(comma) if members.len() > 1 => open + 1..value.end + comma + 1,
+            _ => open + 1..value.end,
+        }
+    };
+    let mut out = Vec::with_capacity(raw.len() - cut.len());
+    out.extend_from_slice(&raw[..cut.start]);
+    out.extend_from_slice(&raw[cut.end..]);
+    Ok(out.into())
+}
+
+fn find<'a>(
+    members: &[Member<'a>],
+    name: &str,
+) -> Result<Option<(usize, &'a [u8])>, InvalidObject> {
+    let mut hits = members
+        .iter()
+        .enumerate()
+        .filter(|(_, (key, _))| key == name)
+        .map(|(at, (_, value))| (at, *value));
+    let first = hits.next();
+    if hits.next().is_some() {
+        return Err(InvalidObject(format!("it has the member {name:?} twice")));
+    }
+    Ok(first)
+}
+
+/// Where in `raw` a part of it lies.
+fn span(raw: &[u8], part: &[u8]) -> Result<Range<usize>, InvalidObject> {
+    let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
+    match start.checked_add(part.len()) {
+        Some(end) if end <= raw.len() => Ok(start..end),
+        _ => Err(outside()),
+    }
+}
+
+fn outside() -> InvalidObject {
+    InvalidObject("a member lies outside of it".to_owned())
+}
+
+struct Members<'a>(Vec<Member<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
+                    members.push((name, value.get().as_bytes()));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        from.deserialize_map(InOrder)
+    }
+}
+
+/// A member's name; borrowed unless it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn only_the_named_member_changes() {
+        let raw = br#" { "b" : 1e2 , "na\u006de":"old","c": [ 1 ] } "#;
+        let set = set_member(raw, "name", b"\"new\"").unwrap();
+        assert_eq!(
+            text(&set),
+            r#" { "b" : 1e2 , "na\u006de":"new","c": [ 1 ] } "#
+        );
+        let added = set_member(raw, "x", b"{}").unwrap();
+        assert_eq!(
+            text(&added),
+            r#" { "b" : 1e2 , "na\u006de":"old","c": [ 1 ] ,"x":{}} "#
+        );
+        assert_eq!(text(&set_member(b"{ }", "x", b"1").unwrap()), r#"{ "x":1}"#);
+    }
+
+    #[test]
+    fn a_member_goes_with_one_comma() {
+        let raw = br#"{"a":1, "b":2 ,"c":3}"#;
+        assert_eq!(
+            text(&remove_member(raw, "a").unwrap()),
+            r#"{ "b":2 ,"c":3}"#
+        );
+        assert_eq!(text(&remove_member(raw, "b").unwrap()), r#"{"a":1 ,"c":3}"#);
+        assert_eq!(text(&remove_member(raw, "c").unwrap()), r#"{"a":1, "b":2}"#);
+        assert_eq!(
+            text(&remove_member(br#"{ "a" : "," }"#, "a").unwrap()),
+            "{ }"
+        );
+        assert_eq!(&remove_member(raw, "x").unwrap()[..], raw);
+    }
+
+    #[test]
+    fn a_member_that_is_there_twice_is_refused() {
+        let raw = br#"{"a":1,"a":2,"b":3}"#;
+        assert!(get_member(raw, "a").is_err());
+        assert!(set_member(raw, "a", b"1").is_err());
+        assert_eq!(get_member(raw, "b").unwrap(), Some(&b"3"[..]));
+        for raw in ["[]", "", "{", "1", "{}{}"] {
+            assert!(members(raw.as_bytes()).is_err(), "{raw}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn set_then_get_and_remove_agree(
+            map in prop::collection::btree_map(any::<String>(), any::<i64>(), 0..5),
+            name in any::<String>(), value in any::<i64>(),
+        ) {
+            let raw = serde_json::to_vec(&map).unwrap();
+            let set = set_member(&raw, &name, value.to_string().as_bytes()).unwrap();
+            let mut expected = map;
+            expected.insert(name.clone(), value);
+            let read: std::collections::BTreeMap<String, i64> =
+                serde_json::from_slice(&set).unwrap();
+            prop_assert_eq!(&read, &expected);
+            let removed = remove_member(&set, &name).unwrap();
+            expected.remove(&name);
+            let read: std::collections::BTreeMap<String, i64> =
+                serde_json::from_slice(&removed).unwrap();
+            prop_assert_eq!(read, expected);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(raw in prop::collection::vec(any::<u8>(), 0..48)) {
+            let _ = set_member(&raw, "a", b"1");
+            let _ = remove_member(&raw, "a");
+        }
+    }
+}

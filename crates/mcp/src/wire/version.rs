@@ -1,0 +1,71 @@
+//! Protocol revisions, and the two eras they fall into.
+
+/// The newest revision spoken here: no handshake, no sessions.
+pub const LATEST: &str = "2026-07-28";
+
+/// The newest revision that begins with `initialize`.
+pub const LATEST_LEGACY: &str = "2025-11-25";
+
+/// Every revision spoken here, oldest first.
+pub const KNOWN_VERSIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    LATEST_LEGACY,
+    LATEST,
+];
+
+/// Which of the two protocols a peer speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a revision has a handshake or it has none"
+)]
+pub enum Era {
+    /// Up to 2025-11-25: `initialize`, sessions, requests from the server.
+    Legacy,
+    /// From 2026-07-28: each request states its own context in `_meta`.
+    Modern,
+}
+
+impl Era {
+    /// Tells the era of a revision. Revisions are dates, so an unknown one is placed by its date.
+    #[must_use]
+    pub fn of(version: &str) -> Self {
+        if version >= LATEST {
+            Self::Modern
+        } else {
+            Self::Legacy
+        }
+    }
+
+    /// Returns the word used in logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+impl std::fmt::Display for Era {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_belongs_to_the_era_of_its_date() {
+        for version in &KNOWN_VERSIONS[..4] {
+            assert_eq!(Era::of(version), Era::Legacy, "{version}");
+        }
+        assert_eq!(Era::of(LATEST), Era::Modern);
+        assert_eq!(Era::of("2027-01-01"), Era::Modern);
+        assert_eq!(Era::of(""), Era::Legacy);
+    }
+}

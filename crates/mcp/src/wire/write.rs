@@ -1,0 +1,109 @@
+//! Writes messages around raw parts.
+//!
+//! Raw parts are copied as they are and must be valid JSON; nothing is checked again. The line break
+//! that ends a message on a pipe is the sender's business, see [`flatten`](super::flatten).
+
+use super::{RequestId, RpcError};
+
+const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
+/// Writes a request.
+#[must_use]
+pub fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
+    let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
+    id_member(&mut out, id);
+    call(&mut out, method, params);
+    out
+}
+
+/// Writes a notification.
+#[must_use]
+pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
+    let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
+    call(&mut out, method, params);
+    out
+}
+
+/// Writes the answer to a request.
+#[must_use]
+pub fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
+    let mut out = head(result.len());
+    id_member(&mut out, id);
+    out.extend_from_slice(b",\"result\":");
+    out.extend_from_slice(result);
+    out.push(b'}');
+    out
+}
+
+/// Writes the refusal of a request; `None` where its id could not be read.
+#[must_use]
+pub fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+    let mut out = head(error.message.len() + error.data.as_ref().map_or(0, bytes::Bytes::len));
+    match id {
+        Some(id) => id_member(&mut out, id),
+        None => out.extend_from_slice(b",\"id\":null"),
+    }
+    out.extend_from_slice(b",\"error\":");
+    error.write(&mut out);
+    out.push(b'}');
+    out
+}
+
+/// Appends a JSON string.
+pub fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape: &[u8] = match byte {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            b'\t' => b"\\t",
+            0..0x20 => &[],
+            _ => continue,
+        };
+        out.extend_from_slice(&text.as_bytes()[plain..at]);
+        if escape.is_empty() {
+            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+        } else {
+            out.extend_from_slice(escape);
+        }
+        plain = at + 1;
+    }
+    out.extend_from_slice(&text.as_bytes()[plain..]);
+    out.push(b'"');
+}
+
+/// Appends a member `"name":value` to an object being written, with the comma where one is needed.
+///
+/// `out` must end inside an object: after its `{` or after a member.
+pub fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    string(out, name);
+    out.push(b':');
+    out.extend_from_slice(value);
+}
+
+fn head(payload: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEAD.len() + payload + 64);
+    out.extend_from_slice(HEAD);
+    out
+}
+
+fn id_member(out: &mut Vec<u8>, id: &RequestId) {
+    out.extend_from_slice(b",\"id\":");
+    out.extend_from_slice(id.to_raw().as_bytes());
+}
+
+fn call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
+    out.extend_from_slice(b",\"method\":");
+    string(out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params);
+    }
+    out.push(b'}');
+}
