@@ -1,135 +1,11 @@
-//! What a tool's hints mean for its calls, decided once.
+//! The table: from effective hints to a plan.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
-use crate::{Complexity, Effect, Profile, Resolved, SafetyLevel, SecurityLevel};
-
-/// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
-/// registered, read on every call.
-///
-/// | effective hints | effect | route | cache | repeat | confirm |
-/// | --- | --- | --- | --- | --- | --- |
-/// | read-only | `ReadOnly` | any healthy server | full TTL | yes | no |
-/// | idempotent, not destructive | `Idempotent` | prefers category `caching` | short TTL | yes | no |
-/// | destructive | `Destructive` | weight ≥ 50 only | never; invalidates | never | yes |
-/// | anything else | `Mutating` | default strategy | never; invalidates | never | no |
-///
-/// Read-only together with destructive is refused by validation; where it arrives anyway,
-/// destructive wins.
-///
-/// ```
-/// use tollgate_core::{Annotations, CallPlan, Effect, Profile, Resolved, Source};
-///
-/// let mut hints = Annotations::default();
-/// hints.destructive_hint = Some(true);
-/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
-/// assert_eq!(plan.effect, Effect::Destructive);
-/// assert_eq!(plan.route.min_weight, Some(50));
-/// println!("{plan}");
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct CallPlan {
-    /// What a call may do to the world.
-    pub effect: Effect,
-    /// Which servers may get it.
-    pub route: RouteRule,
-    /// What the cache does with it.
-    pub cache: CacheRule,
-    /// Whether it may be repeated.
-    pub repeat: RepeatRule,
-    /// Whether a human is asked first.
-    pub confirm: ConfirmRule,
-    /// Times and rates.
-    pub limits: Limits,
-    /// How much is written down about it.
-    pub audit: AuditLevel,
-    /// Why the effect is what it is, in a sentence.
-    pub reason: Cow<'static, str>,
-}
-
-/// Which servers may get a call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct RouteRule {
-    /// Only servers of at least this weight; none healthy is an error.
-    pub min_weight: Option<u32>,
-    /// Servers of these categories come first, if any is healthy.
-    pub prefer: SmallVec<[&'static str; 2]>,
-}
-
-/// What the cache does with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CacheRule {
-    /// Not looked up, not stored, invalidates nothing: a read whose result must be fresh.
-    Bypass,
-    /// Never stored; drops what the call may have changed.
-    Invalidate,
-    /// A write that repeats without further effect: drops what it may have changed, then its own
-    /// result is kept for `ttl`, unless another write overlapped.
-    KeepOwn {
-        /// How long.
-        ttl: Duration,
-    },
-    /// A read: looked up, and stored for `ttl`.
-    Store {
-        /// How long.
-        ttl: Duration,
-    },
-}
-
-/// Whether a call may be sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RepeatRule {
-    /// Never: not even when it certainly was not sent.
-    Never,
-    /// Only when it certainly was not sent.
-    OnlyUnsent,
-    /// Whenever the failure may pass: a second run does no harm.
-    Safe,
-}
-
-/// Whether a human is asked before a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConfirmRule {
-    /// Asked before each call.
-    Ask,
-    /// Not asked.
-    Skip,
-}
-
-/// How much is written down about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum AuditLevel {
-    /// Spans and metrics only.
-    None,
-    /// One record per call.
-    Record,
-}
-
-/// Times and rates of a tool's calls.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Limits {
-    /// How long one attempt may take.
-    pub attempt_timeout: Duration,
-    /// The pause before the first repeat, before jitter.
-    pub first_backoff: Duration,
-    /// How long a call usually takes, if the tool says so.
-    pub estimated_duration: Option<Duration>,
-    /// How many calls a minute the tool bears, if it says so.
-    pub calls_per_minute: Option<f64>,
-    /// Results may be shown to nobody but the calling principal.
-    pub restricted: bool,
-}
+use crate::{
+    Annotations, AuditLevel, CacheRule, CallPlan, Complexity, ConfirmRule, Effect, Field, Limits,
+    Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
+};
 
 /// Servers of this category come first for idempotent tools.
 const CACHING: &str = "caching";
@@ -149,16 +25,16 @@ impl CallPlan {
         let hints = resolved.annotations();
         let is_true = |hint: Option<bool>| hint == Some(true);
         let (effect, reason) = if is_true(hints.destructive_hint) {
-            (Effect::Destructive, resolved.why(crate::Field::Destructive))
+            (Effect::Destructive, resolved.why(Field::Destructive))
         } else if is_true(hints.read_only_hint) {
-            (Effect::ReadOnly, resolved.why(crate::Field::ReadOnly))
+            (Effect::ReadOnly, resolved.why(Field::ReadOnly))
         } else if profile.absent_is_destructive && hints.destructive_hint.is_none() {
             (
                 Effect::Destructive,
                 "nothing says it only adds, and the profile assumes the worst".into(),
             )
         } else if is_true(hints.idempotent_hint) {
-            (Effect::Idempotent, resolved.why(crate::Field::Idempotent))
+            (Effect::Idempotent, resolved.why(Field::Idempotent))
         } else {
             (
                 Effect::Mutating,
@@ -218,22 +94,10 @@ impl CallPlan {
             reason,
         }
     }
-
-    /// Returns how dangerous a call is.
-    #[must_use]
-    pub const fn safety_level(&self) -> SafetyLevel {
-        self.effect.safety_level()
-    }
-
-    /// Says whether a call may be sent a second time after it may have run.
-    #[must_use]
-    pub const fn is_repeatable(&self) -> bool {
-        matches!(self.repeat, RepeatRule::Safe)
-    }
 }
 
 impl Limits {
-    fn derive(hints: &crate::Annotations, profile: &Profile) -> Self {
+    fn derive(hints: &Annotations, profile: &Profile) -> Self {
         let estimated_duration = hints
             .estimated_duration
             .filter(|ms| ms.is_finite() && *ms >= 0.0)
@@ -259,96 +123,10 @@ impl Limits {
     }
 }
 
-impl fmt::Display for CallPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "effect   {} ({}): {}",
-            self.effect,
-            self.safety_level(),
-            self.reason
-        )?;
-        writeln!(f, "route    {}", self.route)?;
-        writeln!(f, "cache    {}", self.cache)?;
-        writeln!(f, "repeat   {}", self.repeat)?;
-        writeln!(f, "confirm  {}", self.confirm)?;
-        write!(f, "limits   {}", self.limits)?;
-        if self.audit == AuditLevel::Record {
-            write!(f, "\naudit    one record per call")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for RouteRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.min_weight {
-            Some(weight) => write!(f, "only healthy servers of weight {weight} or more")?,
-            None => write!(f, "any healthy server")?,
-        }
-        for category in &self.prefer {
-            write!(f, ", category `{category}` first")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for CacheRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bypass => write!(f, "never: the result must be fresh"),
-            Self::Invalidate => write!(f, "never; drops what the call may have changed"),
-            Self::KeepOwn { ttl } => write!(
-                f,
-                "drops what the call may have changed, then keeps its own result {} s",
-                ttl.as_secs_f64()
-            ),
-            Self::Store { ttl } => write!(f, "kept {} s", ttl.as_secs_f64()),
-        }
-    }
-}
-
-impl fmt::Display for RepeatRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Never => "never",
-            Self::OnlyUnsent => "only when it certainly was not sent",
-            Self::Safe => "yes, when the failure may pass",
-        })
-    }
-}
-
-impl fmt::Display for ConfirmRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ask => "yes: a human agrees before each call",
-            Self::Skip => "no",
-        })
-    }
-}
-
-impl fmt::Display for Limits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "attempt timeout {} s, first backoff {} ms",
-            self.attempt_timeout.as_secs_f64(),
-            self.first_backoff.as_millis()
-        )?;
-        if let Some(rate) = self.calls_per_minute {
-            write!(f, ", {rate} calls a minute")?;
-        }
-        if self.restricted {
-            write!(f, ", results never shared")?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Annotations, Source};
+    use crate::{SafetyLevel, Source};
 
     fn plan(change: impl FnOnce(&mut Annotations)) -> CallPlan {
         plan_under(&Profile::standard(), change)

@@ -1,0 +1,91 @@
+//! Plans as a person reads them.
+
+use std::fmt;
+
+use crate::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+
+impl fmt::Display for CallPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "effect   {} ({}): {}",
+            self.effect,
+            self.safety_level(),
+            self.reason
+        )?;
+        writeln!(f, "route    {}", self.route)?;
+        writeln!(f, "cache    {}", self.cache)?;
+        writeln!(f, "repeat   {}", self.repeat)?;
+        writeln!(f, "confirm  {}", self.confirm)?;
+        write!(f, "limits   {}", self.limits)?;
+        if self.audit == AuditLevel::Record {
+            write!(f, "\naudit    one record per call")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RouteRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.min_weight {
+            Some(weight) => write!(f, "only healthy servers of weight {weight} or more")?,
+            None => write!(f, "any healthy server")?,
+        }
+        for category in &self.prefer {
+            write!(f, ", category `{category}` first")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for CacheRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bypass => write!(f, "never: the result must be fresh"),
+            Self::Invalidate => write!(f, "never; drops what the call may have changed"),
+            Self::KeepOwn { ttl } => write!(
+                f,
+                "drops what the call may have changed, then keeps its own result {} s",
+                ttl.as_secs_f64()
+            ),
+            Self::Store { ttl } => write!(f, "kept {} s", ttl.as_secs_f64()),
+        }
+    }
+}
+
+impl fmt::Display for RepeatRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Never => "never",
+            Self::OnlyUnsent => "only when it certainly was not sent",
+            Self::Safe => "yes, when the failure may pass",
+        })
+    }
+}
+
+impl fmt::Display for ConfirmRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ask => "yes: a human agrees before each call",
+            Self::Skip => "no",
+        })
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "attempt timeout {} s, first backoff {} ms",
+            self.attempt_timeout.as_secs_f64(),
+            self.first_backoff.as_millis()
+        )?;
+        if let Some(rate) = self.calls_per_minute {
+            write!(f, ", {rate} calls a minute")?;
+        }
+        if self.restricted {
+            write!(f, ", results never shared")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! What a tool's hints mean for its calls, decided once.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::{Effect, SafetyLevel};
+
+mod derive;
+mod display;
+
+/// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
+/// registered, read on every call.
+///
+/// | effective hints | effect | route | cache | repeat | confirm |
+/// | --- | --- | --- | --- | --- | --- |
+/// | read-only | `ReadOnly` | any healthy server | full TTL | yes | no |
+/// | idempotent, not destructive | `Idempotent` | prefers category `caching` | short TTL | yes | no |
+/// | destructive | `Destructive` | weight ≥ 50 only | never; invalidates | never | yes |
+/// | anything else | `Mutating` | default strategy | never; invalidates | never | no |
+///
+/// Read-only together with destructive is refused by validation; where it arrives anyway,
+/// destructive wins.
+///
+/// ```
+/// use tollgate_core::{Annotations, CallPlan, Effect, Profile, Resolved, Source};
+///
+/// let mut hints = Annotations::default();
+/// hints.destructive_hint = Some(true);
+/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
+/// assert_eq!(plan.effect, Effect::Destructive);
+/// assert_eq!(plan.route.min_weight, Some(50));
+/// println!("{plan}");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CallPlan {
+    /// What a call may do to the world.
+    pub effect: Effect,
+    /// Which servers may get it.
+    pub route: RouteRule,
+    /// What the cache does with it.
+    pub cache: CacheRule,
+    /// Whether it may be repeated.
+    pub repeat: RepeatRule,
+    /// Whether a human is asked first.
+    pub confirm: ConfirmRule,
+    /// Times and rates.
+    pub limits: Limits,
+    /// How much is written down about it.
+    pub audit: AuditLevel,
+    /// Why the effect is what it is, in a sentence.
+    pub reason: Cow<'static, str>,
+}
+
+/// Which servers may get a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RouteRule {
+    /// Only servers of at least this weight; none healthy is an error.
+    pub min_weight: Option<u32>,
+    /// Servers of these categories come first, if any is healthy.
+    pub prefer: SmallVec<[&'static str; 2]>,
+}
+
+/// What the cache does with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheRule {
+    /// Not looked up, not stored, invalidates nothing: a read whose result must be fresh.
+    Bypass,
+    /// Never stored; drops what the call may have changed.
+    Invalidate,
+    /// A write that repeats without further effect: drops what it may have changed, then its own
+    /// result is kept for `ttl`, unless another write overlapped.
+    KeepOwn {
+        /// How long.
+        ttl: Duration,
+    },
+    /// A read: looked up, and stored for `ttl`.
+    Store {
+        /// How long.
+        ttl: Duration,
+    },
+}
+
+/// Whether a call may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RepeatRule {
+    /// Never: not even when it certainly was not sent.
+    Never,
+    /// Only when it certainly was not sent.
+    OnlyUnsent,
+    /// Whenever the failure may pass: a second run does no harm.
+    Safe,
+}
+
+/// Whether a human is asked before a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfirmRule {
+    /// Asked before each call.
+    Ask,
+    /// Not asked.
+    Skip,
+}
+
+/// How much is written down about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum AuditLevel {
+    /// Spans and metrics only.
+    None,
+    /// One record per call.
+    Record,
+}
+
+/// Times and rates of a tool's calls.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// How long one attempt may take.
+    pub attempt_timeout: Duration,
+    /// The pause before the first repeat, before jitter.
+    pub first_backoff: Duration,
+    /// How long a call usually takes, if the tool says so.
+    pub estimated_duration: Option<Duration>,
+    /// How many calls a minute the tool bears, if it says so.
+    pub calls_per_minute: Option<f64>,
+    /// Results may be shown to nobody but the calling principal.
+    pub restricted: bool,
+}
+
+impl CallPlan {
+    /// Returns how dangerous a call is.
+    #[must_use]
+    pub const fn safety_level(&self) -> SafetyLevel {
+        self.effect.safety_level()
+    }
+
+    /// Says whether a call may be sent a second time after it may have run.
+    #[must_use]
+    pub const fn is_repeatable(&self) -> bool {
+        matches!(self.repeat, RepeatRule::Safe)
+    }
+}
