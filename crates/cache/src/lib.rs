@@ -1,1 +1,115 @@
 //! Answers repeatable calls without a server, and never with a stale answer.
+//!
+//! A read that was made before is answered from memory; identical reads that run at the same time
+//! run once; the immediate repeat of an idempotent write is answered with the first one's result.
+//! Nobody who talks to servers through the cache alone can tell it is there, but by the speed.
+//!
+//! # Rule
+//!
+//! The tool's plan decides, by its [`CacheRule`](tollgate_core::CacheRule). *A read is answered
+//! from the cache if the same call by the same principal succeeded within its lifetime, and nothing
+//! was written to the replica set since that call began. A write is answered from the cache only if
+//! its tool is idempotent and the very same write, by the same principal, was the last thing written
+//! to the replica set. While a write is in flight, and until one whose outcome is unknown has
+//! settled (its attempt timeout), nothing of that replica set is cached or shared.*
+//!
+//! Kept are whole and successful answers within the size limit: no error, no `isError`, no round of
+//! an exchange. Arguments that two parsers may read differently (a member twice) make an uncached
+//! call. Calls are the same if their arguments are, however they are spelt: order of members, white
+//! space and escapes do not count.
+//!
+//! # Readiness
+//!
+//! Always ready. A hit is answered inside `call`, without a box, a permit or a question to the
+//! inner service; everything else readies a clone of the inner service inside the future.
+//!
+//! # Cancellation
+//!
+//! Dropping a read that others wait for hands the work over to one of them. Dropping one that waits
+//! leaves no trace. Dropping a write that was sent counts as an unknown outcome; dropping one that
+//! was not sent yet changes nothing.
+//!
+//! # Clone
+//!
+//! All clones, and all services one [`CacheLayer`] makes, share entries, flights and epochs. Keys
+//! are hashed under a secret of the layer, so entries of one layer mean nothing to another.
+//!
+//! # Errors
+//!
+//! Adds one: [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded), not sent, to a call
+//! whose own deadline passes while it waits for an identical one.
+//!
+//! # Telemetry
+//!
+//! Counts in [`CacheHandle::stats`], a [`CacheStatus`](tollgate_core::CacheStatus) in the call's
+//! record if it has one, and a debug event where a write's outcome is unknown. Nothing on a hit.
+//!
+//! # Example
+//!
+//! ```
+//! use serde_json::json;
+//! use tollgate_cache::{CacheConfig, CacheLayer};
+//! use tollgate_testkit::{MockService, call, tool};
+//! use tower::{Layer, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tollgate_core::ToolError> {
+//! let layer = CacheLayer::new(CacheConfig::default());
+//! let server = MockService::counting();
+//! let cache = layer.layer(server.clone());
+//!
+//! let get = tool("get_order").read_only().build();
+//! cache.clone().oneshot(call(&get, json!({"id": 7}))).await?;
+//! cache.clone().oneshot(call(&get, json!({"id": 7}))).await?;
+//! assert_eq!(server.started(), 1);
+//!
+//! let ship = tool("ship_order").build();
+//! cache.clone().oneshot(call(&ship, json!({"id": 7}))).await?;
+//! cache.oneshot(call(&get, json!({"id": 7}))).await?;
+//! assert_eq!(server.started(), 3);
+//! assert_eq!(layer.handle().stats().hits, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! Outside: whoever decides who may call, and asks the human; a hit must skip neither. Inside:
+//! retry, limits, routing; a hit must cost none of them. The wrong way round, a cache inside retry
+//! takes each attempt of a write for a write of its own, and one outside the guard answers a caller
+//! who may not call:
+//!
+//! ```text
+//! guard -> confirm -> cache -> retry -> rate limit -> router     right
+//! cache -> guard -> ...                                          answers whom the guard refuses
+//! retry -> cache -> ...                                          waits again for a flight that failed
+//! ```
+//!
+//! # What it does not see
+//!
+//! Whoever writes to the servers past this cache is not seen: what they change shows when the
+//! lifetime of an entry ends. A write counts for its whole replica set and for no other.
+
+mod config;
+mod flight;
+mod future;
+mod handle;
+mod key;
+mod layer;
+mod moka;
+mod read;
+mod scope;
+mod service;
+mod shared;
+mod stats;
+mod store;
+mod write;
+
+pub use config::{CacheConfig, Partition};
+pub use future::CacheFuture;
+pub use handle::CacheHandle;
+pub use layer::CacheLayer;
+pub use moka::MokaStore;
+pub use service::Cache;
+pub use stats::CacheStats;
+pub use store::{Entry, Store, StoreUsage};

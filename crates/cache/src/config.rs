@@ -1,0 +1,49 @@
+//! What an operator may choose about the cache.
+
+use serde::Deserialize;
+
+/// What an operator may choose about the cache. Which calls are cached, and for how long, is no
+/// choice of this layer: the tool's plan says it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CacheConfig {
+    /// Whether anything is cached at all. Off, every call passes untouched. Default: `true`.
+    pub enabled: bool,
+    /// How many bytes all entries together may take, keys and bookkeeping included.
+    /// Default: 64 MiB.
+    pub max_bytes: u64,
+    /// How many bytes the body of one result may have; a larger one is not kept. Default: 1 MiB.
+    pub max_item_bytes: u64,
+    /// Who may be served a result that was computed for somebody else. Default: nobody.
+    pub partition: Partition,
+    /// Whether the immediate repeat of an idempotent write is answered with the first one's
+    /// result. Off, such a write is treated like any other. Default: `true`.
+    pub idempotent_writes: bool,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_bytes: 64 << 20,
+            max_item_bytes: 1 << 20,
+            partition: Partition::Principal,
+            idempotent_writes: true,
+        }
+    }
+}
+
+/// Who may be served a result that was computed for somebody else.
+///
+/// Results of writes, and of tools whose results are restricted, are never shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Partition {
+    /// Nobody: each principal has results of its own.
+    #[default]
+    Principal,
+    /// Every principal. Right only where the tools answer everybody alike.
+    Shared,
+}

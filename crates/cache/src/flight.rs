@@ -1,0 +1,173 @@
+//! Single flight: identical reads that run at the same time run once.
+//!
+//! A flight is a semaphore with one place. Whoever holds the place runs the call; the others wait
+//! for the place. A runner that answers closes the semaphore, and everybody who waits takes the
+//! answer. A runner that fails, panics or is dropped gives the place back, and exactly one of those
+//! who wait, the one who waited longest, gets it. Nobody can be stranded, because the place is
+//! given back by dropping it; and who stops waiting leaves the queue by dropping his wait.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use dashmap::DashMap;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tollgate_core::ToolOutput;
+
+/// All flights of one cache, by key. The key holds the epoch, so that a read that begins after a
+/// write never joins one that began before it.
+#[derive(Debug, Default)]
+pub(crate) struct Flights(DashMap<u128, Arc<Flight>>);
+
+#[derive(Debug)]
+struct Flight {
+    place: Semaphore,
+    answer: OnceLock<ToolOutput>,
+    /// How many take part. Changed only under the map's lock of this key.
+    seats: AtomicUsize,
+}
+
+impl Flights {
+    /// Takes part in the flight of this key, starting it if there is none.
+    pub(crate) fn join(&self, key: u128) -> Seat<'_> {
+        let entry = self.0.entry(key).or_insert_with(|| {
+            Arc::new(Flight {
+                place: Semaphore::new(1),
+                answer: OnceLock::new(),
+                seats: AtomicUsize::new(0),
+            })
+        });
+        entry.seats.fetch_add(1, Ordering::Relaxed);
+        Seat {
+            flights: self,
+            key,
+            flight: entry.clone(),
+        }
+    }
+}
+
+/// One call's part in a flight; given up by dropping it.
+#[derive(Debug)]
+pub(crate) struct Seat<'a> {
+    flights: &'a Flights,
+    key: u128,
+    flight: Arc<Flight>,
+}
+
+/// What a call in a flight is to do.
+#[derive(Debug)]
+pub(crate) enum Turn<'a> {
+    /// Run: nobody else does, as long as the permit is held.
+    Run(SemaphorePermit<'a>),
+    /// Take this answer: somebody else ran.
+    Take(ToolOutput),
+}
+
+impl Seat<'_> {
+    /// Waits until the call is to run, or has its answer.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        loop {
+            if let Some(answer) = self.flight.answer.get() {
+                return Turn::Take(answer.clone());
+            }
+            // closed only after the answer is set, so that the next round returns
+            if let Ok(permit) = self.flight.place.acquire().await {
+                return Turn::Run(permit);
+            }
+        }
+    }
+
+    /// Gives everybody who waits the answer, and ends the flight. Whoever runs stores the answer
+    /// before, so that who comes after the flight finds it there.
+    pub(crate) fn answer(&self, answer: ToolOutput) {
+        if self.flight.answer.set(answer).is_ok() {
+            self.leave_if(|| true);
+            self.flight.place.close();
+        }
+    }
+
+    /// Ends the flight, unless it has ended already and another runs under its key.
+    fn leave_if(&self, last: impl FnOnce() -> bool) {
+        self.flights.0.remove_if(&self.key, |_, flight| {
+            Arc::ptr_eq(flight, &self.flight) && last()
+        });
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.leave_if(|| self.flight.seats.fetch_sub(1, Ordering::Relaxed) == 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn one_runs_and_all_take_its_answer() {
+        let flights = Flights::default();
+        let (first, second) = (flights.join(1), flights.join(1));
+        let Poll::Ready(Turn::Run(_permit)) = poll(pin!(first.turn())) else {
+            panic!("the first runs")
+        };
+        let mut waiting = pin!(second.turn());
+        assert!(poll(waiting.as_mut()).is_pending());
+        let late = flights.join(1);
+        first.answer(ToolOutput::text("a"));
+        assert!(flights.0.is_empty());
+        for turn in [poll(waiting), poll(pin!(late.turn()))] {
+            let Poll::Ready(Turn::Take(answer)) = turn else {
+                panic!("it takes the answer")
+            };
+            assert_eq!(answer.to_text(), "a");
+        }
+    }
+
+    #[test]
+    fn a_runner_that_leaves_hands_over_to_one() {
+        let flights = Flights::default();
+        let (first, second, third) = (flights.join(1), flights.join(1), flights.join(1));
+        let Poll::Ready(Turn::Run(permit)) = poll(pin!(first.turn())) else {
+            panic!("the first runs")
+        };
+        let (mut two, mut three) = (pin!(second.turn()), pin!(third.turn()));
+        assert!(poll(two.as_mut()).is_pending());
+        assert!(poll(three.as_mut()).is_pending());
+        drop(permit);
+        drop(first);
+        let Poll::Ready(Turn::Run(_permit)) = poll(two) else {
+            panic!("the second runs")
+        };
+        assert!(poll(three).is_pending());
+    }
+
+    #[test]
+    fn whoever_leaves_last_takes_the_flight_along() {
+        let flights = Flights::default();
+        let (first, second) = (flights.join(1), flights.join(1));
+        drop(second);
+        assert_eq!(flights.0.len(), 1);
+        drop(first);
+        assert!(flights.0.is_empty());
+    }
+
+    #[test]
+    fn a_seat_of_an_ended_flight_does_not_end_the_next_one() {
+        let flights = Flights::default();
+        let ended = flights.join(1);
+        ended.answer(ToolOutput::text("a"));
+        let next = flights.join(1);
+        drop(ended);
+        assert_eq!(flights.0.len(), 1);
+        drop(next);
+        assert!(flights.0.is_empty());
+    }
+}

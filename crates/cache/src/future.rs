@@ -1,0 +1,93 @@
+//! The answer of a cache.
+
+use std::fmt;
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use tower::util::Oneshot;
+use tower_service::Service;
+
+use crate::write::WriteFuture;
+
+pin_project! {
+    /// The answer of a [`Cache`](crate::Cache). Only a read that was not found is boxed.
+    pub struct CacheFuture<S>
+    where
+        S: Service<ToolCall>,
+    {
+        #[pin]
+        stage: Stage<S>,
+    }
+}
+
+pin_project! {
+    #[project = StageProj]
+    enum Stage<S>
+    where
+        S: Service<ToolCall>,
+    {
+        // a hit
+        Hit { #[pin] answer: Ready<Result<ToolOutput, ToolError>> },
+        // nothing of the cache's business
+        Pass { #[pin] answer: Oneshot<S, ToolCall> },
+        // a read that was not found
+        Read { answer: BoxFuture<'static, Result<ToolOutput, ToolError>> },
+        Write { #[pin] answer: WriteFuture<S> },
+    }
+}
+
+impl<S: ToolService> CacheFuture<S> {
+    pub(crate) fn hit(output: ToolOutput) -> Self {
+        let answer = ready(Ok(output));
+        Self {
+            stage: Stage::Hit { answer },
+        }
+    }
+
+    pub(crate) fn pass(inner: S, call: ToolCall) -> Self {
+        let answer = Oneshot::new(inner, call);
+        Self {
+            stage: Stage::Pass { answer },
+        }
+    }
+
+    pub(crate) fn read(answer: BoxFuture<'static, Result<ToolOutput, ToolError>>) -> Self {
+        Self {
+            stage: Stage::Read { answer },
+        }
+    }
+
+    pub(crate) fn write(answer: WriteFuture<S>) -> Self {
+        Self {
+            stage: Stage::Write { answer },
+        }
+    }
+}
+
+impl<S: ToolService> Future for CacheFuture<S> {
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().stage.project() {
+            StageProj::Hit { answer } => answer.poll(cx),
+            StageProj::Pass { answer } => answer.poll(cx),
+            StageProj::Read { answer } => answer.as_mut().poll(cx),
+            StageProj::Write { answer } => answer.poll(cx),
+        }
+    }
+}
+
+impl<S: Service<ToolCall>> fmt::Debug for CacheFuture<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match &self.stage {
+            Stage::Hit { .. } => "hit",
+            Stage::Pass { .. } => "pass",
+            Stage::Read { .. } => "read",
+            Stage::Write { .. } => "write",
+        };
+        f.debug_tuple("CacheFuture").field(&stage).finish()
+    }
+}

@@ -1,0 +1,206 @@
+//! Identical reads that run at the same time run once, and nobody is stranded.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, failure, read, set, settle, write};
+use tokio::time::Instant;
+use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolOutput};
+use tollgate_testkit::MockService;
+
+/// Starts `n` identical reads.
+async fn crowd(bench: &Bench, n: usize) -> Vec<common::Running> {
+    let mut all = Vec::new();
+    for _ in 0..n {
+        all.push(bench.start(read()).await);
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixty_four_identical_reads_run_once() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let all = crowd(&bench, 64).await;
+    gate.open(64);
+    for one in all {
+        assert_eq!(one.await.unwrap().unwrap().to_text(), "1");
+    }
+    assert_eq!(bench.mock.started(), 1);
+    let stats = bench.stats();
+    assert_eq!((stats.misses, stats.joined, stats.hits), (1, 63, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_joins_is_told_so() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let records = [(); 2].map(|()| Arc::new(CallRecord::new()));
+    let first = bench.start(read().with_record(records[0].clone())).await;
+    let second = bench.start(read().with_record(records[1].clone())).await;
+    gate.open(1);
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(records[0].cache(), CacheStatus::Miss);
+    assert_eq!(records[1].cache(), CacheStatus::Joined);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_runner_hands_over_to_one() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let mut all = crowd(&bench, 8).await;
+    all.remove(0).abort();
+    settle().await;
+    assert_eq!((bench.mock.started(), bench.mock.running()), (2, 1));
+    gate.open(8);
+    for one in all {
+        assert_eq!(one.await.unwrap().unwrap().to_text(), "2");
+    }
+    assert_eq!(bench.mock.started(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_runner_keeps_its_failure_and_hands_over() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let inside = gate.clone();
+    let mock = MockService::new(move |_, n| {
+        let gate = inside.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            match n {
+                1 => Err(failure(Delivery::Answered)),
+                2 => Ok(ToolOutput::error_text("the tool failed")),
+                _ => Ok(ToolOutput::text("good")),
+            }
+        }
+    });
+    let bench = Bench::new(mock);
+    let mut all = crowd(&bench, 5).await.into_iter();
+    gate.add_permits(5);
+    let mut next = async || all.next().unwrap().await.unwrap();
+    assert_eq!(next().await.unwrap_err().kind(), ErrorKind::ServerFault);
+    assert!(next().await.unwrap().is_error());
+    for _ in 0..3 {
+        assert_eq!(next().await.unwrap().to_text(), "good");
+    }
+    assert_eq!((bench.mock.started(), bench.mock.peak()), (3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panicking_runner_hands_over() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let inside = gate.clone();
+    let mock = MockService::new(move |_, n| {
+        let gate = inside.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            assert!(n > 1, "the first run panics, as the test wants it");
+            Ok(ToolOutput::text(n.to_string()))
+        }
+    });
+    let bench = Bench::new(mock);
+    let mut all = crowd(&bench, 4).await;
+    gate.add_permits(4);
+    assert!(all.remove(0).await.unwrap_err().is_panic());
+    for one in all {
+        assert_eq!(one.await.unwrap().unwrap().to_text(), "2");
+    }
+    assert_eq!(bench.mock.started(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_leaves_no_trace() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let mut all = crowd(&bench, 4).await;
+    all.remove(1).abort();
+    all.remove(1).abort();
+    settle().await;
+    assert_eq!(bench.mock.running(), 1);
+    // the runner, too: only the last one who waits is left to take over
+    all.remove(0).abort();
+    settle().await;
+    assert_eq!(bench.mock.started(), 2);
+    gate.open(1);
+    assert_eq!(all.remove(0).await.unwrap().unwrap().to_text(), "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flight_everybody_left_starts_afresh() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    for one in crowd(&bench, 3).await.into_iter().rev() {
+        one.abort();
+        settle().await;
+    }
+    assert_eq!((bench.mock.started(), bench.mock.running()), (1, 0));
+    gate.open(1);
+    assert_eq!(bench.text(read()).await, "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_ends_at_the_callers_own_deadline() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let runner = bench.start(read()).await;
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let hurried = bench.start(read().with_deadline(deadline.into())).await;
+    let error = hurried.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(Instant::now(), deadline);
+    gate.open(1);
+    assert_eq!(runner.await.unwrap().unwrap().to_text(), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_after_a_write_does_not_join_one_from_before_it() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let before = bench.start(read()).await;
+    let writing = bench.start(write()).await;
+    let during = [bench.start(read()).await, bench.start(read()).await];
+    assert_eq!(
+        bench.mock.running(),
+        4,
+        "reads beside a write neither join nor wait"
+    );
+    writing.abort();
+    settle().await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let after = bench.start(read()).await;
+    assert_eq!(bench.mock.running(), 4);
+    gate.open(4);
+    for running in during {
+        running.await.unwrap().unwrap();
+    }
+    assert_eq!(before.await.unwrap().unwrap().to_text(), "1");
+    assert_eq!(after.await.unwrap().unwrap().to_text(), "5");
+    assert_eq!(bench.text(read()).await, "5");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_future_that_is_not_polled_holds_nobody_back() {
+    use tower::Service;
+    let mut bench = Bench::new(MockService::counting());
+    let held = bench.cache.call(read());
+    assert_eq!(bench.text(read()).await, "1");
+    assert_eq!(bench.text(write()).await, "2");
+    assert_eq!(bench.text(read()).await, "3");
+    assert_eq!(held.await.unwrap().to_text(), "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn identical_writes_at_the_same_time_all_run() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let all = [bench.start(set(1)).await, bench.start(set(1)).await];
+    assert_eq!(bench.mock.running(), 2);
+    gate.open(2);
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,300 @@
+//! What a write does to the reads around it, and when its own repeat is answered from the cache.
+
+mod common;
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, failure, read, set, settle, write};
+use serde_json::json;
+use tollgate_cache::CacheConfig;
+use tollgate_core::{CallRecord, Delivery, ToolCall, ToolOutput};
+use tollgate_testkit::{MockService, call, tool};
+
+/// The attempt timeout of a tool without hints, and so the settling time of its writes.
+const SETTLING: Duration = Duration::from_secs(60);
+
+#[tokio::test(start_paused = true)]
+async fn a_read_after_a_write_is_fresh() {
+    let destroy = call(&tool("drop").destructive().build(), json!({}));
+    for write in [write(), set(1), destroy] {
+        let bench = Bench::new(MockService::counting());
+        assert_eq!(bench.text(read()).await, "1");
+        bench.ask(write).await.unwrap();
+        assert_eq!(bench.text(read()).await, "3");
+        assert_eq!(bench.text(read()).await, "3");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_another_set_leaves_this_one_alone() {
+    let bench = Bench::new(MockService::counting());
+    assert_eq!(bench.text(read()).await, "1");
+    let elsewhere = call(&tool("add").set("other").build(), json!({}));
+    bench.ask(elsewhere).await.unwrap();
+    assert_eq!(bench.text(read()).await, "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_overlaps_a_write_serves_nobody_else() {
+    // began before the write was sent, ended while it ran or after it was answered
+    for ends_after_the_write in [false, true] {
+        let (mock, gate) = MockService::gated();
+        let bench = Bench::new(mock);
+        let overlapping = bench.start(read()).await;
+        let writing = bench.start(write()).await;
+        // the gate lets them pass in the order they came, so a read that is to end last is asked
+        // again after the write was dropped and had settled
+        if ends_after_the_write {
+            writing.abort();
+            settle().await;
+            tokio::time::advance(SETTLING).await;
+            gate.open(2);
+            assert_eq!(overlapping.await.unwrap().unwrap().to_text(), "1");
+        } else {
+            gate.open(1);
+            assert_eq!(overlapping.await.unwrap().unwrap().to_text(), "1");
+            gate.open(2);
+            writing.await.unwrap().unwrap();
+        }
+        assert_eq!(bench.text(read()).await, "3");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_beside_a_write_is_not_kept() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let writing = bench.start(write()).await;
+    let beside = bench.start(read()).await;
+    gate.open(3);
+    writing.await.unwrap().unwrap();
+    assert_eq!(beside.await.unwrap().unwrap().to_text(), "2");
+    assert_eq!(bench.text(read()).await, "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_write_invalidates_too() {
+    for delivery in [Delivery::Answered, Delivery::NotSent] {
+        let mock = MockService::new(move |call, n| {
+            let fails = call.tool().name().as_str() == "add";
+            let answer = Ok(ToolOutput::text(n.to_string()));
+            ready(if fails {
+                Err(failure(delivery))
+            } else {
+                answer
+            })
+        });
+        let bench = Bench::new(mock);
+        assert_eq!(bench.text(read()).await, "1");
+        bench.ask(write()).await.unwrap_err();
+        assert_eq!(bench.text(read()).await, "3");
+        // answered, or never sent: there is nothing to wait for
+        assert_eq!(bench.text(read()).await, "3");
+    }
+}
+
+/// Makes reads, and expects that they are not cached until the settling time is over.
+async fn expect_settling(bench: &Bench) {
+    let before = bench.mock.started();
+    for n in 1..=2 {
+        bench.text(read()).await;
+        assert_eq!(bench.mock.started(), before + n);
+    }
+    tokio::time::advance(SETTLING - Duration::from_nanos(1)).await;
+    bench.text(read()).await;
+    assert_eq!(bench.mock.started(), before + 3);
+    tokio::time::advance(Duration::from_nanos(1)).await;
+    for _ in 0..2 {
+        bench.text(read()).await;
+        assert_eq!(bench.mock.started(), before + 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_of_unknown_outcome_settles_first() {
+    let mock = MockService::new(move |call, n| {
+        let fails = call.tool().name().as_str() == "add";
+        let answer = Ok(ToolOutput::text(n.to_string()));
+        ready(if fails {
+            Err(failure(Delivery::Unknown))
+        } else {
+            answer
+        })
+    });
+    let bench = Bench::new(mock);
+    bench.ask(write()).await.unwrap_err();
+    expect_settling(&bench).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_write_settles_first() {
+    let mock = MockService::new(|call, n| async move {
+        if call.tool().name().as_str() == "add" {
+            std::future::pending::<()>().await;
+        }
+        Ok(ToolOutput::text(n.to_string()))
+    });
+    let bench = Bench::new(mock);
+    let writing = bench.start(write()).await;
+    writing.abort();
+    settle().await;
+    expect_settling(&bench).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panicking_write_settles_first() {
+    let mock = MockService::new(|call, n| {
+        assert!(call.tool().name().as_str() != "add", "as the test wants it");
+        ready(Ok(ToolOutput::text(n.to_string())))
+    });
+    let bench = Bench::new(mock);
+    let writing = bench.start(write()).await;
+    assert!(writing.await.unwrap_err().is_panic());
+    expect_settling(&bench).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_repeated_below_settles_first() {
+    // what a retry layer leaves behind: the first attempt was given up on and may land late
+    for with_record in [false, true] {
+        let mock = MockService::new(|call, n| {
+            if call.tool().name().as_str() == "set" {
+                let record = call.record().unwrap();
+                record.start_attempt();
+                record.start_attempt();
+            }
+            ready(Ok(ToolOutput::text(n.to_string())))
+        });
+        let bench = Bench::new(mock);
+        let call = if with_record {
+            set(1).with_record(Arc::new(CallRecord::new()))
+        } else {
+            set(1)
+        };
+        bench.ask(call).await.unwrap();
+        expect_settling(&bench).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_never_sent_changes_nothing() {
+    use tower::Service;
+    let mut bench = Bench::new(MockService::counting());
+    assert_eq!(bench.text(read()).await, "1");
+    drop(bench.cache.call(write()));
+    assert_eq!(bench.text(read()).await, "1");
+    assert_eq!(bench.stats().invalidations, 0);
+}
+
+/// Makes these idempotent writes in turn and returns how many ran.
+async fn runs(bench: &Bench, values: &[u32]) -> usize {
+    let before = bench.mock.started();
+    for value in values {
+        bench.text(set(*value)).await;
+    }
+    bench.mock.started() - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_repeat_of_the_very_last_write_is_answered_from_the_cache() {
+    for (values, expected) in [(&[1, 1][..], 1), (&[1, 2, 1], 3), (&[1, 1, 2, 2, 1, 1], 3)] {
+        let bench = Bench::new(MockService::counting());
+        assert_eq!(runs(&bench, values).await, expected, "{values:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_write_in_between_makes_a_repeat_run() {
+    let bench = Bench::new(MockService::counting());
+    assert_eq!(runs(&bench, &[1]).await, 1);
+    bench.ask(write()).await.unwrap();
+    assert_eq!(runs(&bench, &[1]).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_runs_again_after_five_seconds() {
+    let bench = Bench::new(MockService::counting());
+    runs(&bench, &[1]).await;
+    tokio::time::advance(Duration::from_secs(5) - Duration::from_nanos(1)).await;
+    assert_eq!(runs(&bench, &[1]).await, 0);
+    tokio::time::advance(Duration::from_nanos(1)).await;
+    assert_eq!(runs(&bench, &[1]).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_failed_is_no_reason_to_skip_its_repeat() {
+    let mock = MockService::sequence(vec![
+        Err(failure(Delivery::Answered)),
+        Ok(ToolOutput::error_text("no")),
+        Ok(ToolOutput::text("done")),
+    ]);
+    let bench = Bench::new(mock);
+    for expected in ["answered", "no", "done", "done"] {
+        assert_eq!(bench.text(set(1)).await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn overlapping_writes_are_not_kept() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    let one = bench.start(set(1)).await;
+    let other = bench.start(set(2)).await;
+    gate.open(4);
+    one.await.unwrap().unwrap();
+    other.await.unwrap().unwrap();
+    assert_eq!(runs(&bench, &[1, 2]).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_write_is_skipped_while_another_is_in_flight() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    gate.open(1);
+    assert_eq!(runs(&bench, &[1]).await, 1);
+    let other = bench.start(write()).await;
+    let repeat = bench.start(set(1)).await;
+    assert_eq!(bench.mock.running(), 2);
+    gate.open(2);
+    other.await.unwrap().unwrap();
+    repeat.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_sent_while_another_may_land_is_not_kept() {
+    let mock = MockService::new(|call, n| {
+        let fails = call.tool().name().as_str() == "add";
+        let answer = Ok(ToolOutput::text(n.to_string()));
+        ready(if fails {
+            Err(failure(Delivery::Unknown))
+        } else {
+            answer
+        })
+    });
+    let bench = Bench::new(mock);
+    bench.ask(write()).await.unwrap_err();
+    assert_eq!(runs(&bench, &[1, 1]).await, 2);
+    tokio::time::advance(SETTLING).await;
+    assert_eq!(runs(&bench, &[1, 1]).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idempotent_writes_can_be_left_alone() {
+    let mut config = CacheConfig::default();
+    config.idempotent_writes = false;
+    let bench = Bench::with(config, MockService::counting());
+    assert_eq!(runs(&bench, &[1, 1]).await, 2);
+    assert_eq!(bench.stats().invalidations, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_without_a_fingerprint_runs_and_invalidates() {
+    let bench = Bench::new(MockService::counting());
+    assert_eq!(bench.text(read()).await, "1");
+    let odd = || ToolCall::new(tool("set").idempotent().build(), r#"{"a":1,"a":1}"#);
+    assert_eq!(bench.text(odd()).await, "2");
+    assert_eq!(bench.text(odd()).await, "3");
+    assert_eq!(bench.text(read()).await, "4");
+}
