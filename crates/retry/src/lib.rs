@@ -1,1 +1,103 @@
 //! Repeats a failed call when that is certainly safe.
+//!
+//! A [`RetryLayer`] puts `tower::retry` around a service, with a policy of its own: what may be
+//! repeated is decided by the tool's plan and by how far the failed call got, never by the kind of
+//! failure alone.
+//!
+//! # Rule
+//!
+//! Repeat only if the call certainly did not run, or its tool is safe to repeat; and only if the
+//! failure is of a kind that may pass; and only while budget and deadline last.
+//!
+//! | failure | safe tool | `OnlyUnsent` | any other tool |
+//! | --- | --- | --- | --- |
+//! | may pass, certainly not sent | repeat, elsewhere first | repeat, elsewhere first | error |
+//! | may pass, answered (429, 5xx, a server's own fault) | repeat, after the stated time | error | error |
+//! | may pass, sent and not answered | repeat | `OutcomeUnknown` | `OutcomeUnknown` |
+//! | will not pass (the caller's fault, nobody offers the tool) | error | error | error |
+//! | the tool's own failure (`isError: true`) | an answer | an answer | an answer |
+//!
+//! The pause before a repeat is exponential and jittered ([`Backoff`]); its first step comes from
+//! the tool's plan. A `Retry-After` is honoured as a floor, or the layer gives up at once: it never
+//! waits longer than [`RetryConfig::max_retry_after`] and never past the call's deadline. Repeats
+//! are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with
+//! a multiple of the usual load.
+//!
+//! # Readiness
+//!
+//! Ready when the inner service is. A repeat awaits readiness of the very value it calls; an error
+//! of that wait is passed on as it is.
+//!
+//! # Cancellation
+//!
+//! Dropping the future drops the running attempt, or the pause. Nothing runs on, and no budget is
+//! spent on a repeat that was not yet due.
+//!
+//! # Clone
+//!
+//! Clones, and all services made by one layer and its clones, share the budgets and the source of
+//! jitter. What is known of one call lives in its own future.
+//!
+//! # Errors
+//!
+//! Adds [`ErrorKind::OutcomeUnknown`](tollgate_core::ErrorKind::OutcomeUnknown): a call that may
+//! have had an effect was sent, no answer came, and it was not sent again. The first failure is its
+//! source. Every other error keeps its kind and says how many attempts were made.
+//!
+//! A fault that the server *answered* is passed on as it is, and is no promise that nothing
+//! happened: a 503 can follow the effect. Who called an unsafe tool should check before calling
+//! again, here too. And an attempt of an idempotent write that was given up on may still land after
+//! its repeat did.
+//!
+//! # Telemetry
+//!
+//! Repeats, and the reason a repeat was refused, are events at debug level.
+//! [`RetryLayer::budgets`] tells what is left of each budget and how often it refused.
+//!
+//! # Example
+//!
+//! ```
+//! use serde_json::json;
+//! use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+//! use tollgate_retry::RetryLayer;
+//! use tollgate_testkit::{MockService, call, tool};
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), ToolError> {
+//! let server = MockService::sequence(vec![
+//!     Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s")),
+//!     Ok(ToolOutput::text("sunny")),
+//! ]);
+//! let service = ServiceBuilder::new().layer(RetryLayer::default()).service(server);
+//! let weather = tool("get_weather").read_only().build();
+//! let output = service.oneshot(call(&weather, json!({"city": "Oslo"}))).await?;
+//! assert_eq!(output.to_text(), "sunny");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! Inside the confirmation (a human is asked once per call, not once per attempt) and inside the
+//! cache (a hit needs no budget). Outside the rate limit, the router and the breakers: each attempt
+//! counts there, and a repeat may go to another server. The wrong way round, with this layer inside
+//! the router, every repeat would go to the server that has just failed.
+
+mod backoff;
+mod budget;
+mod classify;
+mod config;
+mod future;
+mod layer;
+mod policy;
+mod service;
+
+pub use backoff::{Backoff, Jitter};
+pub use budget::{BudgetStatus, TokenBucket};
+pub use classify::{Verdict, classify};
+pub use config::{InvalidConfig, RetryConfig};
+pub use future::RetryFuture;
+pub use layer::RetryLayer;
+pub use policy::RepeatPolicy;
+pub use service::Retry;

@@ -1,0 +1,273 @@
+//! What repeats are paid from: a bucket of tokens for each replica set.
+//!
+//! Without a budget, three attempts for each call turn an outage into three times the load, just
+//! when the server can bear it least. With one, each first attempt pays in a fraction of a token
+//! and each repeat takes out a whole one, so repeats stay a fixed share of the traffic, however
+//! many callers fail at once. There is one bucket for each replica set, because a repeat may go to
+//! any server of it, and none for the caller: it is the servers that are protected.
+//!
+//! A bucket does not fill by itself with time. A reserve that came back each second would be worth
+//! more repeats than the traffic of most agents, and would be the budget.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tollgate_core::ReplicaSetId;
+use tower::retry::budget::Budget;
+
+use crate::RetryConfig;
+
+/// A budget of repeats, behind tower's [`Budget`] trait. One atomic, no lock.
+///
+/// ```
+/// use tollgate_retry::{RetryConfig, TokenBucket};
+/// use tower::retry::budget::Budget;
+///
+/// let budget = TokenBucket::new(&RetryConfig::default().with_budget_reserve(1))?;
+/// assert!(budget.withdraw(), "the reserve");
+/// assert!(!budget.withdraw());
+/// for _ in 0..5 {
+///     budget.deposit();
+/// }
+/// assert!(budget.withdraw(), "five calls at 20 % pay for one repeat");
+/// # Ok::<_, tollgate_retry::InvalidConfig>(())
+/// ```
+#[derive(Debug)]
+pub struct TokenBucket {
+    /// The balance in hundredths of a token in the upper half, the refusals in the lower.
+    packed: AtomicU64,
+    deposit: u32,
+    capacity: u32,
+}
+
+impl TokenBucket {
+    /// Makes a bucket that holds the reserve.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`](crate::InvalidConfig) names the first setting that makes no sense.
+    pub fn new(config: &RetryConfig) -> Result<Self, crate::InvalidConfig> {
+        config.validate().map(|()| Self::of_valid(config))
+    }
+
+    fn of_valid(config: &RetryConfig) -> Self {
+        let held = Held {
+            balance: config.budget_reserve.saturating_mul(TOKEN),
+            refused: 0,
+        };
+        Self {
+            packed: AtomicU64::new(held.pack()),
+            deposit: config.budget_percent,
+            capacity: config.budget_capacity.saturating_mul(TOKEN),
+        }
+    }
+
+    /// Returns how many repeats it would pay for now.
+    #[must_use]
+    pub fn tokens(&self) -> u32 {
+        self.held().balance / TOKEN
+    }
+
+    /// Returns how many repeats it refused.
+    #[must_use]
+    pub fn refused(&self) -> u32 {
+        self.held().refused
+    }
+
+    fn held(&self) -> Held {
+        Held::unpack(self.packed.load(Ordering::Relaxed))
+    }
+}
+
+impl Budget for TokenBucket {
+    fn deposit(&self) {
+        // a full bucket is the common case, and is only read
+        let pay = |packed| {
+            let mut held = Held::unpack(packed);
+            if held.balance >= self.capacity {
+                return None;
+            }
+            held.balance = held.balance.saturating_add(self.deposit).min(self.capacity);
+            Some(held.pack())
+        };
+        let _full = self
+            .packed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+    }
+
+    fn withdraw(&self) -> bool {
+        let take = |packed| {
+            let mut held = Held::unpack(packed);
+            match held.balance.checked_sub(TOKEN) {
+                Some(left) => held.balance = left,
+                None => held.refused = held.refused.saturating_add(1),
+            }
+            Some(held.pack())
+        };
+        // the closure never declines, so both arms hold what was there before
+        let (Ok(before) | Err(before)) =
+            self.packed
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        Held::unpack(before).balance >= TOKEN
+    }
+}
+
+/// What a bucket holds, unpacked.
+#[derive(Clone, Copy)]
+struct Held {
+    balance: u32,
+    refused: u32,
+}
+
+impl Held {
+    const fn unpack(packed: u64) -> Self {
+        Self {
+            balance: (packed >> 32) as u32,
+            refused: packed as u32,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.balance) << 32 | u64::from(self.refused)
+    }
+}
+
+/// What is left of the budget of one replica set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BudgetStatus {
+    /// The replica set.
+    pub set: ReplicaSetId,
+    /// How many repeats its budget would pay for now.
+    pub tokens: u32,
+    /// How many repeats its budget refused.
+    pub refused: u32,
+}
+
+/// The buckets, by replica set. Replica sets are named by configuration, not by callers, so the map
+/// is small and hardly ever changes: it is read as a snapshot and replaced whole.
+#[derive(Debug, Default)]
+pub(crate) struct Budgets(ArcSwap<HashMap<ReplicaSetId, Arc<TokenBucket>>>);
+
+impl Budgets {
+    /// Does something with the bucket of a set, made on first use. `config` is valid.
+    pub(crate) fn with<T>(
+        &self,
+        set: &ReplicaSetId,
+        config: &RetryConfig,
+        act: impl FnOnce(&TokenBucket) -> T,
+    ) -> T {
+        if let Some(bucket) = self.0.load().get(set) {
+            return act(bucket);
+        }
+        let fresh = Arc::new(TokenBucket::of_valid(config));
+        self.0.rcu(|map| {
+            let mut map = HashMap::clone(map);
+            map.entry(set.clone()).or_insert_with(|| fresh.clone());
+            map
+        });
+        // somebody else may have been first: the bucket in the map is the one that counts
+        act(self.0.load().get(set).unwrap_or(&fresh))
+    }
+
+    pub(crate) fn status(&self) -> Vec<BudgetStatus> {
+        let map = self.0.load();
+        let mut all: Vec<_> = map
+            .iter()
+            .map(|(set, bucket)| BudgetStatus {
+                set: set.clone(),
+                tokens: bucket.tokens(),
+                refused: bucket.refused(),
+            })
+            .collect();
+        all.sort_unstable_by(|a, b| a.set.cmp(&b.set));
+        all
+    }
+}
+
+/// One repeat, in the bucket's unit.
+const TOKEN: u32 = 100;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_new_bucket_holds_the_reserve_and_counts_what_it_refuses() {
+        let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
+        let granted = (0..10).filter(|_| bucket.withdraw()).count();
+        assert_eq!((granted, bucket.tokens(), bucket.refused()), (3, 0, 7));
+    }
+
+    #[test]
+    fn savings_stop_at_the_capacity() {
+        let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
+        for _ in 0..10_000 {
+            bucket.deposit();
+        }
+        assert_eq!(bucket.tokens(), 100);
+    }
+
+    #[test]
+    fn threads_together_get_no_more_than_was_paid_in() {
+        let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
+        let granted = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        bucket.deposit();
+                        if bucket.withdraw() {
+                            granted.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        // withdrawals keep up with deposits, so nothing is lost at the capacity
+        let granted = granted.into_inner();
+        assert_eq!(granted + bucket.tokens(), 3 + 4 * 1000 / 5);
+        assert_eq!(granted + bucket.refused(), 4000);
+    }
+
+    #[test]
+    fn two_replica_sets_do_not_share_a_budget() {
+        let (budgets, config) = (Budgets::default(), RetryConfig::default());
+        let [a, b] = ["a", "b"].map(|id| ReplicaSetId::new(id).unwrap());
+        while budgets.with(&a, &config, TokenBucket::withdraw) {}
+        assert!(budgets.with(&b, &config, TokenBucket::withdraw));
+        let left: Vec<_> = budgets.status().iter().map(|set| set.tokens).collect();
+        assert_eq!(left, [0, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn repeats_never_exceed_reserve_and_share(
+            percent in 0_u32..=1000,
+            reserve in 0_u32..=100,
+            pays in prop::collection::vec(any::<bool>(), 0..500),
+        ) {
+            let config = RetryConfig::default()
+                .with_budget_percent(percent)
+                .with_budget_reserve(reserve);
+            let bucket = TokenBucket::new(&config).unwrap();
+            let (mut paid, mut granted) = (0_u32, 0_u32);
+            for pay in pays {
+                if pay {
+                    bucket.deposit();
+                    paid += 1;
+                } else if bucket.withdraw() {
+                    granted += 1;
+                }
+                prop_assert!(granted * 100 <= reserve * 100 + paid * percent);
+                prop_assert!(bucket.tokens() <= config.budget_capacity);
+            }
+        }
+    }
+}

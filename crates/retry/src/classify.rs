@@ -1,0 +1,137 @@
+//! Whether a failure may be repeated: a pure function of the tool's rule and the failure.
+
+use std::time::Duration;
+
+use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+
+/// What to do about a failure, budget and deadline aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a failure is given to the caller, or the call is repeated"
+)]
+pub enum Verdict {
+    /// Give the failure to the caller.
+    Give,
+    /// Repeat the call.
+    Repeat {
+        /// Not sooner than this, as the server or a limiter asked.
+        floor: Option<Duration>,
+    },
+}
+
+/// Decides about one failure of a tool with this rule.
+///
+/// An error that already counts attempts has been through a retry: it is given on, so that nested
+/// retries do not multiply. A breaker's waiting time is not taken as a floor: it is that of one
+/// server, and the repeat goes to another if there is one.
+///
+/// ```
+/// use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+/// use tollgate_retry::{Verdict, classify};
+///
+/// let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s");
+/// assert_eq!(classify(RepeatRule::Safe, &timeout), Verdict::Repeat { floor: None });
+/// assert_eq!(classify(RepeatRule::OnlyUnsent, &timeout), Verdict::Give);
+/// ```
+#[must_use]
+pub fn classify(rule: RepeatRule, error: &ToolError) -> Verdict {
+    let allowed = match rule {
+        RepeatRule::Safe => true,
+        RepeatRule::OnlyUnsent => error.delivery() == Delivery::NotSent,
+        // also what a later version adds: unknown rules repeat nothing
+        _ => false,
+    };
+    if !allowed || !error.kind().is_transient() || error.attempts() > 0 {
+        return Verdict::Give;
+    }
+    Verdict::Repeat {
+        floor: match error.kind() {
+            ErrorKind::BreakerOpen => None,
+            _ => error.retry_after(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [ErrorKind; 16] = [
+        ErrorKind::BreakerOpen,
+        ErrorKind::Cancelled,
+        ErrorKind::ConnectFailed,
+        ErrorKind::ConnectionLost,
+        ErrorKind::DeadlineExceeded,
+        ErrorKind::Internal,
+        ErrorKind::InvalidCall,
+        ErrorKind::NoEligibleServer,
+        ErrorKind::OutcomeUnknown,
+        ErrorKind::Overloaded,
+        ErrorKind::Protocol,
+        ErrorKind::RateLimited,
+        ErrorKind::ServerFault,
+        ErrorKind::Timeout,
+        ErrorKind::Unauthorized,
+        ErrorKind::UnknownTool,
+    ];
+    /// Written out here, so that a kind that becomes transient in core is looked at here too.
+    const MAY_PASS: [ErrorKind; 8] = [
+        ErrorKind::BreakerOpen,
+        ErrorKind::ConnectFailed,
+        ErrorKind::ConnectionLost,
+        ErrorKind::Overloaded,
+        ErrorKind::Protocol,
+        ErrorKind::RateLimited,
+        ErrorKind::ServerFault,
+        ErrorKind::Timeout,
+    ];
+    const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
+
+    #[test]
+    fn only_what_may_pass_is_repeated_and_only_where_the_tool_allows_it() {
+        for kind in KINDS {
+            for delivery in DELIVERIES {
+                for rule in [RepeatRule::Never, RepeatRule::OnlyUnsent, RepeatRule::Safe] {
+                    let may_pass = MAY_PASS.contains(&kind);
+                    let expected = match rule {
+                        RepeatRule::Safe => may_pass,
+                        RepeatRule::OnlyUnsent => may_pass && delivery == Delivery::NotSent,
+                        _ => false,
+                    };
+                    let verdict = classify(rule, &ToolError::new(kind, delivery, "x"));
+                    assert_eq!(
+                        verdict != Verdict::Give,
+                        expected,
+                        "{kind}, {delivery}, {rule}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stated_time_is_a_floor_but_that_of_a_breaker_is_not() {
+        let wait = Duration::from_secs(7);
+        let stated = |kind, delivery| ToolError::new(kind, delivery, "x").with_retry_after(wait);
+        let limited = stated(ErrorKind::RateLimited, Delivery::Answered);
+        assert_eq!(
+            classify(RepeatRule::Safe, &limited),
+            Verdict::Repeat { floor: Some(wait) }
+        );
+        let open = stated(ErrorKind::BreakerOpen, Delivery::NotSent);
+        assert_eq!(
+            classify(RepeatRule::Safe, &open),
+            Verdict::Repeat { floor: None }
+        );
+    }
+
+    #[test]
+    fn an_error_that_was_already_retried_is_given_on() {
+        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "x");
+        assert_eq!(
+            classify(RepeatRule::Safe, &error.with_attempts(3)),
+            Verdict::Give
+        );
+    }
+}

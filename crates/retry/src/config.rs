@@ -1,0 +1,187 @@
+//! The settings of the layer, and what makes no sense among them.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::Backoff;
+
+/// How often, how soon and for how much a failed call is repeated. Whether it may be repeated at
+/// all is not a setting: the tool's plan says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetryConfig {
+    /// How often a call is tried in all, the first time included. Default: 3. With 1 nothing is
+    /// repeated, and what became of an unsafe call is still told.
+    pub max_attempts: u32,
+    /// The schedule of the pauses. Default: full jitter, at most 10 s.
+    pub backoff: Backoff,
+    /// The longest `Retry-After` that is waited for; a longer one ends the call at once.
+    /// Default: 60 s.
+    pub max_retry_after: Duration,
+    /// How many repeats each hundred calls of a replica set pay for. Default: 20.
+    pub budget_percent: u32,
+    /// How many repeats a replica set may have before any call has paid for one. Default: 3, so
+    /// that the first call of a session may be repeated, and a start into an outage costs little.
+    pub budget_reserve: u32,
+    /// How many repeats can be saved up. Default: 100. This is the burst of repeats a server gets
+    /// when it fails after a long good time; at 20 %, 500 calls pay for it.
+    pub budget_capacity: u32,
+    /// Seeds the jitter: the same calls failing in the same order then pause equally. Default:
+    /// none, which draws a seed when the layer is made.
+    pub seed: Option<u64>,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            backoff: Backoff::default(),
+            max_retry_after: Duration::from_secs(60),
+            budget_percent: 20,
+            budget_reserve: 3,
+            budget_capacity: 100,
+            seed: None,
+        }
+    }
+}
+
+impl RetryConfig {
+    /// Sets how often a call is tried in all.
+    #[must_use]
+    pub const fn with_max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = attempts;
+        self
+    }
+
+    /// Sets the schedule of the pauses.
+    #[must_use]
+    pub const fn with_backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Sets the longest `Retry-After` that is waited for.
+    #[must_use]
+    pub const fn with_max_retry_after(mut self, longest: Duration) -> Self {
+        self.max_retry_after = longest;
+        self
+    }
+
+    /// Sets how many repeats each hundred calls of a replica set pay for.
+    #[must_use]
+    pub const fn with_budget_percent(mut self, percent: u32) -> Self {
+        self.budget_percent = percent;
+        self
+    }
+
+    /// Sets how many repeats a replica set may have before any call has paid for one.
+    #[must_use]
+    pub const fn with_budget_reserve(mut self, repeats: u32) -> Self {
+        self.budget_reserve = repeats;
+        self
+    }
+
+    /// Sets how many repeats can be saved up.
+    #[must_use]
+    pub const fn with_budget_capacity(mut self, repeats: u32) -> Self {
+        self.budget_capacity = repeats;
+        self
+    }
+
+    /// Seeds the jitter.
+    #[must_use]
+    pub const fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Checks the settings. Every constructor that takes them does so too.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        let fault = |field, reason| Err(InvalidConfig { field, reason });
+        if self.max_attempts == 0 {
+            return fault("max_attempts", "is 0; use 1 to try each call once");
+        }
+        if self.backoff.ceiling.is_zero() {
+            return fault("backoff.ceiling", "is 0; repeats need a pause");
+        }
+        if self.budget_percent > MAX_PERCENT {
+            return fault("budget_percent", "is above 1000, ten repeats for each call");
+        }
+        if self.budget_capacity == 0 {
+            return fault(
+                "budget_capacity",
+                "is 0; use max_attempts 1 to repeat nothing",
+            );
+        }
+        if self.budget_capacity > MAX_CAPACITY {
+            return fault("budget_capacity", "is above 1000000");
+        }
+        if self.budget_reserve > self.budget_capacity {
+            return fault(
+                "budget_reserve",
+                "is above budget_capacity, which could not hold it",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A setting that makes no sense, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidConfig {
+    field: &'static str,
+    reason: &'static str,
+}
+
+impl InvalidConfig {
+    /// Returns the name of the setting.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+impl fmt::Display for InvalidConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.reason)
+    }
+}
+
+impl std::error::Error for InvalidConfig {}
+
+/// More than this is no budget.
+const MAX_PERCENT: u32 = 1000;
+/// A bucket counts hundredths of a repeat in 32 bits; this leaves room to spare.
+const MAX_CAPACITY: u32 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Jitter;
+
+    #[test]
+    fn a_setting_that_makes_no_sense_is_named() {
+        let config = RetryConfig::default();
+        assert_eq!(config.validate(), Ok(()));
+        let cases = [
+            (config.with_max_attempts(0), "max_attempts"),
+            (
+                config.with_backoff(Backoff::new(Jitter::Full, Duration::ZERO)),
+                "backoff.ceiling",
+            ),
+            (config.with_budget_percent(1001), "budget_percent"),
+            (config.with_budget_capacity(0), "budget_capacity"),
+            (config.with_budget_capacity(1_000_001), "budget_capacity"),
+            (config.with_budget_reserve(101), "budget_reserve"),
+        ];
+        for (config, field) in cases {
+            let fault = config.validate().unwrap_err();
+            assert_eq!(fault.field(), field);
+            assert!(fault.to_string().starts_with(field), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The layer.
+
+use tower_layer::Layer;
+
+use crate::{BudgetStatus, InvalidConfig, RepeatPolicy, Retry, RetryConfig};
+
+/// Puts a [`Retry`] around a service. All services of one layer share its budgets.
+#[derive(Debug, Clone, Default)]
+pub struct RetryLayer {
+    policy: RepeatPolicy,
+}
+
+impl RetryLayer {
+    /// Makes a layer of these settings.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn new(config: RetryConfig) -> Result<Self, InvalidConfig> {
+        RepeatPolicy::new(config).map(|policy| Self { policy })
+    }
+
+    /// Returns what is left of each budget, in the order of the replica sets' names.
+    #[must_use]
+    pub fn budgets(&self) -> Vec<BudgetStatus> {
+        self.policy.budgets()
+    }
+}
+
+impl<S> Layer<S> for RetryLayer {
+    type Service = Retry<S>;
+
+    fn layer(&self, inner: S) -> Retry<S> {
+        Retry::new(inner, self.policy.clone())
+    }
+}

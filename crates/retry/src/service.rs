@@ -1,0 +1,38 @@
+//! The service: `tower::retry` under our own name.
+
+use std::task::{Context, Poll};
+
+use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use tower_service::Service;
+
+use crate::{RepeatPolicy, RetryFuture};
+
+/// Repeats a failed call of the inner service when that is certainly safe.
+#[derive(Debug, Clone)]
+pub struct Retry<S> {
+    inner: tower::retry::Retry<RepeatPolicy, S>,
+}
+
+impl<S> Retry<S> {
+    /// Wraps a service. Services that are given clones of one policy share its budgets.
+    #[must_use]
+    pub const fn new(inner: S, policy: RepeatPolicy) -> Self {
+        Self {
+            inner: tower::retry::Retry::new(policy, inner),
+        }
+    }
+}
+
+impl<S: ToolService> Service<ToolCall> for Retry<S> {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = RetryFuture<S>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: ToolCall) -> RetryFuture<S> {
+        RetryFuture::new(self.inner.call(call))
+    }
+}

@@ -1,0 +1,9 @@
+//! What every layer must keep.
+
+use tollgate_retry::{RepeatPolicy, Retry};
+use tollgate_testkit::contract;
+
+#[tokio::test(start_paused = true)]
+async fn the_layer_keeps_the_contract() {
+    contract::check(|inner| Retry::new(inner, RepeatPolicy::default())).await;
+}

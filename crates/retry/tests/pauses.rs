@@ -1,0 +1,158 @@
+//! When a call is repeated: schedule, stated times, deadline.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig};
+use tollgate_testkit::{MockService, call, tool};
+use tower::ServiceExt;
+
+/// Fails every attempt with this error, and notes when each began.
+fn failing(error: ToolError) -> (MockService, Arc<Mutex<Vec<Instant>>>) {
+    let begins = Arc::new(Mutex::new(Vec::new()));
+    let noted = begins.clone();
+    let mock = MockService::new(move |_, _| {
+        noted.lock().unwrap().push(Instant::now());
+        let result: Result<ToolOutput, ToolError> = Err(error.clone());
+        async { result }
+    });
+    (mock, begins)
+}
+
+fn fault() -> ToolError {
+    ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "busy")
+}
+
+fn read() -> ToolCall {
+    call(&tool("get_order").read_only().build(), json!({}))
+}
+
+/// Pauses are known: 100 ms, 200 ms, and so on.
+fn plain() -> RetryConfig {
+    RetryConfig::default().with_backoff(Backoff::new(Jitter::None, Duration::from_secs(10)))
+}
+
+fn retry(inner: MockService, config: RetryConfig) -> Retry<MockService> {
+    Retry::new(inner, RepeatPolicy::new(config).unwrap())
+}
+
+/// The pauses of one call that fails each time.
+async fn pauses(policy: &RepeatPolicy) -> Vec<Duration> {
+    let (mock, begins) = failing(fault());
+    let service = Retry::new(mock, policy.clone());
+    service.oneshot(read()).await.unwrap_err();
+    let begins = begins.lock().unwrap();
+    begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_pause_is_the_plans_and_the_next_are_twice_the_one_before() {
+    let policy = RepeatPolicy::new(plain().with_max_attempts(4)).unwrap();
+    let millis: Vec<_> = pauses(&policy)
+        .await
+        .iter()
+        .map(Duration::as_millis)
+        .collect();
+    assert_eq!(millis, [100, 200, 400]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_calls_of_one_layer_pause_differently() {
+    let config = RetryConfig::default()
+        .with_max_attempts(4)
+        .with_budget_reserve(10)
+        .with_seed(1);
+    let policy = RepeatPolicy::new(config).unwrap();
+    assert_ne!(pauses(&policy).await, pauses(&policy).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_replays_the_pauses_exactly() {
+    let config = RetryConfig::default()
+        .with_max_attempts(4)
+        .with_budget_reserve(10);
+    let replay = async |seed| {
+        let policy = RepeatPolicy::new(config.with_seed(seed)).unwrap();
+        [pauses(&policy).await, pauses(&policy).await]
+    };
+    assert_eq!(replay(7).await, replay(7).await);
+    assert_ne!(replay(7).await, replay(8).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stated_time_is_waited_for_exactly() {
+    let mock = MockService::sequence(vec![
+        Err(fault().with_retry_after(Duration::from_secs(17))),
+        Ok(ToolOutput::text("done")),
+    ]);
+    let start = Instant::now();
+    // above the ceiling of 10 s, and with jitter: it is a floor
+    let service = retry(mock, RetryConfig::default());
+    service.oneshot(read()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(17));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stated_time_below_the_pause_shortens_nothing() {
+    let mock = MockService::sequence(vec![
+        Err(fault().with_retry_after(Duration::from_millis(30))),
+        Ok(ToolOutput::text("done")),
+    ]);
+    let start = Instant::now();
+    retry(mock, plain()).oneshot(read()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stated_time_that_is_too_long_ends_the_call_at_once() {
+    let (mock, _) = failing(fault().with_retry_after(Duration::from_secs(61)));
+    let start = Instant::now();
+    let service = retry(mock.clone(), RetryConfig::default());
+    let error = service.oneshot(read()).await.unwrap_err();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(mock.started(), 1);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(61)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breakers_waiting_time_does_not_hold_back_a_repeat_elsewhere() {
+    let open = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, "open")
+        .with_retry_after(Duration::from_secs(30));
+    let mock = MockService::sequence(vec![Err(open), Ok(ToolOutput::text("done"))]);
+    let start = Instant::now();
+    retry(mock, plain()).oneshot(read()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_never_reaches_past_the_deadline() {
+    let (mock, begins) = failing(fault());
+    let start = Instant::now();
+    // repeats are due after 100 ms, 300 ms and 700 ms
+    let deadline = start + Duration::from_millis(700);
+    let service = retry(mock.clone(), plain().with_max_attempts(9));
+    let call = read().with_deadline(deadline.into_std());
+    let error = service.oneshot(call).await.unwrap_err();
+    assert_eq!(mock.started(), 3);
+    assert_eq!(start.elapsed(), Duration::from_millis(300));
+    assert!(begins.lock().unwrap().iter().all(|begin| *begin < deadline));
+    // the last failure, not a word about deadlines: that is the caller's to know
+    assert_eq!(
+        (error.kind(), error.message()),
+        (ErrorKind::ServerFault, "busy")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stated_time_past_the_deadline_ends_the_call_at_once() {
+    let (mock, _) = failing(fault().with_retry_after(Duration::from_secs(20)));
+    let start = Instant::now();
+    let call = read().with_deadline((start + Duration::from_secs(20)).into_std());
+    let service = retry(mock.clone(), RetryConfig::default());
+    service.oneshot(call).await.unwrap_err();
+    assert_eq!((mock.started(), start.elapsed()), (1, Duration::ZERO));
+}
