@@ -1,0 +1,297 @@
+//! Calls through a breaker.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::{Instant, advance, sleep};
+use tollgate_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
+use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use tollgate_testkit::{MockService, call, tool};
+use tower::ServiceExt;
+use tower_layer::Layer;
+
+type Outcome = Result<ToolOutput, ToolError>;
+
+fn server(id: &str) -> ServerId {
+    ServerId::new(id).unwrap()
+}
+
+fn read() -> ToolCall {
+    named("get_order")
+}
+
+fn named(name: &str) -> ToolCall {
+    call(&tool(name).read_only().build(), json!({}))
+}
+
+fn failed(kind: ErrorKind) -> Outcome {
+    let delivery = match kind {
+        ErrorKind::ConnectFailed | ErrorKind::Overloaded => Delivery::NotSent,
+        ErrorKind::Timeout | ErrorKind::Cancelled => Delivery::Unknown,
+        _ => Delivery::Answered,
+    };
+    Err(ToolError::new(kind, delivery, "scripted"))
+}
+
+fn down() -> MockService {
+    MockService::new(|_, _| async { failed(ErrorKind::ConnectFailed) })
+}
+
+fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
+    BreakerLayer::new(set.clone(), server("a")).layer(inner)
+}
+
+/// Calls `count` times, one after the other.
+async fn calls(service: &Breaker<MockService>, count: usize) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for _ in 0..count {
+        outcomes.push(service.clone().oneshot(read()).await);
+    }
+    outcomes
+}
+
+fn state(set: &BreakerSet) -> BreakerState {
+    set.snapshot()[0].state
+}
+
+/// Opens the breaker of `read` on server `a`.
+async fn trip(set: &BreakerSet) {
+    calls(&breaker(down(), set), 3).await;
+    assert_eq!(state(set), BreakerState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_failures_in_a_row_open_it_and_the_fourth_call_is_refused_at_once() {
+    let (mock, set) = (down(), BreakerSet::default());
+    let service = breaker(mock.clone(), &set);
+    calls(&service, 2).await;
+    assert_eq!(state(&set), BreakerState::Closed);
+    calls(&service, 1).await;
+    assert_eq!(state(&set), BreakerState::Open);
+    sleep(Duration::from_secs(12)).await;
+
+    let start = Instant::now();
+    let error = service.oneshot(read()).await.unwrap_err();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(mock.started(), 3);
+    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.server(), Some(&server("a")));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(18)));
+    let told = error.message();
+    for part in [
+        "`get_order`",
+        "`a`",
+        "3 failures in a row",
+        "scripted",
+        "18.0 s",
+    ] {
+        assert!(told.contains(part), "{part:?} in {told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_the_servers_fault_never_opens_it() {
+    let mut outcomes = vec![Ok(ToolOutput::error_text("no such order"))];
+    outcomes.extend(
+        [
+            ErrorKind::Cancelled,
+            ErrorKind::InvalidCall,
+            ErrorKind::Overloaded,
+            ErrorKind::RateLimited,
+            ErrorKind::Unauthorized,
+            ErrorKind::UnknownTool,
+        ]
+        .map(failed),
+    );
+    for outcome in outcomes {
+        let set = BreakerSet::default();
+        let script = outcome.clone();
+        let mock = MockService::new(move |_, _| std::future::ready(script.clone()));
+        calls(&breaker(mock.clone(), &set), 50).await;
+        assert_eq!(mock.started(), 50, "{outcome:?}");
+        assert_eq!(set.snapshot()[0].failures, 0, "{outcome:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_kind_of_server_trouble_opens_it() {
+    for kind in [
+        ErrorKind::ConnectFailed,
+        ErrorKind::ConnectionLost,
+        ErrorKind::Protocol,
+        ErrorKind::ServerFault,
+        ErrorKind::Timeout,
+    ] {
+        let mock = MockService::new(move |_, _| async move { failed(kind) });
+        calls(&breaker(mock.clone(), &BreakerSet::default()), 10).await;
+        assert_eq!(mock.started(), 3, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_with_successes_between_them_do_not_open_it() {
+    let mock = MockService::new(|_, n| async move {
+        if n % 3 == 0 {
+            Ok(ToolOutput::error_text("an answer all the same"))
+        } else {
+            failed(ErrorKind::Timeout)
+        }
+    });
+    calls(&breaker(mock.clone(), &BreakerSet::default()), 100).await;
+    assert_eq!(mock.started(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_fifty_calls_at_once_exactly_the_probes_get_through() {
+    for probes in [1, 3] {
+        let config = BreakerConfig::default().with_probes(probes);
+        let set = BreakerSet::new(config).unwrap();
+        trip(&set).await;
+        advance(Duration::from_secs(30)).await;
+        let (mock, gate) = MockService::gated();
+        let service = breaker(mock.clone(), &set);
+        let all = join_all((0..50).map(|_| service.clone().oneshot(read())));
+        let open = async {
+            tokio::task::yield_now().await;
+            assert_eq!(mock.running(), probes as usize);
+            gate.open(50);
+        };
+        let (outcomes, ()) = tokio::join!(all, open);
+        assert_eq!(mock.started(), probes as usize);
+        assert_eq!(
+            outcomes.iter().filter(|o| o.is_ok()).count(),
+            probes as usize
+        );
+        assert_eq!(state(&set), BreakerState::Closed);
+        // closed again: all pass
+        assert!(calls(&service, 20).await.iter().all(Result::is_ok));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_probe_opens_it_for_twice_as_long() {
+    let (mock, set) = (down(), BreakerSet::default());
+    let service = breaker(mock.clone(), &set);
+    calls(&service, 3).await;
+    for (probe, secs) in [30, 60, 120, 240, 300, 300].into_iter().enumerate() {
+        assert_eq!(
+            set.snapshot()[0].time_to_probe,
+            Some(Duration::from_secs(secs))
+        );
+        // refused calls on the way neither reach the server nor prolong the wait
+        advance(Duration::from_secs(secs) - Duration::from_millis(1)).await;
+        calls(&service, 10).await;
+        assert_eq!(mock.started(), 3 + probe);
+        advance(Duration::from_millis(1)).await;
+        calls(&service, 1).await;
+        assert_eq!(mock.started(), 4 + probe);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_probe_gives_its_place_to_the_next_call() {
+    let set = BreakerSet::default();
+    trip(&set).await;
+    advance(Duration::from_secs(30)).await;
+    let (mock, gate) = MockService::gated();
+    let service = breaker(mock.clone(), &set);
+    let mut probe = Box::pin(service.clone().oneshot(read()));
+    assert!(futures_util::poll!(&mut probe).is_pending());
+    assert!(service.clone().oneshot(read()).await.is_err());
+    drop(probe);
+    assert_eq!(state(&set), BreakerState::HalfOpen);
+    gate.open(1);
+    service.oneshot(read()).await.unwrap();
+    assert_eq!((mock.started(), state(&set)), (2, BreakerState::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_told_to_come_later_proves_nothing() {
+    let set = BreakerSet::default();
+    trip(&set).await;
+    advance(Duration::from_secs(30)).await;
+    let limited = MockService::new(|_, _| async { failed(ErrorKind::RateLimited) });
+    calls(&breaker(limited, &set), 1).await;
+    assert_eq!(state(&set), BreakerState::HalfOpen);
+    calls(&breaker(MockService::counting(), &set), 1).await;
+    assert_eq!(state(&set), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_never_ends_does_not_lock_the_tool_out() {
+    let set = BreakerSet::default();
+    trip(&set).await;
+    advance(Duration::from_secs(30)).await;
+    let (mock, gate) = MockService::gated();
+    let service = breaker(mock.clone(), &set);
+    let mut stuck = Box::pin(service.clone().oneshot(read()));
+    assert!(futures_util::poll!(&mut stuck).is_pending());
+    advance(Duration::from_secs(10)).await;
+    let error = service.clone().oneshot(read()).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(20)));
+    advance(Duration::from_secs(20)).await;
+    let mut second = Box::pin(service.clone().oneshot(read()));
+    assert!(futures_util::poll!(&mut second).is_pending());
+    assert_eq!(mock.running(), 2);
+    // the stuck one was written off: dropping it frees nothing
+    drop(stuck);
+    assert!(service.clone().oneshot(read()).await.is_err());
+    gate.open(1);
+    second.await.unwrap();
+    assert_eq!(state(&set), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_of_one_server_have_breakers_of_their_own() {
+    let set = BreakerSet::default();
+    let mock = MockService::new(|call: ToolCall, _| async move {
+        if call.tool().name().as_str() == "broken" {
+            failed(ErrorKind::ServerFault)
+        } else {
+            Ok(ToolOutput::text("fine"))
+        }
+    });
+    let service = breaker(mock, &set);
+    for _ in 0..5 {
+        let _failed = service.clone().oneshot(named("broken")).await;
+        service.clone().oneshot(named("works")).await.unwrap();
+    }
+    let a = server("a");
+    assert!(!set.is_available(&a, named("broken").tool().name()));
+    assert!(set.is_available(&a, named("works").tool().name()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_have_breakers_of_their_own() {
+    let set = BreakerSet::default();
+    trip(&set).await;
+    let other = BreakerLayer::new(set.clone(), server("b")).layer(MockService::counting());
+    other.oneshot(read()).await.unwrap();
+    let states: Vec<_> = set.snapshot().into_iter().map(|one| one.state).collect();
+    assert_eq!(states, [BreakerState::Open, BreakerState::Closed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_calls_that_ran_together_open_it_once() {
+    let set = BreakerSet::default();
+    let barrier = Arc::new(tokio::sync::Barrier::new(50));
+    let mock = MockService::new(move |_, _| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.wait().await;
+            failed(ErrorKind::Timeout)
+        }
+    });
+    let service = breaker(mock.clone(), &set);
+    join_all((0..50).map(|_| service.clone().oneshot(read()))).await;
+    assert_eq!(mock.started(), 50);
+    // 47 failures came too late to count: it was one trip
+    assert_eq!(
+        set.snapshot()[0].time_to_probe,
+        Some(Duration::from_secs(30))
+    );
+}

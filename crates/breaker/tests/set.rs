@@ -1,0 +1,142 @@
+//! What the router asks of a set, and what operators do to it.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::time::Duration;
+
+use tokio::time::advance;
+use tollgate_breaker::{BreakerConfig, BreakerSet, BreakerState};
+use tollgate_core::{ServerId, ToolName};
+
+fn server(id: &str) -> ServerId {
+    ServerId::new(id).unwrap()
+}
+
+fn tool(name: impl AsRef<str>) -> ToolName {
+    ToolName::new(name).unwrap()
+}
+
+fn fail(set: &BreakerSet, server: &ServerId, tool: &ToolName, times: usize) {
+    for _ in 0..times {
+        let permit = set.circuit(server, tool).admit().unwrap();
+        permit.fail(&"connection refused");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_who_is_available_takes_no_probe() {
+    let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
+    assert!(set.is_available(&a, &get), "never called");
+    fail(&set, &a, &get, 3);
+    assert!(!set.is_available(&a, &get));
+    advance(Duration::from_secs(30)).await;
+    for _ in 0..10 {
+        assert!(set.is_available(&a, &get));
+    }
+    let probe = set.circuit(&a, &get).admit().unwrap();
+    assert!(!set.is_available(&a, &get), "the one place is taken");
+    probe.succeed();
+    assert!(set.is_available(&a, &get));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_closes_the_breakers_of_that_server_only() {
+    let (set, get, put) = (BreakerSet::default(), tool("get"), tool("put"));
+    let (a, b) = (server("a"), server("b"));
+    for (server, tool) in [(&a, &get), (&a, &put), (&b, &get)] {
+        fail(&set, server, tool, 3);
+    }
+    set.reset_server(&a);
+    assert!(set.is_available(&a, &get) && set.is_available(&a, &put));
+    assert!(!set.is_available(&b, &get));
+    // as new: it takes three failures again, and the open time starts over
+    fail(&set, &a, &get, 2);
+    assert!(set.is_available(&a, &get));
+    fail(&set, &a, &get, 1);
+    assert_eq!(
+        set.snapshot()[0].time_to_probe,
+        Some(Duration::from_secs(30))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_over_the_old_connection_does_not_count_against_the_new() {
+    let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
+    let old: Vec<_> = (0..5)
+        .map(|_| set.circuit(&a, &get).admit().unwrap())
+        .collect();
+    set.reset_server(&a);
+    for permit in old {
+        permit.fail(&"connection lost");
+    }
+    assert_eq!(set.snapshot()[0].failures, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_tells_all() {
+    let set = BreakerSet::default();
+    let (a, b, get) = (server("a"), server("b"), tool("get"));
+    fail(&set, &b, &get, 2);
+    fail(&set, &a, &get, 3);
+    advance(Duration::from_secs(10)).await;
+    let [first, second] = &set.snapshot()[..] else {
+        panic!("two breakers")
+    };
+    assert_eq!((&first.server, &first.tool), (&a, &get));
+    assert_eq!((first.state, first.failures), (BreakerState::Open, 0));
+    assert_eq!(first.time_to_probe, Some(Duration::from_secs(20)));
+    assert_eq!(
+        first.last_trip.as_deref(),
+        Some("3 failures in a row, the last: connection refused")
+    );
+    assert_eq!((second.state, second.failures), (BreakerState::Closed, 2));
+    assert_eq!((&second.last_trip, second.time_to_probe), (&None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operators_word_holds_until_released() {
+    let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
+    set.force_open(&a, &get);
+    set.reset_server(&a);
+    advance(Duration::from_secs(100_000)).await;
+    assert!(!set.is_available(&a, &get));
+    let rejection = set.circuit(&a, &get).admit().unwrap_err();
+    assert_eq!(rejection.time_to_probe(), None);
+    assert!(rejection.to_string().contains("operator"), "{rejection}");
+
+    set.force_closed(&a, &get);
+    fail(&set, &a, &get, 10);
+    assert_eq!(set.snapshot()[0].state, BreakerState::ForcedClosed);
+
+    set.release(&a, &get);
+    fail(&set, &a, &get, 3);
+    assert_eq!(set.snapshot()[0].state, BreakerState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_breakers_that_hold_nothing_are_dropped() {
+    let config = BreakerConfig::default().with_max_idle(100);
+    let (set, a) = (BreakerSet::new(config).unwrap(), server("a"));
+    fail(&set, &a, &tool("failing"), 1);
+    fail(&set, &a, &tool("open"), 3);
+    set.force_closed(&a, &tool("forced"));
+    let running = set.circuit(&a, &tool("running")).admit().unwrap();
+    for n in 0..1000 {
+        let permit = set.circuit(&a, &tool(format!("tool{n}"))).admit().unwrap();
+        permit.succeed();
+        assert!(set.snapshot().len() <= 100);
+    }
+    let names: Vec<_> = set.snapshot().into_iter().map(|one| one.tool).collect();
+    for kept in ["failing", "forced", "open", "running"] {
+        assert!(names.contains(&tool(kept)), "{kept}");
+    }
+    running.fail(&"down");
+    let status = set.snapshot();
+    let running = status.iter().find(|one| one.tool == tool("running"));
+    assert_eq!(running.unwrap().failures, 1);
+}
+
+#[test]
+fn settings_without_sense_are_refused() {
+    let fault = BreakerSet::new(BreakerConfig::default().with_probes(0)).unwrap_err();
+    assert_eq!(fault.field(), "probes");
+}
