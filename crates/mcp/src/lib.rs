@@ -1,3 +1,5 @@
 //! Speaks MCP: upstream servers as leaves, and the serving face, over stdio and streamable HTTP.
 
+pub mod face;
+pub mod upstream;
 pub mod wire;

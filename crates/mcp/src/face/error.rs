@@ -19,153 +19,134 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
-use tollgate_core::{ErrorKind, ToolError};
+use tollgate_core::{ErrorKind, ServerId, ToolError};
 
-use super::version;
+use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 
 /// The code of every failure that is the runtime's own.
 pub const RUNTIME_ERROR: i64 = -32010;
 
-pub(super) const PARSE_ERROR: i64 = -32700;
-pub(super) const INVALID_REQUEST: i64 = -32600;
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
-pub(super) const INVALID_PARAMS: i64 = -32602;
-pub(super) const HEADER_MISMATCH: i64 = -32020;
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
-
-/// A JSON-RPC error, and the status HTTP gives it.
+/// A refusal: a JSON-RPC error, and the status HTTP gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
-    pub(super) code: i64,
-    pub(super) message: Cow<'static, str>,
-    pub(super) data: Option<Bytes>,
+    pub(super) error: RpcError,
     pub(super) status: StatusCode,
 }
 
 impl Fault {
-    fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-            status,
-        }
+    pub(super) const fn new(status: StatusCode, error: RpcError) -> Self {
+        Self { error, status }
     }
 
-    pub(super) fn parse(reason: impl std::fmt::Display) -> Self {
-        let message = format!("not JSON: {reason}");
-        Self::new(StatusCode::BAD_REQUEST, PARSE_ERROR, message)
+    fn of(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(status, RpcError::new(code, message))
     }
 
-    pub(super) fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, message)
-    }
-
-    /// A refusal of the transport itself, before any JSON-RPC message is looked at.
+    /// A refusal of the transport itself, before any message is looked at.
     pub(super) fn transport(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(status, INVALID_REQUEST, message)
+        Self::of(status, code::INVALID_REQUEST, message)
     }
 
     pub(super) fn method_not_found(method: &str) -> Self {
         let message = format!("method not found: {method}");
-        Self::new(StatusCode::NOT_FOUND, METHOD_NOT_FOUND, message)
+        Self::of(StatusCode::NOT_FOUND, code::METHOD_NOT_FOUND, message)
     }
 
     pub(super) fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::OK, INVALID_PARAMS, message)
+        Self::of(StatusCode::OK, code::INVALID_PARAMS, message)
     }
 
     pub(super) fn invalid_meta(fields: &str) -> Self {
         let message = format!("_meta is missing or has malformed required fields: {fields}");
-        Self::new(StatusCode::BAD_REQUEST, INVALID_PARAMS, message)
+        Self::of(StatusCode::BAD_REQUEST, code::INVALID_PARAMS, message)
     }
 
     pub(super) fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, HEADER_MISMATCH, message)
+        Self::of(StatusCode::BAD_REQUEST, code::HEADER_MISMATCH, message)
     }
 
     pub(super) fn unsupported_version(requested: &str) -> Self {
         #[derive(Serialize)]
         struct Data<'a> {
             requested: &'a str,
-            supported: [&'static str; 5],
+            supported: [&'static str; KNOWN_VERSIONS.len()],
         }
         let data = Data {
             requested,
-            supported: version::KNOWN,
+            supported: KNOWN_VERSIONS,
         };
-        let mut fault = Self::new(
-            StatusCode::BAD_REQUEST,
-            UNSUPPORTED_VERSION,
-            "unsupported protocol version",
-        );
-        fault.data = raw(&data);
-        fault
+        let error = RpcError::new(code::UNSUPPORTED_VERSION, "unsupported protocol version");
+        Self::new(StatusCode::BAD_REQUEST, with(error, &data))
     }
 
-    /// Turns the failure of a call into what the client sees.
-    pub(super) fn of_call(error: &ToolError, tool: &str) -> Self {
-        if let Some(code) = error.code()
-            && is_json_rpc(code)
-        {
-            let mut fault = Self::new(StatusCode::OK, code, error.message().to_owned());
-            fault.data = error.data().cloned();
-            return fault;
-        }
-        if error.kind() == ErrorKind::UnknownTool {
-            return Self::invalid_params(format!("unknown tool: {tool}"));
-        }
-        Self::runtime(error)
-    }
-
-    /// Writes a failure of our own.
-    fn runtime(error: &ToolError) -> Self {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Data<'a> {
-            kind: &'static str,
-            delivery: &'static str,
-            server: Option<&'a str>,
-            retry_after_ms: Option<u64>,
-            attempts: u32,
-        }
-        let data = Data {
-            kind: error.kind().as_str(),
-            delivery: error.delivery().as_str(),
-            server: error.server().map(tollgate_core::ServerId::as_str),
-            retry_after_ms: error
-                .retry_after()
-                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-            attempts: error.attempts(),
-        };
-        let mut fault = Self::new(StatusCode::OK, RUNTIME_ERROR, error.message().to_owned());
-        fault.data = raw(&data);
-        fault
+    /// A fault of our own that no call is behind.
+    pub(super) fn runtime(status: StatusCode, error: &ToolError) -> Self {
+        Self::new(status, runtime(error))
     }
 }
 
-/// Says whether a code can be JSON-RPC's: HTTP statuses are positive.
-const fn is_json_rpc(code: i64) -> bool {
-    code <= -32000
+/// Turns the failure of a call into what the client sees.
+pub(super) fn of_call(error: &ToolError, tool: &str) -> RpcError {
+    // HTTP statuses are positive: they mean nothing to a JSON-RPC client
+    if let Some(code) = error.code().filter(|code| *code <= -32000) {
+        let ours = RpcError::new(code, error.message().to_owned());
+        return match error.data() {
+            Some(data) => ours.with_data(data.clone()),
+            None => ours,
+        };
+    }
+    if error.kind() == ErrorKind::UnknownTool {
+        return RpcError::new(code::INVALID_PARAMS, format!("unknown tool: {tool}"));
+    }
+    runtime(error)
 }
 
-fn raw(data: &impl Serialize) -> Option<Bytes> {
-    serde_json::to_vec(data).ok().map(Bytes::from)
+fn runtime(error: &ToolError) -> RpcError {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Data<'a> {
+        kind: &'static str,
+        delivery: &'static str,
+        server: Option<&'a str>,
+        retry_after_ms: Option<u64>,
+        attempts: u32,
+    }
+    let data = Data {
+        kind: error.kind().as_str(),
+        delivery: error.delivery().as_str(),
+        server: error.server().map(ServerId::as_str),
+        retry_after_ms: error
+            .retry_after()
+            .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        attempts: error.attempts(),
+    };
+    with(
+        RpcError::new(RUNTIME_ERROR, error.message().to_owned()),
+        &data,
+    )
+}
+
+fn with(error: RpcError, data: &impl Serialize) -> RpcError {
+    // plain structs of texts and numbers can always be written
+    match serde_json::to_vec(data) {
+        Ok(data) => error.with_data(data),
+        Err(_) => error,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use tollgate_core::{Delivery, ServerId};
+    use bytes::Bytes;
+    use tollgate_core::Delivery;
 
     use super::*;
 
-    fn text(fault: &Fault) -> &str {
-        std::str::from_utf8(fault.data.as_ref().unwrap()).unwrap()
+    fn text(error: &RpcError) -> &str {
+        std::str::from_utf8(error.data.as_ref().unwrap()).unwrap()
     }
 
     #[test]
@@ -173,9 +154,9 @@ mod tests {
         let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke")
             .with_code(-32050)
             .with_data(Bytes::from_static(b"{\"b\": 1.0}"));
-        let fault = Fault::of_call(&error, "x");
-        assert_eq!((fault.code, &*fault.message), (-32050, "it broke"));
-        assert_eq!(text(&fault), "{\"b\": 1.0}");
+        let seen = of_call(&error, "x");
+        assert_eq!((seen.code, &*seen.message), (-32050, "it broke"));
+        assert_eq!(text(&seen), "{\"b\": 1.0}");
     }
 
     #[test]
@@ -185,10 +166,13 @@ mod tests {
             .with_server(ServerId::new("shop").unwrap())
             .with_retry_after(Duration::from_millis(1_500))
             .with_attempts(2);
-        let fault = Fault::of_call(&error, "x");
-        assert_eq!((fault.code, &*fault.message), (RUNTIME_ERROR, "too many calls"));
+        let seen = of_call(&error, "x");
         assert_eq!(
-            text(&fault),
+            (seen.code, &*seen.message),
+            (RUNTIME_ERROR, "too many calls")
+        );
+        assert_eq!(
+            text(&seen),
             r#"{"kind":"rate_limited","delivery":"answered","server":"shop","retryAfterMs":1500,"attempts":2}"#
         );
     }
@@ -197,7 +181,7 @@ mod tests {
     fn the_five_members_are_there_even_when_nothing_is_known() {
         let error = ToolError::new(ErrorKind::Internal, Delivery::NotSent, "no");
         assert_eq!(
-            text(&Fault::of_call(&error, "x")),
+            text(&of_call(&error, "x")),
             r#"{"kind":"internal","delivery":"not_sent","server":null,"retryAfterMs":null,"attempts":0}"#
         );
     }
@@ -205,8 +189,8 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_named() {
         let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no such tool");
-        let fault = Fault::of_call(&error, "shop__buy");
-        assert_eq!(fault.code, INVALID_PARAMS);
-        assert!(fault.message.contains("shop__buy"));
+        let seen = of_call(&error, "shop__buy");
+        assert_eq!(seen.code, code::INVALID_PARAMS);
+        assert!(seen.message.contains("shop__buy"));
     }
 }

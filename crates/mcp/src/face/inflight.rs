@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+
+use crate::wire::RequestId;
 
 /// The calls of one conversation that may still be cancelled.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct InFlight {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    calls: HashMap<Bytes, Entry>,
+    calls: HashMap<RequestId, Entry>,
 }
 
 #[derive(Debug)]
@@ -26,13 +27,19 @@ struct Entry {
 }
 
 impl InFlight {
-    /// Notes a call under its raw id until the guard is dropped; `token` is what a cancellation
+    /// Notes a call under its id until the guard is dropped; `token` is what a cancellation
     /// fires. A client that uses an id twice can only cancel the later call.
-    pub(super) fn enter(self: &Arc<Self>, id: &Bytes, token: CancellationToken) -> Entered {
+    pub(super) fn enter(self: &Arc<Self>, id: &RequestId, token: CancellationToken) -> Entered {
         let mut state = self.state.lock();
         let ticket = state.next;
         state.next += 1;
-        state.calls.insert(id.clone(), Entry { ticket, token: token.clone() });
+        state.calls.insert(
+            id.clone(),
+            Entry {
+                ticket,
+                token: token.clone(),
+            },
+        );
         Entered {
             calls: Arc::clone(self),
             id: id.clone(),
@@ -41,17 +48,12 @@ impl InFlight {
         }
     }
 
-    /// Cancels the call of this raw id, if there is one.
-    pub(super) fn cancel(&self, id: &[u8]) {
+    /// Cancels the call of this id, if there is one.
+    pub(super) fn cancel(&self, id: &RequestId) {
         let found = self.state.lock().calls.remove(id);
         if let Some(entry) = found {
             entry.token.cancel();
         }
-    }
-
-    /// Returns how many calls there are.
-    pub(super) fn len(&self) -> usize {
-        self.state.lock().calls.len()
     }
 }
 
@@ -59,7 +61,7 @@ impl InFlight {
 #[derive(Debug)]
 pub(super) struct Entered {
     calls: Arc<InFlight>,
-    id: Bytes,
+    id: RequestId,
     ticket: u64,
     token: CancellationToken,
 }
@@ -75,7 +77,11 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let mut state = self.calls.state.lock();
         // the id may have been used again meanwhile: only our own entry goes
-        if state.calls.get(&self.id).is_some_and(|entry| entry.ticket == self.ticket) {
+        if state
+            .calls
+            .get(&self.id)
+            .is_some_and(|entry| entry.ticket == self.ticket)
+        {
             state.calls.remove(&self.id);
         }
     }
@@ -88,22 +94,26 @@ mod tests {
     #[test]
     fn the_count_returns_to_zero() {
         let calls = Arc::new(InFlight::default());
-        let id = Bytes::from_static(b"\"a\"");
+        let id = RequestId::string("a");
         let first = calls.enter(&id, CancellationToken::new());
         let again = calls.enter(&id, CancellationToken::new());
         drop(first);
-        assert_eq!(calls.len(), 1, "the later call still holds the id");
-        calls.cancel(b"\"a\"");
+        assert_eq!(
+            calls.state.lock().calls.len(),
+            1,
+            "the later call still holds the id"
+        );
+        calls.cancel(&id);
         assert!(again.token.is_cancelled());
         drop(again);
-        assert_eq!(calls.len(), 0);
+        assert_eq!(calls.state.lock().calls.len(), 0);
     }
 
     #[test]
     fn a_number_and_its_text_are_different_ids() {
         let calls = Arc::new(InFlight::default());
-        let number = calls.enter(&Bytes::from_static(b"1"), CancellationToken::new());
-        calls.cancel(b"\"1\"");
+        let number = calls.enter(&RequestId::number(1), CancellationToken::new());
+        calls.cancel(&RequestId::string("1"));
         assert!(!number.token.is_cancelled());
     }
 }

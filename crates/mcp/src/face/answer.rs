@@ -1,0 +1,239 @@
+//! What goes out: one message, in up to three pieces so that large results are not copied.
+
+use bytes::Bytes;
+use memchr::memmem;
+use tollgate_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
+
+use super::error;
+use crate::wire::{Era, RequestId, RpcError, flatten, write};
+
+/// Results up to this size are copied into one buffer; larger ones are passed on by pointer.
+const COPY_LIMIT: usize = 16 * 1024;
+
+/// One outgoing message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    head: Bytes,
+    body: Bytes,
+    tail: &'static [u8],
+}
+
+impl Answer {
+    /// Answers a request with a raw result.
+    pub(super) fn result(id: &RequestId, result: &Bytes) -> Self {
+        Self::wrap(id, b"", result)
+    }
+
+    /// Answers a call with what the tool said.
+    pub(super) fn output(id: &RequestId, era: Era, output: &ToolOutput) -> Self {
+        match era {
+            Era::Legacy => Self::result(id, output.body()),
+            Era::Modern => Self::modern(id, output),
+        }
+    }
+
+    /// Refuses a request.
+    pub(super) fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
+        write::error(id, error).into()
+    }
+
+    /// Tells the client something it did not ask for.
+    pub(super) fn notification(method: &str, params: Option<&[u8]>) -> Self {
+        write::notification(method, params).into()
+    }
+
+    /// Returns the pieces, in order; some may be empty.
+    pub(super) fn into_pieces(self) -> [Bytes; 3] {
+        [self.head, self.body, Bytes::from_static(self.tail)]
+    }
+
+    /// Returns the pieces without raw line breaks, for a transport that frames by lines. In JSON
+    /// these are white space between tokens.
+    pub(super) fn into_lines(self) -> [Bytes; 3] {
+        self.into_pieces().map(one_line)
+    }
+
+    fn modern(id: &RequestId, output: &ToolOutput) -> Self {
+        let body = output.body();
+        let open = body.iter().position(|byte| *byte == b'{');
+        match open {
+            Some(open) if lacks_result_type(output) => {
+                let rest = body.slice(open + 1..);
+                let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+                let member: &[u8] = if is_empty {
+                    b"{\"resultType\":\"complete\""
+                } else {
+                    b"{\"resultType\":\"complete\","
+                };
+                Self::wrap(id, member, &rest)
+            }
+            _ => Self::result(id, body),
+        }
+    }
+
+    fn wrap(id: &RequestId, before: &[u8], body: &Bytes) -> Self {
+        let copied = if body.len() <= COPY_LIMIT {
+            body.len()
+        } else {
+            0
+        };
+        let id = id.to_raw();
+        let mut head = Vec::with_capacity(40 + id.len() + before.len() + copied);
+        head.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        head.extend_from_slice(id.as_bytes());
+        head.extend_from_slice(b",\"result\":");
+        head.extend_from_slice(before);
+        if copied == body.len() {
+            head.extend_from_slice(body);
+            head.push(b'}');
+            return head.into();
+        }
+        Self {
+            head: head.into(),
+            body: body.clone(),
+            tail: b"}",
+        }
+    }
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(message: Vec<u8>) -> Self {
+        Self {
+            head: message.into(),
+            body: Bytes::new(),
+            tail: b"",
+        }
+    }
+}
+
+/// Says what a client of this era gets to see of a finished call.
+pub(super) fn of_call(
+    id: &RequestId,
+    era: Era,
+    tool: &str,
+    outcome: Result<ToolOutput, ToolError>,
+) -> Answer {
+    match outcome {
+        Ok(output) if era == Era::Modern || output.status() == OutputStatus::Complete => {
+            Answer::output(id, era, &output)
+        }
+        Ok(_) => {
+            let error = ToolError::new(
+                ErrorKind::Protocol,
+                Delivery::Answered,
+                format!(
+                    "{tool} wants input before it goes on, which needs a client of protocol \
+                     revision 2026-07-28 or later"
+                ),
+            );
+            Answer::error(Some(id), &error::of_call(&error, tool))
+        }
+        Err(error) => Answer::error(Some(id), &error::of_call(&error, tool)),
+    }
+}
+
+/// Says whether a result has no `resultType` of its own.
+fn lacks_result_type(output: &ToolOutput) -> bool {
+    if output.status() != OutputStatus::Complete {
+        return false;
+    }
+    let body = output.body();
+    // Two searches at memory speed settle it for nearly every result. Only a result that has the
+    // word somewhere, or might spell it with escapes, is read.
+    let may_have =
+        memmem::find(body, b"resultType\"").is_some() || memmem::find(body, b"\\u00").is_some();
+    !may_have
+        || crate::wire::object::get_member(body, "resultType").is_ok_and(|member| member.is_none())
+}
+
+pub(super) fn one_line(piece: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &piece).is_none() {
+        return piece;
+    }
+    let mut piece = Vec::from(piece);
+    flatten(&mut piece);
+    piece.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(answer: Answer) -> String {
+        let pieces = answer.into_pieces();
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    fn modern(raw: &str) -> String {
+        let output = ToolOutput::from_json(raw.to_owned()).unwrap();
+        text(Answer::output(
+            &RequestId::string("a"),
+            Era::Modern,
+            &output,
+        ))
+    }
+
+    #[test]
+    fn a_modern_result_gets_the_member_it_lacks_and_nothing_else_changes() {
+        for (raw, result) in [
+            (r#"{"n" : 1e2}"#, r#"{"resultType":"complete","n" : 1e2}"#),
+            ("{}", r#"{"resultType":"complete"}"#),
+            (" { } ", r#"{"resultType":"complete" } "#),
+            (
+                r#"{"resultType":"complete","x":1}"#,
+                r#"{"resultType":"complete","x":1}"#,
+            ),
+            (
+                r#"{"resultTyp\u0065":"complete"}"#,
+                r#"{"resultTyp\u0065":"complete"}"#,
+            ),
+            (
+                r#"{"structuredContent":{"resultType":"x"}}"#,
+                r#"{"resultType":"complete","structuredContent":{"resultType":"x"}}"#,
+            ),
+            (
+                r#"{"resultType":"input_required","requestState":"s"}"#,
+                r#"{"resultType":"input_required","requestState":"s"}"#,
+            ),
+        ] {
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{result}}}"#);
+            assert_eq!(modern(raw), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_large_result_is_passed_on_by_pointer() {
+        let raw = format!(r#"{{"content":[],"x":"{}"}}"#, "y".repeat(COPY_LIMIT));
+        let output = ToolOutput::from_json(raw).unwrap();
+        let answer = Answer::output(&RequestId::number(1), Era::Modern, &output);
+        assert_eq!(answer.body.as_ptr(), output.body()[1..].as_ptr());
+        let value: serde_json::Value = serde_json::from_str(&text(answer)).unwrap();
+        assert_eq!(value["result"]["resultType"], "complete");
+    }
+
+    #[test]
+    fn a_legacy_client_is_not_shown_a_question_it_cannot_answer() {
+        let output = ToolOutput::from_json(r#"{"resultType":"input_required"}"#).unwrap();
+        let shown = text(of_call(
+            &RequestId::number(1),
+            Era::Legacy,
+            "pay",
+            Ok(output),
+        ));
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["error"]["code"], error::RUNTIME_ERROR);
+        assert!(shown["error"]["message"].as_str().unwrap().contains("pay"));
+    }
+
+    #[test]
+    fn line_breaks_between_tokens_do_not_break_a_line() {
+        let output = ToolOutput::from_json("{\r\n\"content\":[\n]}").unwrap();
+        let lines = Answer::output(&RequestId::number(1), Era::Legacy, &output).into_lines();
+        assert!(
+            !lines
+                .concat()
+                .iter()
+                .any(|byte| matches!(byte, b'\n' | b'\r'))
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! What all requests of the endpoint share, and the two methods that only sessions have.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tollgate_core::{Caller, Delivery, ErrorKind, Principal, ToolError};
+use uuid::Uuid;
+
+use super::super::Backend;
+use super::super::answer::Answer;
+use super::super::error::Fault;
+use super::super::service::Face;
+use super::accept::{self, Accepts};
+use super::body::Pieces;
+use super::session::{Session, SessionTable};
+use super::{HttpOptions, guard, mirrored, stream};
+use crate::wire::{Era, RequestId, header};
+
+/// What all requests of the endpoint share.
+pub(super) struct Endpoint<B> {
+    pub(super) face: Face<B>,
+    pub(super) options: HttpOptions,
+    sessions: Mutex<SessionTable>,
+    anonymous: Arc<Caller>,
+}
+
+impl<B: Backend> Endpoint<B> {
+    pub(super) fn new(backend: Arc<B>, options: HttpOptions) -> Self {
+        Self {
+            face: Face::new(backend),
+            sessions: Mutex::new(SessionTable::new(
+                options.max_sessions,
+                options.session_idle,
+            )),
+            anonymous: Arc::new(Caller::new(Principal::new(ANONYMOUS))),
+            options,
+        }
+    }
+
+    /// Lets a request pass if it comes from where requests may come from.
+    pub(super) fn check_source(&self, request: &Request) -> Result<(), Fault> {
+        guard::check(
+            &self.options.allowed_hosts,
+            &self.options.allowed_origins,
+            request.uri(),
+            request.headers(),
+        )
+    }
+
+    /// Opens a session for whoever sent the request.
+    pub(super) fn open_session(&self, extensions: &Extensions) -> Result<Arc<Session>, Fault> {
+        let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
+        self.sessions
+            .lock()
+            .open(Instant::now(), Uuid::new_v4(), principal.clone())
+            .ok_or_else(|| {
+                let error = ToolError::new(
+                    ErrorKind::Overloaded,
+                    Delivery::NotSent,
+                    format!("{} sessions are open", self.options.max_sessions),
+                );
+                Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+            })
+    }
+
+    /// Finds the session a request names; `None` if it names none.
+    pub(super) fn session(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Option<Arc<Session>>, Fault> {
+        let Some(id) = headers.get(header::SESSION_ID) else {
+            return Ok(None);
+        };
+        let id = id.to_str().ok().and_then(|id| Uuid::parse_str(id).ok());
+        let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
+        id.and_then(|id| {
+            self.sessions
+                .lock()
+                .find(Instant::now(), id, Some(principal))
+        })
+        .map(Some)
+        .ok_or_else(|| Fault::transport(StatusCode::NOT_FOUND, "no such session: initialize again"))
+    }
+
+    /// Says on whose behalf a request is made.
+    pub(super) fn caller(&self, extensions: &Extensions, session: Option<&Session>) -> Arc<Caller> {
+        if let Some(session) = session {
+            return Arc::clone(&session.caller);
+        }
+        if let Some(caller) = extensions.get::<Arc<Caller>>() {
+            return Arc::clone(caller);
+        }
+        match extensions.get::<Principal>() {
+            Some(principal) => Arc::new(Caller::new(principal.clone())),
+            None => Arc::clone(&self.anonymous),
+        }
+    }
+}
+
+/// Opens the notification stream of a session: GET.
+pub(super) async fn listen<B: Backend>(
+    State(endpoint): State<Arc<Endpoint<B>>>,
+    request: Request,
+) -> Response {
+    let opened = endpoint.check_source(&request).and_then(|()| {
+        if !Accepts::of(request.headers()).events {
+            return Err(not_acceptable());
+        }
+        required_session(&endpoint, &request)
+    });
+    match opened {
+        Ok(session) => stream::respond(
+            stream::session_messages(
+                session,
+                endpoint.face.changes(),
+                endpoint.options.shutdown.clone(),
+            ),
+            endpoint.options.keep_alive,
+        ),
+        Err(fault) => refuse(None, &fault),
+    }
+}
+
+/// Ends a session: DELETE.
+pub(super) async fn end_session<B: Backend>(
+    State(endpoint): State<Arc<Endpoint<B>>>,
+    request: Request,
+) -> Response {
+    let found = endpoint
+        .check_source(&request)
+        .and_then(|()| required_session(&endpoint, &request));
+    match found {
+        Ok(session) => {
+            endpoint.sessions.lock().close(session.id);
+            status(StatusCode::NO_CONTENT)
+        }
+        Err(fault) => refuse(None, &fault),
+    }
+}
+
+/// Answers with a message as plain JSON.
+pub(super) fn reply(status: StatusCode, answer: Answer) -> Response {
+    let mut response = Response::new(Body::new(Pieces::new(answer.into_pieces())));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static(accept::JSON);
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+/// Answers with a refusal.
+pub(super) fn refuse(id: Option<&RequestId>, fault: &Fault) -> Response {
+    let mut response = reply(fault.status, Answer::error(id, &fault.error));
+    if fault.status == StatusCode::METHOD_NOT_ALLOWED {
+        let post = HeaderValue::from_static("POST");
+        response.headers_mut().insert(ALLOW, post);
+    }
+    response
+}
+
+/// Answers without a body.
+pub(super) fn status(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+pub(super) fn not_acceptable() -> Fault {
+    Fault::transport(
+        StatusCode::NOT_ACCEPTABLE,
+        "Accept must list application/json and text/event-stream",
+    )
+}
+
+/// The principal of requests that nobody vouched for.
+const ANONYMOUS: &str = "anonymous";
+
+fn principal(extensions: &Extensions) -> Option<&Principal> {
+    match extensions.get::<Arc<Caller>>() {
+        Some(caller) => Some(&caller.principal),
+        None => extensions.get(),
+    }
+}
+
+/// Finds the session that GET and DELETE are about.
+fn required_session<B: Backend>(
+    endpoint: &Endpoint<B>,
+    request: &Request,
+) -> Result<Arc<Session>, Fault> {
+    let headers = request.headers();
+    let version = mirrored::single(headers, header::PROTOCOL_VERSION)?;
+    if version.is_some_and(|version| Era::of(version) == Era::Modern) {
+        return Err(Fault::transport(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this revision has no sessions: use POST",
+        ));
+    }
+    endpoint
+        .session(headers, request.extensions())?
+        .ok_or_else(|| Fault::transport(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing"))
+}

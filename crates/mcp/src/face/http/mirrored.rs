@@ -1,0 +1,94 @@
+//! Headers that repeat what the body says, and the check that they do (2026-07-28).
+//!
+//! Things between client and server route and bill by these headers without reading bodies. If they
+//! could differ from the body, a request could be let through as one call and run as another.
+
+use http::HeaderMap;
+
+use super::super::error::Fault;
+use super::super::listing::Written;
+use super::super::request::{Request, method};
+use crate::wire::{Era, header};
+
+/// Checks the headers of a modern request that states its revision in the body.
+pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
+    let stated = single(headers, header::PROTOCOL_VERSION)?;
+    match (stated, request.meta.protocol_version.as_deref()) {
+        // whoever states nothing in the body is told what is missing there
+        (_, None) => Ok(()),
+        (None, Some(_)) => Err(Fault::header_mismatch("MCP-Protocol-Version is missing")),
+        (Some(header), Some(body)) if header == body => Ok(()),
+        (Some(header), Some(body)) => Err(Fault::header_mismatch(format!(
+            "MCP-Protocol-Version is {header:?}, the body says {body:?}"
+        ))),
+    }
+}
+
+/// Checks the headers that mirror method, name and arguments.
+pub(super) fn check_body(
+    headers: &HeaderMap,
+    request: &Request,
+    listing: impl FnOnce() -> std::sync::Arc<Written>,
+) -> Result<(), Fault> {
+    let version = request.meta.protocol_version.as_deref().unwrap_or_default();
+    if Era::of(version) == Era::Legacy {
+        // a modern request under an older revision: its rules know no such headers
+        return Ok(());
+    }
+    expect(headers, header::METHOD, &request.method)?;
+    if request.method != method::CALL_TOOL {
+        return Ok(());
+    }
+    let Some(name) = request.params.tool_name() else {
+        return Ok(()); // refused for that, with a better reason
+    };
+    expect(headers, header::NAME, &name)?;
+    let listing = listing();
+    let Some(mirrored) = listing.mirrored(&name) else {
+        return Ok(());
+    };
+    let arguments = request.params.arguments.as_deref().unwrap_or(b"{}");
+    let values = mirrored
+        .values(arguments)
+        .map_err(|error| Fault::invalid_params(format!("arguments: {error}")))?;
+    for (header, value) in &values {
+        let value = header::decode_value(value).unwrap_or_default();
+        expect(headers, header, &value)?;
+    }
+    let surplus = headers.keys().map(http::HeaderName::as_str).find(|header| {
+        header.starts_with(header::PARAM_PREFIX) && !values.iter().any(|(name, _)| name == header)
+    });
+    match surplus {
+        Some(header) => Err(Fault::header_mismatch(format!(
+            "{header} mirrors nothing in the arguments"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns a header that may be there once only.
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Fault::header_mismatch(format!("{name} is there twice")));
+    }
+    first
+        .to_str()
+        .map(Some)
+        .map_err(|_| Fault::header_mismatch(format!("{name} has characters no header may have")))
+}
+
+fn expect(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
+    let Some(raw) = single(headers, name)? else {
+        return Err(Fault::header_mismatch(format!("{name} is missing")));
+    };
+    match header::decode_value(raw) {
+        Some(value) if value == body => Ok(()),
+        _ => Err(Fault::header_mismatch(format!(
+            "{name} is {raw:?}, the body says {body:?}"
+        ))),
+    }
+}

@@ -1,0 +1,41 @@
+//! Serves clients over streamable HTTP, both eras on one path.
+
+mod accept;
+mod body;
+mod endpoint;
+mod guard;
+mod mirrored;
+mod options;
+mod post;
+mod session;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::post;
+
+use self::endpoint::Endpoint;
+use super::Backend;
+
+pub use self::guard::{HostPattern, InvalidPattern, OriginPattern};
+pub use self::options::HttpOptions;
+
+/// Returns a router that serves the backend at the path of the options.
+///
+/// Who calls is taken from the request's extensions, where an outer layer may have put an
+/// `Arc<Caller>` or a [`Principal`](tollgate_core::Principal); else it is the principal
+/// `anonymous`. Set `TCP_NODELAY` on the listener: without it the events of a stream wait for the
+/// client's acknowledgements.
+pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
+    let path = options.path.clone();
+    let endpoint = Arc::new(Endpoint::new(backend, options));
+    Router::new()
+        .route(
+            &path,
+            post(post::serve::<B>)
+                .get(endpoint::listen::<B>)
+                .delete(endpoint::end_session::<B>),
+        )
+        .with_state(endpoint)
+}

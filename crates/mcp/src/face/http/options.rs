@@ -1,0 +1,101 @@
+//! How the HTTP face is set up.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::guard::{HostPattern, OriginPattern};
+
+/// How the HTTP face is set up.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// The path of the endpoint. Default: `/mcp`.
+    pub path: String,
+    /// Which `Host` headers are served. Default: the loopback names, on any port.
+    pub allowed_hosts: Vec<HostPattern>,
+    /// Which `Origin` headers are served; a request without one is not from a browser and passes.
+    /// Default: the loopback origins, on any port.
+    pub allowed_origins: Vec<OriginPattern>,
+    /// The longest request body, in bytes. Default: 4 MiB.
+    pub max_body: usize,
+    /// How many legacy sessions may live at a time. Default: 10,000.
+    pub max_sessions: usize,
+    /// How long a legacy session may go unused before it may be forgotten. Default: 30 minutes.
+    pub session_idle: Duration,
+    /// How often a silent stream is kept alive by a comment. Default: 15 s.
+    pub keep_alive: Duration,
+    /// Ends open notification streams when fired, so that the server can drain. Calls go on.
+    /// Default: never fires.
+    pub shutdown: CancellationToken,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".to_owned(),
+            allowed_hosts: HostPattern::loopback(),
+            allowed_origins: OriginPattern::loopback(),
+            max_body: 4 * 1024 * 1024,
+            max_sessions: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+            keep_alive: Duration::from_secs(15),
+            shutdown: CancellationToken::new(),
+        }
+    }
+}
+
+impl HttpOptions {
+    /// Sets the path of the endpoint. It must begin with `/`.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Sets which `Host` headers are served.
+    #[must_use]
+    pub fn with_allowed_hosts(mut self, hosts: impl IntoIterator<Item = HostPattern>) -> Self {
+        self.allowed_hosts = hosts.into_iter().collect();
+        self
+    }
+
+    /// Sets which `Origin` headers are served.
+    #[must_use]
+    pub fn with_allowed_origins(
+        mut self,
+        origins: impl IntoIterator<Item = OriginPattern>,
+    ) -> Self {
+        self.allowed_origins = origins.into_iter().collect();
+        self
+    }
+
+    /// Sets the longest request body, in bytes.
+    #[must_use]
+    pub fn with_max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Sets how many legacy sessions may live, and how long one may go unused.
+    #[must_use]
+    pub fn with_sessions(mut self, max: usize, idle: Duration) -> Self {
+        self.max_sessions = max;
+        self.session_idle = idle;
+        self
+    }
+
+    /// Sets how often a silent stream is kept alive.
+    #[must_use]
+    pub fn with_keep_alive(mut self, keep_alive: Duration) -> Self {
+        self.keep_alive = keep_alive;
+        self
+    }
+
+    /// Sets what ends open notification streams.
+    #[must_use]
+    pub fn with_shutdown(mut self, shutdown: CancellationToken) -> Self {
+        self.shutdown = shutdown;
+        self
+    }
+}

@@ -1,0 +1,228 @@
+//! Takes one message: POST.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use tokio::sync::mpsc;
+
+use super::super::Backend;
+use super::super::answer::Answer;
+use super::super::error::Fault;
+use super::super::inflight::Entered;
+use super::super::request::{Request, method};
+use super::super::service::{RunningCall, Step};
+use super::super::stdio::cancelled_id;
+use super::accept::{self, Accepts};
+use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
+use super::session::Session;
+use super::stream::{self, CallMessages};
+use super::{body, mirrored};
+use crate::wire::{Era, KNOWN_VERSIONS, Message, RequestId, header};
+
+/// A refusal, with the id of the request where it is known.
+type Refusal = (Option<RequestId>, Fault);
+
+pub(super) async fn serve<B: Backend>(
+    State(endpoint): State<Arc<Endpoint<B>>>,
+    request: axum::extract::Request,
+) -> Response {
+    match take(&endpoint, request).await {
+        Ok(response) => response,
+        Err((id, fault)) => refuse(id.as_ref(), &fault),
+    }
+}
+
+async fn take<B: Backend>(
+    endpoint: &Endpoint<B>,
+    request: axum::extract::Request,
+) -> Result<Response, Refusal> {
+    let nameless = |fault| (None, fault);
+    endpoint.check_source(&request).map_err(nameless)?;
+    let (parts, body) = request.into_parts();
+    let accepts = Accepts::of(&parts.headers);
+    if !accepts.json {
+        return Err(nameless(not_acceptable()));
+    }
+    if !accept::is_json(&parts.headers) {
+        return Err(nameless(Fault::transport(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Content-Type must be application/json",
+        )));
+    }
+    let body = body::read(body, endpoint.options.max_body)
+        .await
+        .map_err(nameless)?;
+    match Message::parse(&body) {
+        Ok(Message::Request { id, method, params }) => {
+            let request = Request::new(id, method, params.as_ref())
+                .map_err(|(id, fault)| (Some(id), fault))?;
+            answer(endpoint, &parts, accepts, &request)
+                .await
+                .map_err(|fault| (Some(request.id), fault))
+        }
+        Ok(Message::Notification { method, params }) => {
+            note(endpoint, &parts, &method, params.as_ref()).map_err(nameless)
+        }
+        // nothing is ever asked of the client, so this answers nothing
+        Ok(Message::Response { .. }) => Ok(status(StatusCode::ACCEPTED)),
+        Err(invalid) => {
+            let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
+            Err((invalid.id().cloned(), fault))
+        }
+    }
+}
+
+fn note<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    method: &str,
+    params: Option<&Bytes>,
+) -> Result<Response, Fault> {
+    let session = endpoint.session(&parts.headers, &parts.extensions)?;
+    if method == method::CANCELLED
+        && let Some((session, id)) = session.zip(cancelled_id(params))
+    {
+        session.calls.cancel(&id);
+    }
+    Ok(status(StatusCode::ACCEPTED))
+}
+
+async fn answer<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    accepts: Accepts,
+    request: &Request,
+) -> Result<Response, Fault> {
+    match era(parts, request)? {
+        Era::Modern => modern(endpoint, parts, accepts, request).await,
+        Era::Legacy => legacy(endpoint, parts, accepts, request).await,
+    }
+}
+
+/// Chooses the era: by the body, or by a header that no legacy client would send.
+fn era(parts: &Parts, request: &Request) -> Result<Era, Fault> {
+    if request.era() == Era::Modern {
+        return Ok(Era::Modern);
+    }
+    if request.method == method::INITIALIZE {
+        return Ok(Era::Legacy);
+    }
+    match mirrored::single(&parts.headers, header::PROTOCOL_VERSION)? {
+        Some(version) if !KNOWN_VERSIONS.contains(&version) => {
+            Err(Fault::unsupported_version(version))
+        }
+        Some(version) => Ok(Era::of(version)),
+        None => Ok(Era::Legacy),
+    }
+}
+
+async fn modern<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    accepts: Accepts,
+    request: &Request,
+) -> Result<Response, Fault> {
+    mirrored::check_version(&parts.headers, request)?;
+    request.check_modern()?;
+    mirrored::check_body(&parts.headers, request, || endpoint.face.listing())?;
+    let caller = endpoint.caller(&parts.extensions, None);
+    let (reports, seen) = reports(accepts, request);
+    match endpoint.face.serve(request, Era::Modern, caller, reports)? {
+        Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
+        Step::Call(call) => Ok(run(endpoint, call, seen, None).await),
+        Step::Listen(_) if !accepts.events => Err(not_acceptable()),
+        Step::Listen(subscription) => Ok(stream::respond(
+            stream::subscription_messages(
+                subscription,
+                endpoint.face.changes(),
+                endpoint.options.shutdown.clone(),
+            ),
+            endpoint.options.keep_alive,
+        )),
+    }
+}
+
+async fn legacy<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    accepts: Accepts,
+    request: &Request,
+) -> Result<Response, Fault> {
+    let session = match request.method.as_str() {
+        method::INITIALIZE => None,
+        _ => endpoint.session(&parts.headers, &parts.extensions)?,
+    };
+    let caller = endpoint.caller(&parts.extensions, session.as_deref());
+    let (reports, seen) = reports(accepts, request);
+    let step = endpoint.face.serve(request, Era::Legacy, caller, reports);
+    match step.map_err(legacy_status)? {
+        Step::Done(answer) if request.method == method::INITIALIZE => {
+            // opened last: a refused handshake leaves no session behind
+            let session = endpoint.open_session(&parts.extensions)?;
+            let mut response = reply(StatusCode::OK, answer);
+            if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
+                response.headers_mut().insert(header::SESSION_ID, id);
+            }
+            Ok(response)
+        }
+        Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
+        Step::Call(call) => {
+            let entered = session.map(|session| {
+                let token = session.ended.child_token();
+                let entered = session.calls.enter(&request.id, token);
+                (session, entered)
+            });
+            Ok(run(endpoint, call, seen, entered).await)
+        }
+        // not reached: the legacy era has no such method
+        Step::Listen(_) => Err(legacy_status(Fault::method_not_found(&request.method))),
+    }
+}
+
+/// In the legacy era an unknown method is a matter of JSON-RPC alone: 404 means a lost session.
+fn legacy_status(mut fault: Fault) -> Fault {
+    if fault.status == StatusCode::NOT_FOUND {
+        fault.status = StatusCode::OK;
+    }
+    fault
+}
+
+/// Opens the way for progress, if it is asked for and the client takes a stream.
+fn reports(
+    accepts: Accepts,
+    request: &Request,
+) -> (Option<mpsc::Sender<Answer>>, Option<mpsc::Receiver<Answer>>) {
+    if !accepts.events || request.meta.progress_token.is_none() {
+        return (None, None);
+    }
+    let (reports, seen) = mpsc::channel(stream::REPORTS);
+    (Some(reports), Some(seen))
+}
+
+/// Runs a call: as one JSON answer, or as a stream where progress was asked for. The call lives in
+/// the response, so a client that goes away drops it.
+async fn run<B: Backend>(
+    endpoint: &Endpoint<B>,
+    mut call: RunningCall,
+    reports: Option<mpsc::Receiver<Answer>>,
+    entered: Option<(Arc<Session>, Entered)>,
+) -> Response {
+    if let Some(reports) = reports {
+        let messages = CallMessages::new(call, reports, entered);
+        return stream::respond(messages, endpoint.options.keep_alive);
+    }
+    let answer = match entered {
+        None => call.await,
+        Some((_session, entered)) => tokio::select! {
+            biased;
+            () = entered.cancelled() => None,
+            answer = &mut call => Some(answer),
+        }
+        .unwrap_or_else(|| call.cancelled()),
+    };
+    reply(StatusCode::OK, answer)
+}

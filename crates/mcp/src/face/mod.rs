@@ -1,0 +1,78 @@
+//! The serving face: what MCP clients talk to.
+//!
+//! One [`Backend`] is served over stdio ([`serve_stdio`]) and over streamable HTTP ([`router`]), to
+//! clients of both eras: those that begin with `initialize` (revisions 2024-11-05 to 2025-11-25)
+//! and those whose every request states its own context (2026-07-28). The era is chosen per
+//! request, so both kinds share one endpoint.
+//!
+//! **Rule.** A request that states its revision in `_meta` is modern, and so are `server/discover`
+//! and `subscriptions/listen`; anything else is legacy. Only tools are offered, and word of their
+//! changes: `initialize` or `server/discover`, `tools/list`, `tools/call`, `ping` (legacy) and
+//! `subscriptions/listen` (modern) are answered, every other method is refused as unknown.
+//!
+//! **Fidelity.** Tools and results are passed on byte for byte. Three things are spliced in: a
+//! modern result without a `resultType` gets one, progress gets the client's own token, and raw
+//! line breaks between JSON tokens become spaces where a transport frames by lines.
+//!
+//! **Cancellation.** A call lives in the future that answers it. It is dropped when the client
+//! cancels it, when the client's connection ends (HTTP), or when its session is deleted.
+//!
+//! **Errors.** See [`RUNTIME_ERROR`] and the table in the source of the module that defines it: an
+//! upstream's JSON-RPC error is passed on, a failure of the runtime's own says in its `data` how
+//! far the call got.
+//!
+//! **Trust.** What stands in front of the router says who calls, by a request extension. Without
+//! it, every HTTP client is the principal `anonymous`. A session belongs to the principal that
+//! opened it.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bytes::Bytes;
+//! use futures_util::StreamExt;
+//! use tollgate_core::{BoxFuture, BoxStream, ToolError, ToolOutput};
+//! use tollgate_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
+//!
+//! struct Echo;
+//!
+//! impl Backend for Echo {
+//!     fn info(&self) -> FaceInfo {
+//!         FaceInfo::new("echo", "1.0.0")
+//!     }
+//!
+//!     fn tools(&self) -> Arc<ToolListing> {
+//!         let echo = Bytes::from_static(br#"{"name":"echo","inputSchema":{"type":"object"}}"#);
+//!         Arc::new(ToolListing::new(1, vec![echo]))
+//!     }
+//!
+//!     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+//!         let text = String::from_utf8_lossy(&request.arguments).into_owned();
+//!         Box::pin(async move { Ok(ToolOutput::text(text)) })
+//!     }
+//!
+//!     fn changes(&self) -> BoxStream<'static, ()> {
+//!         futures_util::stream::pending().boxed()
+//!     }
+//! }
+//!
+//! let router: axum::Router = face::router(Arc::new(Echo), HttpOptions::default());
+//! # drop(router);
+//! ```
+
+mod answer;
+mod backend;
+mod error;
+mod http;
+mod inflight;
+mod intro;
+mod listing;
+mod progress;
+mod request;
+mod service;
+mod stdio;
+mod subscription;
+
+pub use self::backend::{Backend, CallRequest, FaceInfo, ToolListing};
+pub use self::error::RUNTIME_ERROR;
+pub use self::http::{HostPattern, HttpOptions, InvalidPattern, OriginPattern, router};
+pub use self::stdio::serve_stdio;

@@ -1,0 +1,224 @@
+//! One request, with the parameters that any served method reads.
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use super::error::Fault;
+use crate::wire::meta::{self, RequestMeta};
+use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
+
+/// The methods served; one place for their names.
+pub(super) mod method {
+    pub(in crate::face) const CALL_TOOL: &str = "tools/call";
+    pub(in crate::face) const CANCELLED: &str = "notifications/cancelled";
+    pub(in crate::face) const DISCOVER: &str = "server/discover";
+    pub(in crate::face) const INITIALIZE: &str = "initialize";
+    pub(in crate::face) const INITIALIZED: &str = "notifications/initialized";
+    pub(in crate::face) const LISTEN: &str = "subscriptions/listen";
+    pub(in crate::face) const LIST_TOOLS: &str = "tools/list";
+    pub(in crate::face) const PING: &str = "ping";
+}
+
+/// One request, with the parameters that any served method reads.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+    pub(super) params: Params,
+    pub(super) meta: RequestMeta,
+}
+
+/// Parameters as raw JSON; absent and null are the same.
+#[derive(Debug, Default)]
+pub(super) struct Params {
+    pub(super) name: Option<Bytes>,
+    pub(super) arguments: Option<Bytes>,
+    pub(super) cursor: Option<Bytes>,
+    pub(super) input_responses: Option<Bytes>,
+    pub(super) notifications: Option<Bytes>,
+    pub(super) protocol_version: Option<Bytes>,
+    pub(super) request_id: Option<Bytes>,
+    pub(super) request_state: Option<Bytes>,
+    meta: Option<Bytes>,
+}
+
+impl Params {
+    /// Takes a raw `params` object apart.
+    pub(super) fn parse(raw: Option<&Bytes>) -> Result<Self, RpcError> {
+        let mut params = Self::default();
+        let Some(raw) = raw else {
+            return Ok(params);
+        };
+        let members = object::members(raw).map_err(invalid)?;
+        for (name, value) in members {
+            let place = match name.as_ref() {
+                "_meta" => &mut params.meta,
+                "arguments" => &mut params.arguments,
+                "cursor" => &mut params.cursor,
+                "inputResponses" => &mut params.input_responses,
+                "name" => &mut params.name,
+                "notifications" => &mut params.notifications,
+                "protocolVersion" => &mut params.protocol_version,
+                "requestId" => &mut params.request_id,
+                "requestState" => &mut params.request_state,
+                _ => continue,
+            };
+            if place.is_some() {
+                // whoever checked this call before us may have read the other one
+                return Err(invalid(format!("`{name}` is there twice")));
+            }
+            // `null` is kept until the end, so that a second one is seen
+            *place = Some(part_of(raw, value));
+        }
+        for place in params.places() {
+            if place.as_deref() == Some(b"null") {
+                *place = None;
+            }
+        }
+        Ok(params)
+    }
+
+    /// Returns the tool's name.
+    pub(super) fn tool_name(&self) -> Option<String> {
+        serde_json::from_slice(self.name.as_ref()?).ok()
+    }
+
+    fn places(&mut self) -> [&mut Option<Bytes>; 9] {
+        [
+            &mut self.name,
+            &mut self.arguments,
+            &mut self.cursor,
+            &mut self.input_responses,
+            &mut self.notifications,
+            &mut self.protocol_version,
+            &mut self.request_id,
+            &mut self.request_state,
+            &mut self.meta,
+        ]
+    }
+}
+
+impl Request {
+    /// Reads the parameters of a request.
+    ///
+    /// # Errors
+    ///
+    /// A fault to answer it with, if `params` or `_meta` cannot be read.
+    pub(super) fn new(
+        id: RequestId,
+        method: String,
+        params: Option<&Bytes>,
+    ) -> Result<Self, (RequestId, Fault)> {
+        let read = Params::parse(params).and_then(|params| {
+            let meta = match &params.meta {
+                Some(raw) => RequestMeta::from_json(raw).map_err(invalid)?,
+                None => RequestMeta::default(),
+            };
+            Ok((params, meta))
+        });
+        match read {
+            Ok((params, meta)) => Ok(Self {
+                id,
+                method,
+                params,
+                meta,
+            }),
+            Err(error) => Err((id, Fault::new(StatusCode::BAD_REQUEST, error))),
+        }
+    }
+
+    /// Chooses how the request is served. A request that states its revision is modern whatever it
+    /// states; `initialize` exists in the legacy era only, two methods in the modern one only.
+    pub(super) fn era(&self) -> Era {
+        match self.method.as_str() {
+            method::INITIALIZE => Era::Legacy,
+            method::DISCOVER | method::LISTEN => Era::Modern,
+            _ if self.meta.protocol_version.is_some() => Era::Modern,
+            _ => Era::Legacy,
+        }
+    }
+
+    /// Checks what every modern request has to state about itself.
+    ///
+    /// # Errors
+    ///
+    /// The fault to answer with.
+    pub(super) fn check_modern(&self) -> Result<(), Fault> {
+        let Some(version) = &self.meta.protocol_version else {
+            return Err(Fault::invalid_meta(meta::PROTOCOL_VERSION));
+        };
+        if !KNOWN_VERSIONS.contains(&version.as_str()) {
+            return Err(Fault::unsupported_version(version));
+        }
+        let capabilities = self.meta.client_capabilities.as_ref();
+        if capabilities.is_none_or(|raw| raw.first() != Some(&b'{')) {
+            return Err(Fault::invalid_meta(meta::CLIENT_CAPABILITIES));
+        }
+        Ok(())
+    }
+}
+
+fn invalid(reason: impl std::fmt::Display) -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, format!("params: {reason}"))
+}
+
+/// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it lies elsewhere.
+fn part_of(buffer: &Bytes, part: &[u8]) -> Bytes {
+    let start = (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize);
+    match start.checked_add(part.len()) {
+        Some(end) if end <= buffer.len() => buffer.slice(start..end),
+        _ => Bytes::copy_from_slice(part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, params: &str) -> Result<Request, (RequestId, Fault)> {
+        let params = Bytes::copy_from_slice(params.as_bytes());
+        Request::new(RequestId::number(1), method.to_owned(), Some(&params))
+    }
+
+    #[test]
+    fn arguments_are_a_slice_of_what_came() {
+        let raw =
+            Bytes::from_static(br#"{"name":"a\u0062","arguments":{ "n" : 1e2 },"cursor":null}"#);
+        let params = Params::parse(Some(&raw)).unwrap();
+        let arguments = params.arguments.as_ref().unwrap();
+        assert_eq!(&arguments[..], br#"{ "n" : 1e2 }"#);
+        assert!(raw.as_ptr_range().contains(&arguments.as_ptr()));
+        assert_eq!(params.tool_name().as_deref(), Some("ab"));
+        assert!(params.cursor.is_none(), "null is absent");
+    }
+
+    #[test]
+    fn a_parameter_that_is_there_twice_is_refused() {
+        for params in [
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"arguments":null,"arguments":{}}"#,
+            r#"{"name":"a","n\u0061me":"b"}"#,
+        ] {
+            assert!(request(method::CALL_TOOL, params).is_err(), "{params}");
+        }
+    }
+
+    #[test]
+    fn the_era_is_chosen_by_the_request() {
+        let meta = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+        for (method, params, era) in [
+            (method::LIST_TOOLS, "{}", Era::Legacy),
+            (method::LIST_TOOLS, meta, Era::Modern),
+            (method::INITIALIZE, meta, Era::Legacy),
+            (method::DISCOVER, "{}", Era::Modern),
+            (method::LISTEN, "{}", Era::Modern),
+            (method::PING, "{}", Era::Legacy),
+        ] {
+            assert_eq!(
+                request(method, params).unwrap().era(),
+                era,
+                "{method} {params}"
+            );
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What every transport does with a request, once it knows the era.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tollgate_core::{
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, ProgressSink, ToolError, ToolOutput,
+    TraceContext,
+};
+
+use super::answer::{self, Answer};
+use super::error::Fault;
+use super::listing::{Listings, Written};
+use super::progress::Relay;
+use super::request::{Request, method};
+use super::subscription::Subscription;
+use super::{Backend, CallRequest, intro};
+use crate::wire::{Era, RequestId};
+
+/// One backend and the lists written for it; shared by all conversations of a transport.
+#[derive(Debug)]
+pub(super) struct Face<B> {
+    backend: Arc<B>,
+    listings: Listings,
+}
+
+/// What a request leads to.
+pub(super) enum Step {
+    /// The answer is there.
+    Done(Answer),
+    /// A call runs.
+    Call(RunningCall),
+    /// The client wants to be told of changes.
+    Listen(Subscription),
+}
+
+impl<B: Backend> Face<B> {
+    pub(super) fn new(backend: Arc<B>) -> Self {
+        Self {
+            backend,
+            listings: Listings::default(),
+        }
+    }
+
+    /// Serves a request whose era is known and whose metadata has been checked. `reports` is where
+    /// progress goes, if the transport can carry it.
+    ///
+    /// # Errors
+    ///
+    /// The fault to answer with.
+    pub(super) fn serve(
+        &self,
+        request: &Request,
+        era: Era,
+        caller: Arc<Caller>,
+        reports: Option<mpsc::Sender<Answer>>,
+    ) -> Result<Step, Fault> {
+        let done = |result: &Bytes| Ok(Step::Done(Answer::result(&request.id, result)));
+        match (era, request.method.as_str()) {
+            (Era::Legacy, method::INITIALIZE) => done(&self.initialize(request)?),
+            (Era::Legacy, method::PING) => done(&Bytes::from_static(b"{}")),
+            (Era::Modern, method::DISCOVER) => done(&intro::discover(&self.backend.info())),
+            (Era::Modern, method::LISTEN) => Subscription::of(request).map(Step::Listen),
+            (_, method::LIST_TOOLS) if request.params.cursor.is_some() => Err(
+                Fault::invalid_params("unknown cursor: the whole list is one page"),
+            ),
+            (_, method::LIST_TOOLS) => done(self.listing().result(era)),
+            (_, method::CALL_TOOL) => self.call(request, era, caller, reports).map(Step::Call),
+            (_, other) => Err(Fault::method_not_found(other)),
+        }
+    }
+
+    /// Returns the list of tools as of now.
+    pub(super) fn listing(&self) -> Arc<Written> {
+        self.listings.current(&*self.backend)
+    }
+
+    pub(super) fn changes(&self) -> BoxStream<'static, ()> {
+        self.backend.changes()
+    }
+
+    fn initialize(&self, request: &Request) -> Result<Bytes, Fault> {
+        let asked = request.params.protocol_version.as_ref();
+        match asked.and_then(|raw| serde_json::from_slice::<String>(raw).ok()) {
+            Some(asked) => Ok(intro::initialize(&self.backend.info(), &asked)),
+            None => Err(Fault::invalid_params("`protocolVersion` must be a string")),
+        }
+    }
+
+    fn call(
+        &self,
+        request: &Request,
+        era: Era,
+        caller: Arc<Caller>,
+        reports: Option<mpsc::Sender<Answer>>,
+    ) -> Result<RunningCall, Fault> {
+        let Some(name) = request.params.tool_name() else {
+            return Err(Fault::invalid_params("`name` must be a string"));
+        };
+        let arguments = match &request.params.arguments {
+            None => Bytes::from_static(b"{}"),
+            Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
+            Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
+        };
+        let relay = reports
+            .zip(request.meta.progress_token.clone())
+            .map(|(out, token)| Arc::new(Relay::new(token, out)));
+        let meta = &request.meta;
+        let trace = meta.traceparent.as_ref();
+        let future = self.backend.call(CallRequest {
+            name: name.clone(),
+            arguments,
+            caller,
+            trace: trace
+                .map(|parent| Arc::new(TraceContext::new(parent.clone(), meta.tracestate.clone()))),
+            progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
+            input_responses: request.params.input_responses.clone(),
+            request_state: request.params.request_state.clone(),
+        });
+        Ok(RunningCall {
+            id: request.id.clone(),
+            era,
+            name,
+            relay,
+            future,
+        })
+    }
+}
+
+/// A call on its way, as a future of its answer. Dropping it cancels the call.
+pub(super) struct RunningCall {
+    id: RequestId,
+    era: Era,
+    name: String,
+    relay: Option<Arc<Relay>>,
+    future: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+}
+
+impl RunningCall {
+    /// Returns the answer to a call that its client took back.
+    pub(super) fn cancelled(&self) -> Answer {
+        let error = ToolError::new(
+            ErrorKind::Cancelled,
+            Delivery::Unknown,
+            "the client cancelled the call",
+        );
+        answer::of_call(&self.id, self.era, &self.name, Err(error))
+    }
+}
+
+impl Future for RunningCall {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        let this = &mut *self;
+        // a call that panics fails alone: its connection has other calls to carry
+        let polled = catch_unwind(AssertUnwindSafe(|| this.future.as_mut().poll(cx)));
+        let outcome = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(outcome)) => outcome,
+            Err(_) => Err(ToolError::new(
+                ErrorKind::Internal,
+                Delivery::Unknown,
+                "the call panicked",
+            )),
+        };
+        if let Some(relay) = &this.relay {
+            relay.close();
+        }
+        Poll::Ready(answer::of_call(&this.id, this.era, &this.name, outcome))
+    }
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        if let Some(relay) = &self.relay {
+            relay.close();
+        }
+    }
+}
