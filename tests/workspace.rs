@@ -1,0 +1,223 @@
+//! Keeps the dependencies of the workspace pointing one way.
+//!
+//! `core` knows nobody; the layer crates and the registry know `core` only, so that each layer
+//! works alone; the facade knows them all and no wire; `mcp` and the gateway stand on top. The
+//! rules are data ([`RULES`]); what the manifests say is read with `cargo metadata`. Only normal
+//! and build dependencies count, because tests may use what they like; `rmcp` is the exception.
+
+use std::collections::BTreeSet;
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+const CORE: &str = "tollgate-core";
+const TESTKIT: &str = "tollgate-testkit";
+
+const CORE_LAYERS_REGISTRY: &[&str] = &[
+    CORE,
+    "tollgate-breaker",
+    "tollgate-cache",
+    "tollgate-registry",
+    "tollgate-retry",
+    "tollgate-router",
+    "tollgate-telemetry",
+];
+
+/// What one of our packages may depend on.
+struct Rule {
+    package: &'static str,
+    /// The packages of this workspace it may name. All others of ours are refused.
+    ours: &'static [&'static str],
+    /// Third-party crates it must not name.
+    never: &'static [&'static str],
+}
+
+impl Rule {
+    const fn only(package: &'static str, ours: &'static [&'static str]) -> Self {
+        Self {
+            package,
+            ours,
+            never: &[],
+        }
+    }
+
+    const fn never(self, never: &'static [&'static str]) -> Self {
+        Self { never, ..self }
+    }
+}
+
+const RULES: &[Rule] = &[
+    // No runtime and no I/O: whoever defines a tool should not have to choose either.
+    Rule::only(CORE, &[]).never(&[
+        "axum",
+        "moka",
+        "rand",
+        "reqwest",
+        "tokio",
+        "tokio-util",
+        "tracing",
+    ]),
+    // A layer that knew another layer could not be used without it.
+    Rule::only("tollgate-breaker", &[CORE]),
+    Rule::only("tollgate-cache", &[CORE]),
+    Rule::only("tollgate-retry", &[CORE]),
+    Rule::only("tollgate-router", &[CORE]),
+    Rule::only("tollgate-telemetry", &[CORE]),
+    Rule::only("tollgate-registry", &[CORE]),
+    // The facade is for agent backends that may never speak MCP.
+    Rule::only("tollgate", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
+    Rule::only("tollgate-mcp", &[CORE, "tollgate"]),
+    // What the gateway needs of the layers, the facade exports.
+    Rule::only("tollgate-gateway", &["tollgate", "tollgate-mcp"]),
+    // For tests alone, so nothing above lists it.
+    Rule::only(TESTKIT, &[CORE]),
+];
+
+/// Who may name `rmcp`, and how. The wire is our own; rmcp is the independent peer in tests.
+const RMCP_IN_TESTS_OF: &[&str] = &["tollgate-mcp", "tollgate-gateway"];
+
+/// One line of a `[dependencies]` table.
+#[derive(Debug, Clone, Copy)]
+struct Edge<'a> {
+    from: &'a str,
+    to: &'a str,
+    dev: bool,
+}
+
+/// Every way in which `edges` between `packages` break the rules, as sentences. Empty if none.
+fn violations(packages: &[&str], edges: &[Edge<'_>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for package in packages {
+        if !RULES.iter().any(|rule| rule.package == *package) {
+            found.push(format!(
+                "{package} has no rule: say in RULES what it may depend on"
+            ));
+        }
+    }
+    for edge in edges {
+        let Edge { from, to, dev } = *edge;
+        if to == "rmcp" && !(dev && RMCP_IN_TESTS_OF.contains(&from)) {
+            found.push(format!(
+                "{from} depends on rmcp: only the tests of {} may",
+                RMCP_IN_TESTS_OF.join(" and ")
+            ));
+        }
+        let Some(rule) = RULES.iter().find(|rule| rule.package == from) else {
+            continue;
+        };
+        if dev {
+            continue;
+        }
+        if packages.contains(&to) && !rule.ours.contains(&to) {
+            let allowed = if rule.ours.is_empty() {
+                "none of ours".to_owned()
+            } else {
+                format!("only {} among ours", rule.ours.join(", "))
+            };
+            found.push(format!("{from} depends on {to}: it may name {allowed}"));
+        }
+        if rule.never.contains(&to) {
+            found.push(format!("{from} depends on {to}, which it must never name"));
+        }
+    }
+    found
+}
+
+/// The names of our packages, and each dependency their manifests list.
+fn edges_of(metadata: &Metadata) -> (Vec<&str>, Vec<Edge<'_>>) {
+    let packages = metadata.workspace_packages();
+    let names = packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    let edges = packages
+        .iter()
+        .flat_map(|package| {
+            package.dependencies.iter().map(|dependency| Edge {
+                from: package.name.as_str(),
+                to: dependency.name.as_str(),
+                dev: dependency.kind == DependencyKind::Development,
+            })
+        })
+        .collect();
+    (names, edges)
+}
+
+/// The workspace as its manifests describe it. Needs no network: dependencies are not resolved.
+fn workspace() -> Result<Metadata, cargo_metadata::Error> {
+    MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .no_deps()
+        .exec()
+}
+
+#[test]
+fn dependencies_point_one_way() -> Result<(), cargo_metadata::Error> {
+    let metadata = workspace()?;
+    let (packages, edges) = edges_of(&metadata);
+    assert!(
+        !edges.is_empty(),
+        "the manifests list no dependency at all: nothing was checked"
+    );
+    let found = violations(&packages, &edges);
+    assert!(
+        found.is_empty(),
+        "the dependency rule is broken:\n  {}",
+        found.join("\n  ")
+    );
+    Ok(())
+}
+
+#[test]
+fn every_rule_names_a_package_that_exists() -> Result<(), cargo_metadata::Error> {
+    let metadata = workspace()?;
+    let (packages, _) = edges_of(&metadata);
+    let packages: BTreeSet<_> = packages.into_iter().collect();
+    let ruled: BTreeSet<_> = RULES.iter().map(|rule| rule.package).collect();
+    assert_eq!(ruled, packages);
+    Ok(())
+}
+
+#[test]
+fn a_wrong_edge_is_found_and_a_right_one_is_not() {
+    let ours: Vec<_> = RULES.iter().map(|rule| rule.package).collect();
+    let cases = [
+        // (from, to, a dev-dependency, is a violation)
+        (CORE, "serde", false, false),
+        (CORE, "tokio", false, true),
+        (CORE, "tokio", true, false),
+        (CORE, "tollgate-cache", false, true),
+        ("tollgate-cache", CORE, false, false),
+        ("tollgate-cache", "tollgate-retry", false, true),
+        ("tollgate-registry", "tollgate-router", false, true),
+        ("tollgate-retry", TESTKIT, false, true),
+        ("tollgate-retry", TESTKIT, true, false),
+        ("tollgate", "tollgate-registry", false, false),
+        ("tollgate", "tollgate-mcp", false, true),
+        ("tollgate", "tollgate-mcp", true, false),
+        ("tollgate-mcp", "tollgate", false, false),
+        ("tollgate-mcp", "tollgate-gateway", false, true),
+        ("tollgate-mcp", "rmcp", false, true),
+        ("tollgate-mcp", "rmcp", true, false),
+        ("tollgate-gateway", "tollgate-cache", false, true),
+        ("tollgate-gateway", "rmcp", false, true),
+        ("tollgate-gateway", "rmcp", true, false),
+        ("tollgate-cache", "rmcp", true, true),
+    ];
+    for (from, to, dev, wrong) in cases {
+        let found = violations(&ours, &[Edge { from, to, dev }]);
+        assert_eq!(
+            !found.is_empty(),
+            wrong,
+            "{from} -> {to} (dev: {dev}): {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_package_without_a_rule_is_found() {
+    let found = violations(&["tollgate-new"], &[]);
+    assert_eq!(
+        found,
+        ["tollgate-new has no rule: say in RULES what it may depend on"]
+    );
+}
