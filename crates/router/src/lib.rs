@@ -1,1 +1,90 @@
 //! Picks the server for a call, by what the tool may do.
+//!
+//! A [`Pool`] holds the replica sets: who may stand in for whom. A [`Router`] is the service in
+//! front of it: it reads the call's plan, picks a [`Member`] of the tool's set and sends the call
+//! there. What stands around each single server is in [`guard`].
+//!
+//! **Rule.** The annotation filter comes first and always: members lighter than the plan's
+//! `min_weight` do not exist for the call. If nobody is left, the call fails and no server sees
+//! it. Among the rest, in this order: healthy before unhealthy, servers that have not failed this
+//! call before those that have, members with a weight before those of weight 0 (the standby),
+//! members of a preferred category before others, and then the [`Strategy`]. Unhealthy members
+//! are only asked when no eligible member is healthy: their own breaker then answers with its own
+//! error, which says when it will try again. That holds for reads and writes alike.
+//!
+//! **Fallback.** A candidate that refuses at its own gate (breaker open, queue full, nothing
+//! sent) costs nothing, so the next candidate is asked, whatever the tool does: this is still the
+//! first time that a server sees the call. Any other failure ends the call here; to repeat it is
+//! the business of a retry layer. At most 32 candidates are asked. If all refuse, the caller gets
+//! the refusal that passes first.
+//!
+//! **Readiness.** A router is always ready: which server is needed is known only from the call.
+//! The readiness of the chosen server is awaited in the call's future, until the call's deadline.
+//!
+//! **Cancellation.** Dropping the future at any stage drops the inner call and takes it out of
+//! the member's count of calls in flight.
+//!
+//! **Clone.** Clones share the pool. A service is cloned out of its member for each call, so it
+//! must be `Sync`; [`tower::util::BoxCloneSyncService`] is one that fits many.
+//!
+//! **Errors.** [`NoEligibleServer`](tollgate_core::ErrorKind::NoEligibleServer), not sent, names
+//! the tool, the weight it needs and what each server has.
+//! [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded), not sent, if the chosen
+//! server did not become ready in time. Errors of a server get its id if they have none.
+//!
+//! **Order.** A router ends a stack: around it what sees each attempt, inside it, per server,
+//! breaker, [`ConcurrencyLimit`](guard::ConcurrencyLimit) and
+//! [`AttemptTimeout`](guard::AttemptTimeout), from outside to inside. With the timeout outside of
+//! the limit, waiting for a place would count as the server's slowness. There is no `RouterLayer`:
+//! a layer wraps one service, and a router has many.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use tollgate_core::{ReplicaSetId, ServerId};
+//! use tollgate_router::{Member, Pool, Router, Strategy};
+//! # use tollgate_testkit::{MockService, call, tool};
+//! # use tower::ServiceExt;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (primary, replica) = (MockService::counting(), MockService::counting());
+//! let pool = Arc::new(Pool::new());
+//! pool.set_members(
+//!     ReplicaSetId::new("orders")?,
+//!     vec![
+//!         Member::new(ServerId::new("orders-primary")?, primary.clone()),
+//!         Member::new(ServerId::new("orders-replica")?, replica).with_weight(10),
+//!     ],
+//! );
+//! let router = Router::new(pool).with_strategy(Strategy::RoundRobin);
+//!
+//! // the replica is too light for a destructive call, so the primary gets both
+//! let delete = tool("delete_order").set("orders").destructive().build();
+//! for id in [7, 8] {
+//!     let call = call(&delete, serde_json::json!({"id": id}));
+//!     router.clone().oneshot(call).await?;
+//! }
+//! assert_eq!(primary.started(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
+
+mod choose;
+mod future;
+pub mod guard;
+mod ineligible;
+mod member;
+mod pool;
+mod service;
+mod set;
+mod strategy;
+mod turn;
+
+pub use future::RouteFuture;
+pub use member::Member;
+pub use pool::{Pool, Sets};
+pub use service::Router;
+pub use set::ReplicaSet;
+pub use strategy::Strategy;

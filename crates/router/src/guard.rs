@@ -1,0 +1,10 @@
+//! What stands around one server: a limit of calls at once, and a limit of time.
+//!
+//! Ordinary layers, each usable alone. Around one server they stand in this order, from outside to
+//! inside: [`ConcurrencyLimit`], [`AttemptTimeout`], the server.
+
+mod concurrency;
+mod timeout;
+
+pub use concurrency::{ConcurrencyLimit, ConcurrencyLimitFuture, ConcurrencyLimitLayer};
+pub use timeout::{AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer};

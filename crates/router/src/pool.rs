@@ -1,0 +1,134 @@
+//! All replica sets: a snapshot read without locks and swapped whole.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tollgate_core::ReplicaSetId;
+
+use crate::member::Member;
+use crate::set::ReplicaSet;
+
+/// The replica sets a [`Router`](crate::Router) chooses from.
+///
+/// Reading takes no lock and costs one hash lookup, however many sets there are. Updates take
+/// turns, work on a copy of the table and swap it in whole: a reader sees all of an update or
+/// nothing. A call that runs keeps the set it started with.
+pub struct Pool<S> {
+    sets: ArcSwap<Sets<S>>,
+    updating: Mutex<()>,
+}
+
+impl<S> Pool<S> {
+    /// Starts without any set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            sets: ArcSwap::from_pointee(Sets::default()),
+            updating: Mutex::new(()),
+        }
+    }
+
+    /// Changes any number of sets in one step.
+    ///
+    /// `change` must not update the same pool again: it would wait for itself. If it panics,
+    /// nothing changes.
+    pub fn update<R>(&self, change: impl FnOnce(&mut Sets<S>) -> R) -> R {
+        let _one_at_a_time = self.updating.lock();
+        let mut next = Sets::clone(&self.sets.load());
+        let result = change(&mut next);
+        self.sets.store(Arc::new(next));
+        result
+    }
+
+    /// Replaces the members of one set, or adds the set. See [`Sets::set_members`].
+    pub fn set_members(&self, id: ReplicaSetId, members: Vec<Member<S>>) {
+        self.update(|sets| sets.set_members(id, members));
+    }
+
+    /// Removes a set; says whether it was there. Calls that run are left alone.
+    pub fn remove(&self, id: &ReplicaSetId) -> bool {
+        self.update(|sets| sets.remove(id))
+    }
+
+    /// Returns one set as it is now.
+    #[must_use]
+    pub fn get(&self, id: &ReplicaSetId) -> Option<Arc<ReplicaSet<S>>> {
+        self.sets.load().by_id.get(id).cloned()
+    }
+
+    /// Returns all sets as they are now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Sets<S>> {
+        self.sets.load_full()
+    }
+}
+
+impl<S> Default for Pool<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> fmt::Debug for Pool<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pool").field(&*self.sets.load()).finish()
+    }
+}
+
+/// The table of replica sets at one moment.
+pub struct Sets<S> {
+    by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
+}
+
+impl<S> Sets<S> {
+    /// Replaces the members of one set, or adds the set.
+    ///
+    /// A member whose server id was in the set before keeps its count of calls in flight, and the
+    /// set keeps whose turn it is. Of two members with the same server id the later one counts.
+    pub fn set_members(&mut self, id: ReplicaSetId, members: Vec<Member<S>>) {
+        let previous = self.by_id.get(&id).map(Arc::as_ref);
+        let set = Arc::new(ReplicaSet::new(members, previous));
+        self.by_id.insert(id, set);
+    }
+
+    /// Removes a set; says whether it was there.
+    pub fn remove(&mut self, id: &ReplicaSetId) -> bool {
+        self.by_id.remove(id).is_some()
+    }
+
+    /// Returns one set.
+    #[must_use]
+    pub fn get(&self, id: &ReplicaSetId) -> Option<&Arc<ReplicaSet<S>>> {
+        self.by_id.get(id)
+    }
+
+    /// Lists all sets, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ReplicaSetId, &Arc<ReplicaSet<S>>)> {
+        self.by_id.iter()
+    }
+}
+
+impl<S> Default for Sets<S> {
+    fn default() -> Self {
+        Self {
+            by_id: HashMap::new(),
+        }
+    }
+}
+
+impl<S> Clone for Sets<S> {
+    fn clone(&self) -> Self {
+        Self {
+            by_id: self.by_id.clone(),
+        }
+    }
+}
+
+impl<S> fmt::Debug for Sets<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.by_id).finish()
+    }
+}

@@ -1,0 +1,286 @@
+//! Which server gets a call, and why.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set};
+use serde_json::json;
+use tollgate_core::{Delivery, ErrorKind};
+use tollgate_router::Strategy;
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Service, ServiceExt};
+
+#[tokio::test(start_paused = true)]
+async fn a_lone_server_is_chosen_without_asking_for_its_health() {
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = asked.clone();
+    let lone = counting("a").with_health(move |_| {
+        seen.store(true, Ordering::SeqCst);
+        false
+    });
+    let bed = Bed::new(Strategy::default(), vec![lone]);
+    let routed = bed.route(&tool("read").read_only().build()).await;
+    assert_eq!(routed, ("a".to_owned(), "only server"));
+    assert!(!asked.load(Ordering::SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
+async fn round_robin_takes_turns_whatever_the_weights() {
+    let bed = Bed::new(
+        Strategy::RoundRobin,
+        vec![counting("a"), counting("b").with_weight(1), counting("c")],
+    );
+    // heaviest first, then as given
+    let read = tool("read").read_only().build();
+    assert_eq!(bed.route_many(&read, 6).await, "acbacb");
+    assert_eq!(bed.route(&read).await.1, "round robin");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_set_takes_its_own_turns() {
+    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), counting("b")]);
+    let other = "other".parse().unwrap();
+    bed.pool
+        .set_members(other, vec![counting("x"), counting("y")]);
+    let here = tool("read").build();
+    let there = tool("read").set("other").build();
+    for (first, second) in [("a", "x"), ("b", "y"), ("a", "x")] {
+        assert_eq!(bed.route(&here).await.0, first);
+        assert_eq!(bed.route(&there).await.0, second);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn destructive_calls_take_turns_of_their_own() {
+    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), counting("b")]);
+    let read = tool("read").read_only().build();
+    let delete = tool("delete").destructive().build();
+    let mut deletes = String::new();
+    for _ in 0..4 {
+        bed.route(&read).await;
+        deletes.push_str(&bed.route(&delete).await.0);
+    }
+    assert_eq!(deletes, "abab");
+}
+
+#[tokio::test(start_paused = true)]
+async fn weights_are_exact_over_a_cycle_and_spread_within_it() {
+    for strategy in [Strategy::Weighted, Strategy::LeastConnections] {
+        let weights = [("a", 5), ("b", 1), ("c", 1)];
+        let members = weights.map(|(id, weight)| counting(id).with_weight(weight));
+        let bed = Bed::new(strategy, members.into());
+        let read = tool("read").read_only().build();
+        let cycle = bed.route_many(&read, 7).await;
+        assert_eq!(cycle, "aacaaba", "{strategy:?}");
+        assert_eq!(bed.route_many(&read, 7).await, cycle, "{strategy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_share_of_a_sick_server_is_spread_over_all_others() {
+    let members = ["a", "b", "c"].map(counting);
+    let [a, b, c] = members;
+    let bed = Bed::new(Strategy::RoundRobin, vec![a.with_health(|_| false), b, c]);
+    let routed = bed.route_many(&tool("read").build(), 12).await;
+    assert_eq!(routed.matches('b').count(), 6, "{routed}");
+    assert_eq!(routed.matches('c').count(), 6, "{routed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_with_the_fewest_calls_in_flight_gets_the_next() {
+    let (busy, gate) = MockService::gated();
+    let bed = Bed::new(
+        Strategy::LeastConnections,
+        vec![member("a", &busy), counting("b")],
+    );
+    let read = tool("read").read_only().build();
+    let router = bed.router();
+    // the first turn is a's, and its call stays
+    let held = tokio::spawn(router.clone().oneshot(call(&read, json!({}))));
+    while busy.started() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bed.in_flight("a"), 1);
+    assert_eq!(bed.route_many(&read, 4).await, "bbbb");
+    assert_eq!(bed.route(&read).await.1, "least connections");
+
+    gate.open(100);
+    held.await.unwrap().unwrap();
+    assert_eq!(bed.in_flight("a"), 0);
+    let routed = bed.route_many(&read, 4).await;
+    assert_eq!(routed.matches('a').count(), 2, "{routed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_are_measured_by_weight() {
+    let (heavy, _heavy_gate) = MockService::gated();
+    let (light, _light_gate) = MockService::gated();
+    let bed = Bed::new(
+        Strategy::LeastConnections,
+        vec![
+            member("a", &heavy).with_weight(75),
+            member("b", &light).with_weight(25),
+        ],
+    );
+    let read = tool("read").read_only().build();
+    let mut router = bed.router();
+    let held: Vec<_> = (0..8)
+        .map(|_| router.call(call(&read, json!({}))))
+        .collect();
+    assert_eq!((bed.in_flight("a"), bed.in_flight("b")), (6, 2));
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_failed_this_call_come_last() {
+    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), counting("b")]);
+    let read = tool("read").read_only().build();
+    for _ in 0..3 {
+        let mut again = call(&read, json!({}));
+        again.attempt_mut().advance(Some(&server("a")));
+        assert_eq!(bed.route_call(again).await.0, "b");
+    }
+    let mut again = call(&read, json!({}));
+    again.attempt_mut().advance(Some(&server("a")));
+    again.attempt_mut().advance(Some(&server("b")));
+    let (_, reason) = bed.route_call(again).await;
+    assert_eq!(reason, "every other server failed this call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preferred_category_comes_first_while_one_of_it_is_healthy() {
+    let sick = Arc::new(AtomicBool::new(false));
+    let health = sick.clone();
+    let caching = counting("b")
+        .with_categories(["caching", "eu"])
+        .with_health(move |_| !health.load(Ordering::SeqCst));
+    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), caching]);
+    let set_name = tool("set_name").idempotent().build();
+    for _ in 0..3 {
+        let routed = bed.route(&set_name).await;
+        assert_eq!(routed, ("b".to_owned(), "preferred category"));
+    }
+    sick.store(true, Ordering::SeqCst);
+    assert_eq!(bed.route(&set_name).await, ("a".to_owned(), "round robin"));
+    // a tool that prefers nothing takes turns
+    let routed = bed.route_many(&tool("read").read_only().build(), 4).await;
+    assert_eq!(routed, "aaaa");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_asked_when_nobody_else_can_be() {
+    for strategy in [
+        Strategy::RoundRobin,
+        Strategy::Weighted,
+        Strategy::LeastConnections,
+    ] {
+        let sick = Arc::new(AtomicBool::new(false));
+        let health = sick.clone();
+        let main = counting("a").with_health(move |_| !health.load(Ordering::SeqCst));
+        let bed = Bed::new(strategy, vec![main, counting("b").with_weight(0)]);
+        let read = tool("read").read_only().build();
+        assert_eq!(bed.route_many(&read, 4).await, "aaaa", "{strategy:?}");
+        sick.store(true, Ordering::SeqCst);
+        assert_eq!(bed.route(&read).await, ("b".to_owned(), "standby"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
+    let bed = Bed::new(
+        Strategy::default(),
+        vec![
+            counting("a").with_weight(49),
+            counting("b").with_weight(10).with_health(|_| false),
+        ],
+    );
+    let delete = tool("delete_order").destructive().build();
+    let error = bed.send(call(&delete, json!({}))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(
+        error.message(),
+        "no server may take tool \"delete_order\": it needs a server of weight 50 or more, and \
+         set \"test\" has only a (weight 49, healthy), b (weight 10, unhealthy)"
+    );
+    assert_eq!(bed.started("a") + bed.started("b"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_unknown_or_empty_is_named() {
+    let bed = Bed::new(Strategy::default(), vec![]);
+    let empty = bed.send(call(&tool("x").build(), json!({}))).await;
+    let unknown = bed
+        .send(call(&tool("x").set("nowhere").build(), json!({})))
+        .await;
+    for (result, words) in [
+        (empty, "set \"test\" has no servers"),
+        (unknown, "no replica set \"nowhere\""),
+    ] {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert!(error.message().contains(words), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
+    for tool in [
+        tool("read").read_only().build(),
+        tool("delete").destructive().build(),
+    ] {
+        let open = not_sent(ErrorKind::BreakerOpen);
+        let members = ["a", "b"].map(|id| refusing(id, open.clone()).with_health(|_| false));
+        let bed = Bed::new(Strategy::default(), members.into());
+        let error = bed.send(call(&tool, json!({}))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+        assert_eq!((bed.started("a"), bed.started("b")), (1, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_keeps_what_the_members_count() {
+    let (slow, gate) = MockService::gated();
+    let bed = Bed::new(
+        Strategy::LeastConnections,
+        vec![member("a", &slow), counting("b")],
+    );
+    let read = tool("read").read_only().build();
+    let mut router = bed.router();
+    let held = router.call(call(&read, json!({})));
+    assert_eq!(bed.in_flight("a"), 1);
+
+    bed.pool
+        .set_members(test_set(), vec![counting("c"), member("a", &slow)]);
+    assert_eq!(bed.in_flight("a"), 1, "the same server counts on");
+    assert_eq!(bed.route(&read).await.0, "c");
+    gate.open(1);
+    held.await.unwrap();
+    assert_eq!(bed.in_flight("a"), 0, "a call of before the update ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_outlives_its_set() {
+    let (slow, gate) = MockService::gated();
+    let bed = Bed::new(Strategy::default(), vec![member("a", &slow)]);
+    let read = tool("read").build();
+    let held = bed.router().call(call(&read, json!({})));
+    assert!(bed.pool.remove(&test_set()));
+    assert!(!bed.pool.remove(&test_set()));
+    gate.open(1);
+    held.await.unwrap();
+    let error = bed.send(call(&read, json!({}))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_members_of_one_server_the_later_counts() {
+    let bed = Bed::new(
+        Strategy::default(),
+        vec![counting("a").with_weight(1), counting("a").with_weight(70)],
+    );
+    let set = bed.pool.get(&test_set()).unwrap();
+    let weights: Vec<u32> = set.members().iter().map(|m| m.weight()).collect();
+    assert_eq!(weights, [70]);
+}

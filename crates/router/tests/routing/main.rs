@@ -1,0 +1,6 @@
+//! The router, through its public API.
+
+mod bed;
+mod choice;
+mod fallback;
+mod filter;

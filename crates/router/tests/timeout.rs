@@ -1,0 +1,116 @@
+//! The attempt timeout, on a paused clock.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use tollgate_router::guard::AttemptTimeoutLayer;
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Layer, ServiceExt};
+
+/// A tool that may take 20 s: ten times what it says it takes.
+fn request() -> ToolCall {
+    let slow = tool("slow").hint(|hints| hints.estimated_duration = Some(2000.0));
+    call(&slow.build(), json!({}))
+}
+
+fn within(secs: u64) -> std::time::Instant {
+    (Instant::now() + Duration::from_secs(secs)).into_std()
+}
+
+async fn run(service: &MockService, call: ToolCall) -> Result<ToolOutput, ToolError> {
+    AttemptTimeoutLayer::new()
+        .layer(service.clone())
+        .oneshot(call)
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_ends_after_the_timeout_of_its_plan() {
+    let (service, _gate) = MockService::gated();
+    let start = Instant::now();
+    let error = run(&service, request()).await.unwrap_err();
+    assert_eq!(start.elapsed().as_secs(), 20);
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert_eq!(error.delivery(), Delivery::Unknown);
+    assert_eq!(
+        error.message(),
+        "no answer within the attempt timeout of 20s (the call has no deadline)"
+    );
+    assert_eq!(service.cancelled(), 1, "the server's call is dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sooner_deadline_ends_it_and_is_not_called_a_timeout() {
+    let (service, _gate) = MockService::gated();
+    let start = Instant::now();
+    let error = run(&service, request().with_deadline(within(7)))
+        .await
+        .unwrap_err();
+    assert_eq!(start.elapsed().as_secs(), 7);
+    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery(), Delivery::Unknown);
+    for number in ["7s", "20s"] {
+        assert!(error.message().contains(number), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_deadline_changes_nothing_but_the_message() {
+    let (service, _gate) = MockService::gated();
+    let error = run(&service, request().with_deadline(within(90)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    for number in ["20s", "90s"] {
+        assert!(error.message().contains(number), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_deadline_has_passed_is_not_sent() {
+    let service = MockService::counting();
+    let late = request().with_deadline(within(1));
+    tokio::time::advance(Duration::from_secs(4)).await;
+    let error = run(&service, late).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    for number in ["3s ago", "20s"] {
+        assert!(error.message().contains(number), "{error}");
+    }
+    assert_eq!(service.started(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_there_when_the_time_ends_is_passed_on() {
+    let service = MockService::new(|_, _| async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok(ToolOutput::text("just in time"))
+    });
+    let output = run(&service, request()).await.unwrap();
+    assert_eq!(output, ToolOutput::text("just in time"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_the_server_is_passed_on() {
+    let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no");
+    let service = MockService::sequence(vec![Err(fault)]);
+    let error = run(&service, request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServerFault);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_yields_its_budget_is_ended_too() {
+    // uses up tokio's cooperative budget in every poll
+    let service = MockService::new(|_, _| async {
+        loop {
+            tokio::task::coop::consume_budget().await;
+            if !tokio::task::coop::has_budget_remaining() {
+                tokio::time::advance(Duration::from_secs(1)).await;
+            }
+        }
+    });
+    let error = run(&service, request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
