@@ -221,3 +221,32 @@ fn a_package_without_a_rule_is_found() {
         ["tollgate-new has no rule: say in RULES what it may depend on"]
     );
 }
+
+/// The crates that have a row of their own in `docs/dependencies.md`, refused ones left out.
+fn documented() -> BTreeSet<&'static str> {
+    let text = include_str!("../docs/dependencies.md");
+    let used = text.split("## Left out").next().unwrap_or_default();
+    used.lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
+        .filter(|cell| *cell != "crate" && !cell.starts_with("---"))
+        .collect()
+}
+
+#[test]
+fn each_direct_dependency_says_what_it_is_for() -> Result<(), cargo_metadata::Error> {
+    let metadata = workspace()?;
+    let (packages, edges) = edges_of(&metadata);
+    let named: BTreeSet<_> = edges
+        .iter()
+        .map(|edge| edge.to)
+        .filter(|name| !packages.contains(name))
+        .collect();
+    let documented = documented();
+    let missing: Vec<_> = named.difference(&documented).collect();
+    let stale: Vec<_> = documented.difference(&named).collect();
+    assert!(
+        missing.is_empty() && stale.is_empty(),
+        "docs/dependencies.md: no row for {missing:?}; a row but no manifest for {stale:?}"
+    );
+    Ok(())
+}
