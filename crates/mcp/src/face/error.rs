@@ -1,21 +1,4 @@
 //! What a refusal looks like on the wire: the one place where failures become JSON-RPC errors.
-//!
-//! | what failed | code | message | `data` | HTTP |
-//! | --- | --- | --- | --- | --- |
-//! | the text is not JSON | −32700 | | | 400 |
-//! | not one JSON-RPC message | −32600 | | | 400 |
-//! | a method nobody serves | −32601 | | | 404 modern, 200 legacy |
-//! | parameters | −32602 | | | 200 |
-//! | `_meta` of a modern request | −32602 | | | 400 |
-//! | nobody offers this tool | −32602 | names the tool | | 200 |
-//! | headers and body differ | −32020 | | | 400 |
-//! | protocol version | −32022 | | `requested`, `supported` | 400 |
-//! | the upstream answered with a JSON-RPC error | the upstream's | the upstream's | the upstream's | 200 |
-//! | anything else of our own | −32010 | the error's | see below | 200 |
-//!
-//! The `data` of −32010 always has five members: `kind` and `delivery` (the words of
-//! [`ErrorKind`] and [`Delivery`](tollgate_core::Delivery)), `server` (or null), `retryAfterMs` (or null) and `attempts`
-//! (0 where nobody counted).
 
 use std::borrow::Cow;
 
@@ -25,7 +8,29 @@ use tollgate_core::{ErrorKind, ServerId, ToolError};
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 
-/// The code of every failure that is the runtime's own.
+/// The code of every failure that is the runtime's own: −32010.
+///
+/// All a client may be refused with:
+///
+/// | what failed | code | message | `data` | HTTP |
+/// | --- | --- | --- | --- | --- |
+/// | the text is not JSON | −32700 | | | 400 |
+/// | not one JSON-RPC message | −32600 | | | 400 |
+/// | `Host` or `Origin`; method; `Accept`; length; `Content-Type` | −32600 | | | 403, 405, 406, 413, 415 |
+/// | no such session | −32600 | | | 404 |
+/// | a method nobody serves | −32601 | | | 404 modern, 200 legacy |
+/// | parameters | −32602 | | | 200; 400 if they cannot be read |
+/// | `_meta` of a modern request | −32602 | | | 400 |
+/// | nobody offers this tool | −32602 | names the tool | | 200 |
+/// | headers and body differ | −32020 | | | 400 |
+/// | protocol version | −32022 | | `requested`, `supported` | 400 |
+/// | the upstream answered with a JSON-RPC error | as it came | as it came | as it came | 200 |
+/// | too many sessions | −32010 | | see below | 503 |
+/// | anything else of our own | −32010 | the error's | see below | 200 |
+///
+/// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
+/// [`ErrorKind`] and [`Delivery`](tollgate_core::Delivery)), `server` (or null), `retryAfterMs` (or
+/// null) and `attempts` (0 where nobody counted).
 pub const RUNTIME_ERROR: i64 = -32010;
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.

@@ -17,9 +17,8 @@
 //! **Cancellation.** A call lives in the future that answers it. It is dropped when the client
 //! cancels it, when the client's connection ends (HTTP), or when its session is deleted.
 //!
-//! **Errors.** See [`RUNTIME_ERROR`] and the table in the source of the module that defines it: an
-//! upstream's JSON-RPC error is passed on, a failure of the runtime's own says in its `data` how
-//! far the call got.
+//! **Errors.** An upstream's JSON-RPC error is passed on; a failure of the runtime's own says in
+//! its `data` how far the call got. [`RUNTIME_ERROR`] has the table.
 //!
 //! **Trust.** What stands in front of the router says who calls, by a request extension. Without
 //! it, every HTTP client is the principal `anonymous`. A session belongs to the principal that
@@ -61,6 +60,7 @@
 
 mod answer;
 mod backend;
+mod conversation;
 mod error;
 mod http;
 mod inflight;
@@ -74,5 +74,5 @@ mod subscription;
 
 pub use self::backend::{Backend, CallRequest, FaceInfo, ToolListing};
 pub use self::error::RUNTIME_ERROR;
-pub use self::http::{HostPattern, HttpOptions, InvalidPattern, OriginPattern, router};
+pub use self::http::{HostPattern, HttpOptions, InvalidOption, OriginPattern, router};
 pub use self::stdio::serve_stdio;

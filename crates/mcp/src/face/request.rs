@@ -158,6 +158,12 @@ impl Request {
     }
 }
 
+/// Reads which request a `notifications/cancelled` takes back.
+pub(super) fn cancelled_id(params: Option<&Bytes>) -> Option<RequestId> {
+    let id = Params::parse(params).ok()?.request_id?;
+    RequestId::from_raw(std::str::from_utf8(&id).ok()?)
+}
+
 fn invalid(reason: impl std::fmt::Display) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, format!("params: {reason}"))
 }

@@ -10,7 +10,7 @@ use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use super::super::error::Fault;
+use crate::face::error::Fault;
 
 /// Reads a whole body.
 ///

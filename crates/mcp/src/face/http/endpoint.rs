@@ -6,20 +6,20 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::{ALLOW, CONTENT_TYPE};
-use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::{Caller, Delivery, ErrorKind, Principal, ToolError};
 use uuid::Uuid;
 
-use super::super::Backend;
-use super::super::answer::Answer;
-use super::super::error::Fault;
-use super::super::service::Face;
 use super::accept::{self, Accepts};
 use super::body::Pieces;
 use super::session::{Session, SessionTable};
 use super::{HttpOptions, guard, mirrored, stream};
+use crate::face::Backend;
+use crate::face::answer::Answer;
+use crate::face::error::Fault;
+use crate::face::service::Face;
 use crate::wire::{Era, RequestId, header};
 
 /// What all requests of the endpoint share.
@@ -110,6 +110,13 @@ pub(super) async fn listen<B: Backend>(
     request: Request,
 ) -> Response {
     let opened = endpoint.check_source(&request).and_then(|()| {
+        if request.method() != Method::GET {
+            // the router takes HEAD for GET, but a stream nobody reads would replace the open one
+            return Err(Fault::transport(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "use GET or POST",
+            ));
+        }
         if !Accepts::of(request.headers()).events {
             return Err(not_acceptable());
         }

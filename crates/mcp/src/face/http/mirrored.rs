@@ -5,9 +5,9 @@
 
 use http::HeaderMap;
 
-use super::super::error::Fault;
-use super::super::listing::Written;
-use super::super::request::{Request, method};
+use crate::face::error::Fault;
+use crate::face::listing::Written;
+use crate::face::request::{Request, method};
 use crate::wire::{Era, header};
 
 /// Checks the headers of a modern request that states its revision in the body.

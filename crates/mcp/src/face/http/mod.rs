@@ -4,8 +4,10 @@ mod accept;
 mod body;
 mod endpoint;
 mod guard;
+mod host;
 mod mirrored;
 mod options;
+mod origin;
 mod post;
 mod session;
 mod stream;
@@ -18,8 +20,9 @@ use axum::routing::post;
 use self::endpoint::Endpoint;
 use super::Backend;
 
-pub use self::guard::{HostPattern, InvalidPattern, OriginPattern};
-pub use self::options::HttpOptions;
+pub use self::host::HostPattern;
+pub use self::options::{HttpOptions, InvalidOption};
+pub use self::origin::OriginPattern;
 
 /// Returns a router that serves the backend at the path of the options.
 ///
@@ -28,7 +31,7 @@ pub use self::options::HttpOptions;
 /// `anonymous`. Set `TCP_NODELAY` on the listener: without it the events of a stream wait for the
 /// client's acknowledgements.
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
-    let path = options.path.clone();
+    let path = options.path().to_owned();
     let endpoint = Arc::new(Endpoint::new(backend, options));
     Router::new()
         .route(

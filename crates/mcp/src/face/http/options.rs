@@ -1,17 +1,19 @@
 //! How the HTTP face is set up.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::guard::{HostPattern, OriginPattern};
+use super::host::HostPattern;
+use super::origin::OriginPattern;
 
 /// How the HTTP face is set up.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// The path of the endpoint. Default: `/mcp`.
-    pub path: String,
+    /// Checked when it is set: the router takes no other.
+    path: String,
     /// Which `Host` headers are served. Default: the loopback names, on any port.
     pub allowed_hosts: Vec<HostPattern>,
     /// Which `Origin` headers are served; a request without one is not from a browser and passes.
@@ -46,11 +48,29 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets the path of the endpoint. It must begin with `/`.
+    /// Returns the path of the endpoint. Default: `/mcp`.
     #[must_use]
-    pub fn with_path(mut self, path: impl Into<String>) -> Self {
-        self.path = path.into();
-        self
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Sets the path of the endpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOption`] unless it begins with `/` and has nothing but ASCII letters, digits and
+    /// `/-_.~`.
+    pub fn with_path(mut self, path: impl Into<String>) -> Result<Self, InvalidOption> {
+        let path = path.into();
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+        if !path.starts_with('/') || !path.bytes().all(fits) {
+            return Err(InvalidOption {
+                text: path,
+                expected: "a path that begins with `/`, of letters, digits and `/-_.~`",
+            });
+        }
+        self.path = path;
+        Ok(self)
     }
 
     /// Sets which `Host` headers are served.
@@ -97,5 +117,35 @@ impl HttpOptions {
     pub fn with_shutdown(mut self, shutdown: CancellationToken) -> Self {
         self.shutdown = shutdown;
         self
+    }
+}
+
+/// A text that is not what an option needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidOption {
+    pub(super) text: String,
+    pub(super) expected: &'static str,
+}
+
+impl fmt::Display for InvalidOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not {}", self.text, self.expected)
+    }
+}
+
+impl std::error::Error for InvalidOption {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_the_router_would_not_take_is_refused_when_it_is_set() {
+        for path in ["/", "/mcp", "/a/b.c-d_e~1"] {
+            assert_eq!(HttpOptions::default().with_path(path).unwrap().path(), path);
+        }
+        for path in ["", "mcp", "/{x}", "/a b", "/*", "/ü"] {
+            assert!(HttpOptions::default().with_path(path).is_err(), "{path}");
+        }
     }
 }

@@ -9,18 +9,17 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 
-use super::super::Backend;
-use super::super::answer::Answer;
-use super::super::error::Fault;
-use super::super::inflight::Entered;
-use super::super::request::{Request, method};
-use super::super::service::{RunningCall, Step};
-use super::super::stdio::cancelled_id;
 use super::accept::{self, Accepts};
 use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
 use super::session::Session;
 use super::stream::{self, CallMessages};
 use super::{body, mirrored};
+use crate::face::Backend;
+use crate::face::answer::Answer;
+use crate::face::error::Fault;
+use crate::face::inflight::Entered;
+use crate::face::request::{Request, cancelled_id, method};
+use crate::face::service::{RunningCall, Step};
 use crate::wire::{Era, KNOWN_VERSIONS, Message, RequestId, header};
 
 /// A refusal, with the id of the request where it is known.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Caller, Principal, SessionId};
 use uuid::Uuid;
 
-use super::super::inflight::InFlight;
+use crate::face::inflight::InFlight;
 
 /// One legacy client's session. Whoever works for it holds an `Arc`, which keeps it alive.
 #[derive(Debug)]
@@ -96,7 +96,10 @@ impl SessionTable {
             last_used: now,
         };
         self.sessions.insert(id, entry);
-        self.next_expiry.get_or_insert(now + self.idle);
+        if self.next_expiry.is_none() {
+            // beyond the end of time means never
+            self.next_expiry = now.checked_add(self.idle);
+        }
         Some(session)
     }
 
@@ -140,7 +143,7 @@ impl SessionTable {
             !expired
         });
         let oldest = self.sessions.values().map(|entry| entry.last_used).min();
-        self.next_expiry = oldest.map(|oldest| oldest + idle);
+        self.next_expiry = oldest.and_then(|oldest| oldest.checked_add(idle));
     }
 }
 
@@ -214,6 +217,15 @@ mod tests {
         );
         assert!(open(&mut table, now + IDLE * 4).is_some());
         assert!(table.find(now + IDLE * 4, id, None).is_none());
+    }
+
+    #[test]
+    fn an_endless_idle_time_is_endless() {
+        let mut table = SessionTable::new(1, Duration::MAX);
+        let now = Instant::now();
+        let id = open(&mut table, now).unwrap();
+        assert!(open(&mut table, now + IDLE).is_none());
+        assert!(table.find(now + IDLE, id, None).is_some());
     }
 
     #[test]

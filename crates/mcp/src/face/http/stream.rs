@@ -19,12 +19,12 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{BoxFuture, BoxStream};
 
-use super::super::answer::Answer;
-use super::super::inflight::Entered;
-use super::super::service::RunningCall;
-use super::super::subscription::{self, Subscription};
 use super::accept;
 use super::session::Session;
+use crate::face::answer::Answer;
+use crate::face::inflight::Entered;
+use crate::face::service::RunningCall;
+use crate::face::subscription::{self, Subscription};
 
 /// How many reports may wait for a client that reads slowly. Further ones are dropped.
 pub(super) const REPORTS: usize = 64;
@@ -34,8 +34,8 @@ pub(super) fn respond<S>(messages: S, keep_alive: Duration) -> Response
 where
     S: Stream<Item = Answer> + Send + 'static,
 {
-    // an interval may not be zero
-    let period = keep_alive.max(Duration::from_millis(1));
+    // an interval may be neither zero nor reach beyond the end of time
+    let period = keep_alive.clamp(Duration::from_millis(1), A_DAY);
     let mut response = Response::new(Body::from_stream(Events {
         messages,
         beat: tokio::time::interval_at(Instant::now() + period, period),
@@ -46,6 +46,8 @@ where
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
+
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Tells a proxy to pass each event on as it comes.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

@@ -1,0 +1,233 @@
+//! What one client on a pipe has going: its calls, its subscriptions, and what it is told.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::StatusCode;
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tollgate_core::{BoxStream, Caller, Delivery, ErrorKind, ToolError};
+
+use super::Backend;
+use super::answer::Answer;
+use super::error::Fault;
+use super::inflight::InFlight;
+use super::request::{Request, cancelled_id, method};
+use super::service::{Face, RunningCall, Step};
+use super::subscription::{self, Subscription};
+use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
+
+/// How many calls one client may have running. More than any client means, and a bound on memory.
+const MAX_CALLS: usize = 1_024;
+
+/// How many subscriptions one client may have open.
+const MAX_SUBSCRIPTIONS: usize = 64;
+
+/// What one client has going.
+pub(super) struct Conversation<B> {
+    face: Face<B>,
+    caller: Arc<Caller>,
+    /// Gone once nothing more may be said; the writer then ends.
+    out: Option<mpsc::Sender<Answer>>,
+    calls: Arc<InFlight>,
+    tasks: JoinSet<()>,
+    /// Word of changes, asked for once the first listener is there.
+    changes: Option<BoxStream<'static, ()>>,
+    legacy_listens: bool,
+    subscriptions: Vec<Subscription>,
+}
+
+impl<B: Backend> Conversation<B> {
+    pub(super) fn new(face: Face<B>, out: mpsc::Sender<Answer>) -> Self {
+        Self {
+            face,
+            caller: Caller::local(),
+            out: Some(out),
+            calls: Arc::default(),
+            tasks: JoinSet::new(),
+            changes: None,
+            legacy_listens: false,
+            subscriptions: Vec::new(),
+        }
+    }
+
+    /// Takes messages until the reader ends, then waits for the calls still running.
+    pub(super) async fn run<R>(&mut self, lines: &mut LineReader<R>) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin,
+    {
+        let Some(out) = self.out.clone() else {
+            return Ok(());
+        };
+        loop {
+            tokio::select! {
+                () = out.closed() => return Ok(()),
+                Some(_) = self.tasks.join_next() => {}
+                changed = next_change(&mut self.changes) => self.tell(changed, &out).await,
+                line = lines.next() => match line {
+                    Ok(Some(line)) => self.take(&line, &out).await,
+                    Ok(None) => break,
+                    Err(LineError::Io(error)) => return Err(error),
+                    Err(error) => {
+                        let error = RpcError::new(code::PARSE_ERROR, error.to_string());
+                        say(&out, Answer::error(None, &error)).await;
+                    }
+                }
+            }
+        }
+        loop {
+            tokio::select! {
+                () = out.closed() => return Ok(()),
+                joined = self.tasks.join_next() => if joined.is_none() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Ends what is still going: calls are dropped, subscriptions are told if there is room.
+    pub(super) async fn end(&mut self) {
+        self.tasks.shutdown().await;
+        if let Some(out) = self.out.take() {
+            for subscription in self.subscriptions.drain(..) {
+                let _ = out.try_send(subscription.ended());
+            }
+        }
+    }
+
+    async fn take(&mut self, line: &Bytes, out: &mpsc::Sender<Answer>) {
+        match Message::parse(line) {
+            Ok(Message::Request { id, method, params }) => {
+                let answer = match Request::new(id, method, params.as_ref()) {
+                    Ok(request) => match self.begin(&request, out) {
+                        Ok(answer) => answer,
+                        Err(fault) => Some(Answer::error(Some(&request.id), &fault.error)),
+                    },
+                    Err((id, fault)) => Some(Answer::error(Some(&id), &fault.error)),
+                };
+                if let Some(answer) = answer {
+                    say(out, answer).await;
+                }
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.note(&method, params.as_ref());
+            }
+            // nothing is ever asked of the client, so this answers nothing
+            Ok(Message::Response { .. }) => {}
+            Err(invalid) => {
+                say(out, Answer::error(invalid.id(), &invalid.to_rpc_error())).await;
+            }
+        }
+    }
+
+    /// Serves a request; returns what there is to say at once.
+    fn begin(
+        &mut self,
+        request: &Request,
+        out: &mpsc::Sender<Answer>,
+    ) -> Result<Option<Answer>, Fault> {
+        let era = request.era();
+        if era == Era::Modern {
+            request.check_modern()?;
+        }
+        if request.method == method::CALL_TOOL && self.tasks.len() >= MAX_CALLS {
+            return Err(too_many("calls are running", MAX_CALLS));
+        }
+        let reports = Some(out.clone());
+        match self
+            .face
+            .serve(request, era, Arc::clone(&self.caller), reports)?
+        {
+            Step::Done(answer) => Ok(Some(answer)),
+            Step::Call(call) => {
+                self.spawn(&request.id, call, out.clone());
+                Ok(None)
+            }
+            Step::Listen(subscription) => self.listen(subscription).map(Some),
+        }
+    }
+
+    fn spawn(&mut self, id: &RequestId, call: RunningCall, out: mpsc::Sender<Answer>) {
+        let entered = self.calls.enter(id, CancellationToken::new());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                // a cancelled call gets no answer
+                () = entered.cancelled() => {}
+                answer = call => say(&out, answer).await,
+            }
+        });
+    }
+
+    fn listen(&mut self, subscription: Subscription) -> Result<Answer, Fault> {
+        self.subscriptions
+            .retain(|other| other.id() != subscription.id());
+        if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            return Err(too_many("subscriptions are open", MAX_SUBSCRIPTIONS));
+        }
+        // asked for before the acknowledgement is written: no change after it goes unheard
+        self.changes.get_or_insert_with(|| self.face.changes());
+        let acknowledged = subscription.acknowledged();
+        self.subscriptions.push(subscription);
+        Ok(acknowledged)
+    }
+
+    fn note(&mut self, method: &str, params: Option<&Bytes>) {
+        match method {
+            method::INITIALIZED => {
+                self.changes.get_or_insert_with(|| self.face.changes());
+                self.legacy_listens = true;
+            }
+            method::CANCELLED => {
+                if let Some(id) = cancelled_id(params) {
+                    self.calls.cancel(&id);
+                    self.subscriptions
+                        .retain(|subscription| *subscription.id() != id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells every listener of a change, or that there will be no more.
+    async fn tell(&mut self, changed: Option<()>, out: &mpsc::Sender<Answer>) {
+        if changed.is_none() {
+            self.changes = Some(futures_util::stream::pending().boxed());
+            for subscription in self.subscriptions.drain(..) {
+                say(out, subscription.ended()).await;
+            }
+            return;
+        }
+        if self.legacy_listens {
+            say(out, subscription::list_changed()).await;
+        }
+        for subscription in self.subscriptions.iter().filter(|one| one.wants_tools()) {
+            say(out, subscription.list_changed()).await;
+        }
+    }
+}
+
+async fn next_change(changes: &mut Option<BoxStream<'static, ()>>) -> Option<()> {
+    match changes {
+        Some(changes) => changes.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Queues a message. A client that stopped reading has a closed queue, which ends the conversation.
+async fn say(out: &mpsc::Sender<Answer>, answer: Answer) {
+    let _ = out.send(answer).await;
+}
+
+fn too_many(what: &str, limit: usize) -> Fault {
+    let error = ToolError::new(
+        ErrorKind::Overloaded,
+        Delivery::NotSent,
+        format!("{limit} {what} in this conversation"),
+    );
+    Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+}

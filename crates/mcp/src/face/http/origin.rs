@@ -1,0 +1,144 @@
+//! Which `Origin` headers are served.
+
+use std::str::FromStr;
+
+use super::host::{LOOPBACK, split};
+use super::options::InvalidOption;
+
+/// An `Origin` that is served: `*`, `null`, or `scheme://host`, with a port, or with `:*` for any
+/// port. Without a port, the scheme's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginPattern(Origins);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Origins {
+    Any,
+    Null,
+    One {
+        scheme: String,
+        host: String,
+        /// Any, where there is none.
+        port: Option<u16>,
+    },
+}
+
+impl OriginPattern {
+    /// The loopback origins, on any port.
+    pub(super) fn loopback() -> Vec<Self> {
+        let one = |scheme: &str, host: &str| {
+            Self(Origins::One {
+                scheme: scheme.to_owned(),
+                host: host.to_owned(),
+                port: None,
+            })
+        };
+        LOOPBACK
+            .iter()
+            .flat_map(|host| [one("http", host), one("https", host)])
+            .collect()
+    }
+
+    pub(super) fn allows(&self, origin: &str) -> bool {
+        let Origins::One {
+            scheme,
+            host,
+            port: wanted,
+        } = &self.0
+        else {
+            return self.0 == Origins::Any || origin.eq_ignore_ascii_case("null");
+        };
+        split_origin(origin).is_some_and(|(its_scheme, its_host, port)| {
+            let port = port.or_else(|| default_port(its_scheme));
+            scheme.eq_ignore_ascii_case(its_scheme)
+                && host.eq_ignore_ascii_case(its_host)
+                && wanted.is_none_or(|wanted| port == Some(wanted))
+        })
+    }
+}
+
+impl FromStr for OriginPattern {
+    type Err = InvalidOption;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
+        match text {
+            "*" => return Ok(Self(Origins::Any)),
+            "null" => return Ok(Self(Origins::Null)),
+            _ => {}
+        }
+        let any_port = text.strip_suffix(":*");
+        let (scheme, host, port) = split_origin(any_port.unwrap_or(text))
+            .filter(|(.., port)| any_port.is_none() || port.is_none())
+            .ok_or_else(|| InvalidOption {
+                text: text.to_owned(),
+                expected: "`scheme://host`, with a port or `:*` at will; `null`; or `*`",
+            })?;
+        let port = match any_port {
+            Some(_) => None,
+            None => port.or_else(|| default_port(scheme)),
+        };
+        Ok(Self(Origins::One {
+            scheme: scheme.to_owned(),
+            host: host.to_owned(),
+            port,
+        }))
+    }
+}
+
+fn split_origin(text: &str) -> Option<(&str, &str, Option<u16>)> {
+    let (scheme, authority) = text.split_once("://")?;
+    let (host, port) = split(authority)?;
+    (!scheme.is_empty()).then_some((scheme, host, port))
+}
+
+fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        _ if scheme.eq_ignore_ascii_case("http") => Some(80),
+        _ if scheme.eq_ignore_ascii_case("https") => Some(443),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn origins_match_by_scheme_host_and_port() {
+        let cases = [
+            ("https://app.example", "https://app.example", true),
+            ("https://app.example", "https://APP.example:443", true),
+            ("https://app.example", "http://app.example", false),
+            ("https://app.example", "https://app.example:8443", false),
+            ("https://app.example:*", "https://app.example:8443", true),
+            ("https://app.example:*", "https://app.example.evil", false),
+            ("null", "null", true),
+            ("null", "https://app.example", false),
+            ("*", "whatever", true),
+            ("http://[::1]:*", "http://[::1]:3000", true),
+        ];
+        for (pattern, origin, passes) in cases {
+            let parsed: OriginPattern = pattern.parse().unwrap();
+            assert_eq!(parsed.allows(origin), passes, "{pattern} {origin}");
+        }
+        for text in [
+            "",
+            "app.example",
+            "https://",
+            "https://a:b",
+            "https://a:1:*",
+        ] {
+            assert!(text.parse::<OriginPattern>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_parser(text in any::<String>()) {
+            if let Ok(pattern) = text.parse::<OriginPattern>() {
+                let _ = pattern.allows(&text);
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A backend whose tools show what reached them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use tokio::sync::{broadcast, mpsc, watch};
+use tollgate_core::{BoxFuture, BoxStream, Delivery, ErrorKind, ServerId, ToolError, ToolOutput};
+use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+
+/// A result with spelling no serializer would produce.
+pub(crate) const ODD_RESULT: &str =
+    r#"{ "content" : [], "isError" : false, "x-vendor":{"n":1.50e2,"s":"\u0041"} }"#;
+
+/// A tool with members no typed model knows.
+pub(crate) const ODD_TOOL: &str = r#"{"name":"odd","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"vendorHint" : 1.0},"execution":{"taskSupport":"optional"}}"#;
+
+pub(crate) struct Bench {
+    listing: Mutex<Arc<ToolListing>>,
+    changes: broadcast::Sender<()>,
+    listeners: watch::Sender<usize>,
+    events: mpsc::UnboundedSender<String>,
+    seen: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Arc<Self> {
+        let (events, seen) = mpsc::unbounded_channel();
+        Arc::new(Self {
+            listing: Mutex::new(Arc::new(listing(1, &["echo", "hold", "steps"]))),
+            changes: broadcast::channel(16).0,
+            listeners: watch::channel(0).0,
+            events,
+            seen: tokio::sync::Mutex::new(seen),
+        })
+    }
+
+    /// Changes the list of tools and says so.
+    pub(crate) fn change(&self, tools: &[&str]) {
+        let generation = self.listing.lock().generation + 1;
+        *self.listing.lock() = Arc::new(listing(generation, tools));
+        self.changes.send(()).ok();
+    }
+
+    /// Waits until so many clients have asked for word of changes.
+    pub(crate) async fn listened(&self, listeners: usize) {
+        let mut seen = self.listeners.subscribe();
+        seen.wait_for(|count| *count >= listeners).await.unwrap();
+    }
+
+    /// Waits for the next thing that happened to a call.
+    pub(crate) async fn event(&self) -> String {
+        self.seen.lock().await.recv().await.unwrap()
+    }
+}
+
+fn listing(generation: u64, tools: &[&str]) -> ToolListing {
+    let tools = tools.iter().map(|name| {
+        Bytes::from(format!(
+            r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#
+        ))
+    });
+    let mirrored = r#"{"name":"mirror","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}"#;
+    let odd = [ODD_TOOL, mirrored].map(|tool| Bytes::from_static(tool.as_bytes()));
+    ToolListing::new(generation, tools.chain(odd).collect())
+}
+
+/// Says that a call ended, and how: by its own answer or by being dropped.
+struct Held(mpsc::UnboundedSender<String>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.send("dropped".to_owned()).ok();
+    }
+}
+
+impl Backend for Bench {
+    fn info(&self) -> FaceInfo {
+        FaceInfo::new("bench", "0.0.1").with_instructions("call echo")
+    }
+
+    fn tools(&self) -> Arc<ToolListing> {
+        Arc::clone(&self.listing.lock())
+    }
+
+    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let events = self.events.clone();
+        Box::pin(async move {
+            match request.name.as_str() {
+                "echo" => Ok(ToolOutput::text(String::from_utf8_lossy(
+                    &request.arguments,
+                ))),
+                "odd" => ToolOutput::from_json(ODD_RESULT).map_err(internal),
+                "pretty" => {
+                    ToolOutput::from_json("{\n  \"content\": [\r\n  ]\n}").map_err(internal)
+                }
+                "large" => Ok(ToolOutput::text("x".repeat(200_000))),
+                "asks" => ToolOutput::from_json(
+                    r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#,
+                )
+                .map_err(internal),
+                "answers" => Ok(ToolOutput::text(format!(
+                    "{:?} {:?}",
+                    request.input_responses, request.request_state
+                ))),
+                "whoami" => Ok(ToolOutput::text(format!(
+                    "{} {}",
+                    request.caller.principal,
+                    request.caller.session.is_some()
+                ))),
+                "trace" => Ok(ToolOutput::text(format!("{:?}", request.trace))),
+                "hold" => {
+                    let _held = Held(events.clone());
+                    events.send("started".to_owned()).ok();
+                    std::future::pending().await
+                }
+                "steps" => {
+                    let report = request.progress.clone();
+                    for step in 1..=3 {
+                        if let Some(report) = &report {
+                            let params = format!(r#"{{"progressToken":"up","progress":{step}.0}}"#);
+                            report.report(params.as_bytes());
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(ToolOutput::text("done"))
+                }
+                "panics" => panic!("a tool that panics"),
+                "upstream" => {
+                    Err(
+                        ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "disk full")
+                            .with_code(-32050)
+                            .with_data(Bytes::from_static(b"{\"free\": 0.0}")),
+                    )
+                }
+                "limited" => Err(ToolError::new(
+                    ErrorKind::RateLimited,
+                    Delivery::Answered,
+                    "too many calls",
+                )
+                .with_code(429)
+                .with_server(ServerId::new("shop").map_err(internal)?)
+                .with_retry_after(std::time::Duration::from_millis(250))
+                .with_attempts(3)),
+                _ => Err(ToolError::new(
+                    ErrorKind::UnknownTool,
+                    Delivery::NotSent,
+                    "nobody offers it",
+                )),
+            }
+        })
+    }
+
+    fn changes(&self) -> BoxStream<'static, ()> {
+        let changes = self.changes.subscribe();
+        self.listeners.send_modify(|count| *count += 1);
+        futures_util::stream::unfold(changes, |mut changes| async move {
+            changes.recv().await.ok().map(|()| ((), changes))
+        })
+        .boxed()
+    }
+}
+
+fn internal(error: impl std::fmt::Display) -> ToolError {
+    ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
+}
