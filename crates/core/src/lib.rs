@@ -28,7 +28,7 @@ mod server;
 mod service;
 mod tool;
 
-pub use annotations::{Annotations, Complexity, SecurityLevel};
+pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel, Severity};
 pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use effect::{Effect, SafetyLevel};
