@@ -34,6 +34,7 @@ pub use caller::{Caller, Principal, SessionId};
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, ToolError};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
+pub use infer::{Inferred, RuleSet, Subject};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
