@@ -40,7 +40,7 @@ pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
 pub use profile::Profile;
 pub use record::{AttemptRecord, CacheStatus, CallRecord};
-pub use resolve::{Field, Resolved, Source, Trust};
+pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
 pub use service::ToolService;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
