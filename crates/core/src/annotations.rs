@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod algebra;
+mod build;
+mod summary;
+mod validate;
+
+pub(crate) use algebra::unite;
+pub use validate::{AnnotationProblem, Severity};
+
 /// The hints of one tool, exactly as one source states them; nothing is resolved here.
 ///
 /// Absent is not `false`: both survive a round trip. On input the short forms `readOnly`,

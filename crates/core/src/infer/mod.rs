@@ -1,1 +1,97 @@
 //! Filling gaps: what a tool's name and description say about it.
+//!
+//! Few servers declare hints, and a runtime that needs them for every decision would be useless
+//! without. So gaps are filled by reading what is there: the name, the first sentence of the
+//! description. That is guessing, and a wrong guess is not equally bad both ways. Calling a read a
+//! write costs a cache hit. Calling a write a read repeats a payment. Hence the asymmetry that
+//! everything here serves: **a conclusion that tightens may be weak, one that relaxes must be
+//! strong.** Each conclusion therefore carries its [`Strength`] and its reason
+//! ([`Evidence`]); [`resolve`](crate::resolve) decides what counts.
+//!
+//! There are two [rule sets](RuleSet):
+//!
+//! - [`Standard`](RuleSet::Standard) reads the *leading verb of the name*. The name is split into
+//!   words whatever its style, the server's own prefix is taken off, and the first verb of a
+//!   lexicon decides. It looks for reasons to doubt itself: a later write verb
+//!   (`search_and_delete`), a lead that is a noun as often as a verb (`log_add`), a description
+//!   that begins with another kind of verb. Any of them turns strong into weak, or a read into a
+//!   write. Words in the rest of the description are not searched for read verbs: on published
+//!   tools that is what makes writes look like reads.
+//! - [`Neurolink`](RuleSet::Neurolink) applies the published keyword rules of NeuroLink, for those
+//!   who move from it and want the same answers, right or wrong.
+//!
+//! Inference is deterministic and does not depend on other tools, the locale or a clock.
+//!
+//! ```
+//! use tollgate_core::infer::{RuleSet, Strength, Subject};
+//! use tollgate_core::Field;
+//!
+//! let subject = Subject::new("deleteUser").with_description("Deletes a user for good.");
+//! let inferred = RuleSet::Standard.infer(&subject);
+//! assert_eq!(inferred.annotations().destructive_hint, Some(true));
+//!
+//! let why = inferred.evidence(Field::Destructive).map(|e| (e.strength(), e.reason()));
+//! assert_eq!(why, Some((Strength::Strong, "the name leads with `delete`".into())));
+//! ```
+
+mod description;
+mod evidence;
+mod lexicon;
+pub mod neurolink;
+mod standard;
+mod subject;
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+pub use evidence::{Evidence, Inferred, Strength};
+pub use subject::Subject;
+
+/// Which rules draw the conclusions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum RuleSet {
+    /// Ours: the leading verb of the name, doubted where there is reason to.
+    #[default]
+    Standard,
+    /// NeuroLink's keywords, anywhere in name or description.
+    Neurolink,
+}
+
+impl RuleSet {
+    /// Finds a rule set by its name, as written in a config.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Standard, Self::Neurolink]
+            .into_iter()
+            .find(|rules| rules.as_str() == name)
+    }
+
+    /// Returns the name, as written in a config.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Neurolink => "neurolink",
+        }
+    }
+
+    /// Draws conclusions about one tool.
+    ///
+    /// Never fails: a missing description is an empty one. (NeuroLink throws there; see
+    /// [`neurolink::infer_annotations`] for that.)
+    #[must_use]
+    pub fn infer(self, subject: &Subject<'_>) -> Inferred {
+        match self {
+            Self::Standard => standard::infer(subject),
+            Self::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
+        }
+    }
+}
+
+impl std::fmt::Display for RuleSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,94 +1,9 @@
-//! From hints of several sources to one effective set, each field with its source and reason.
+//! The effective hints of a tool, each with its source and reason.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
+use super::{Field, Source};
 use crate::Annotations;
-
-/// Where a hint came from, from the weakest to the strongest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Source {
-    /// Concluded from the tool's name and description.
-    Inferred,
-    /// Configured for all tools of the server.
-    ServerDefault,
-    /// Declared by the server for the tool.
-    Declared,
-    /// Set by the operator.
-    Operator,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Inferred => "inferred",
-            Self::ServerDefault => "server default",
-            Self::Declared => "declared",
-            Self::Operator => "operator",
-        })
-    }
-}
-
-/// How far a server's own hints are believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the three levels are the whole vocabulary"
-)]
-pub enum Trust {
-    /// Declared hints count as they are.
-    Trusted,
-    /// Declared hints count, unless strong evidence says the opposite: then the stricter reading.
-    #[default]
-    Standard,
-    /// Declared and inferred hints may only tighten; what they leave open is read pessimistically.
-    Untrusted,
-}
-
-/// One of the fields of [`Annotations`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the published vocabulary has exactly these thirteen"
-)]
-pub enum Field {
-    /// `title`
-    Title,
-    /// `readOnlyHint`
-    #[serde(rename = "readOnlyHint")]
-    ReadOnly,
-    /// `destructiveHint`
-    #[serde(rename = "destructiveHint")]
-    Destructive,
-    /// `idempotentHint`
-    #[serde(rename = "idempotentHint")]
-    Idempotent,
-    /// `openWorldHint`
-    #[serde(rename = "openWorldHint")]
-    OpenWorld,
-    /// `requiresConfirmation`
-    RequiresConfirmation,
-    /// `tags`
-    Tags,
-    /// `estimatedDuration`
-    EstimatedDuration,
-    /// `rateLimitHint`
-    RateLimitHint,
-    /// `costHint`
-    CostHint,
-    /// `complexity`
-    Complexity,
-    /// `auditRequired`
-    AuditRequired,
-    /// `securityLevel`
-    SecurityLevel,
-}
 
 /// Why one effective field is what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +26,18 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    pub(super) const fn new(
+        annotations: Annotations,
+        provenance: Vec<Provenance>,
+        warnings: Vec<String>,
+    ) -> Self {
+        Self {
+            annotations,
+            provenance,
+            warnings,
+        }
+    }
+
     /// Takes the hints of one source as they are.
     #[must_use]
     pub fn from_single(annotations: Annotations, source: Source) -> Self {
@@ -118,7 +45,7 @@ impl Resolved {
             .map(|field| Provenance {
                 field,
                 source,
-                reason: source.to_string().into(),
+                reason: says(source).into(),
             })
             .collect();
         Self {
@@ -140,6 +67,12 @@ impl Resolved {
         self.provenance.iter().find(|entry| entry.field == field)
     }
 
+    /// Returns who decided each effective field, and why.
+    #[must_use]
+    pub fn all_provenance(&self) -> &[Provenance] {
+        &self.provenance
+    }
+
     /// Returns contradictions that were settled towards the stricter reading.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
@@ -153,6 +86,17 @@ impl Resolved {
             Some(Provenance { source, reason, .. }) => format!("{source}, {reason}").into(),
             None => "nothing says so".into(),
         }
+    }
+}
+
+/// What there is to say for a hint that a source simply states.
+pub(super) const fn says(source: Source) -> &'static str {
+    match source {
+        Source::Assumed => "nobody who is believed says otherwise",
+        Source::Inferred => "concluded from name and description",
+        Source::ServerDefault => "set for all tools of the server",
+        Source::Declared => "the server says so",
+        Source::Operator => "set for this tool",
     }
 }
 

@@ -1,0 +1,157 @@
+//! Merging two sets of hints, and the three questions asked of one.
+
+use crate::{Annotations, SafetyLevel};
+
+impl Annotations {
+    /// Lays `over` on top of these hints: what it states replaces, what it leaves out stays.
+    ///
+    /// `tags` are united instead, without duplicates, in the order first seen; an empty list stays
+    /// an empty list. Unknown fields are replaced one by one. An explicit `false` is a statement.
+    ///
+    /// ```
+    /// use tollgate_core::Annotations;
+    ///
+    /// let base = Annotations::default().with_read_only(true).with_tags(["a", "b"]);
+    /// let over = Annotations::default().with_read_only(false).with_tags(["b", "c"]);
+    /// let merged = base.merge(&over);
+    /// assert_eq!(merged.read_only_hint, Some(false));
+    /// assert_eq!(merged.tags.unwrap_or_default(), ["a", "b", "c"]);
+    /// ```
+    #[must_use]
+    pub fn merge(&self, over: &Self) -> Self {
+        Self {
+            title: over.title.as_ref().or(self.title.as_ref()).cloned(),
+            read_only_hint: over.read_only_hint.or(self.read_only_hint),
+            destructive_hint: over.destructive_hint.or(self.destructive_hint),
+            idempotent_hint: over.idempotent_hint.or(self.idempotent_hint),
+            open_world_hint: over.open_world_hint.or(self.open_world_hint),
+            requires_confirmation: over.requires_confirmation.or(self.requires_confirmation),
+            tags: unite(self.tags.as_deref(), over.tags.as_deref()),
+            estimated_duration: over.estimated_duration.or(self.estimated_duration),
+            rate_limit_hint: over.rate_limit_hint.or(self.rate_limit_hint),
+            cost_hint: over.cost_hint.or(self.cost_hint),
+            complexity: over.complexity.or(self.complexity),
+            audit_required: over.audit_required.or(self.audit_required),
+            security_level: over.security_level.or(self.security_level),
+            vendor: self
+                .vendor
+                .iter()
+                .chain(&over.vendor)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        }
+    }
+
+    /// Returns how dangerous the hints call the tool: destructive wins over read-only.
+    #[must_use]
+    pub fn safety_level(&self) -> SafetyLevel {
+        if self.destructive_hint == Some(true) {
+            SafetyLevel::Dangerous
+        } else if self.read_only_hint == Some(true) {
+            SafetyLevel::Safe
+        } else {
+            SafetyLevel::Moderate
+        }
+    }
+
+    /// Says whether a second run does no harm: read-only or idempotent, and not destructive.
+    #[must_use]
+    pub fn is_safe_to_retry(&self) -> bool {
+        self.destructive_hint != Some(true)
+            && (self.read_only_hint == Some(true) || self.idempotent_hint == Some(true))
+    }
+
+    /// Says whether a human must agree first. A destructive tool asks even where
+    /// `requiresConfirmation` is `false`.
+    #[must_use]
+    pub fn requires_confirmation(&self) -> bool {
+        self.destructive_hint == Some(true) || self.requires_confirmation == Some(true)
+    }
+}
+
+/// Unites two lists of tags; `None` only if neither source has a list.
+pub(crate) fn unite(base: Option<&[String]>, over: Option<&[String]>) -> Option<Vec<String>> {
+    if base.is_none() && over.is_none() {
+        return None;
+    }
+    let mut tags: Vec<String> = Vec::new();
+    for tag in base.into_iter().chain(over).flatten() {
+        if !tags.contains(tag) {
+            tags.push(tag.clone());
+        }
+    }
+    Some(tags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hints() -> impl Strategy<Value = Annotations> {
+        (
+            prop::option::of(any::<bool>()),
+            prop::option::of(any::<bool>()),
+            prop::option::of(prop::collection::vec("[a-c]", 0..4)),
+            prop::option::of(0.0..1e6),
+            prop::collection::btree_map("[x-z]", any::<bool>(), 0..3),
+        )
+            .prop_map(|(read, destructive, tags, cost, vendor)| Annotations {
+                read_only_hint: read,
+                destructive_hint: destructive,
+                tags,
+                cost_hint: cost,
+                vendor: vendor.into_iter().map(|(k, v)| (k, v.into())).collect(),
+                ..Annotations::default()
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn merging_does_not_depend_on_how_it_is_bracketed(a in hints(), b in hints(), c in hints()) {
+            prop_assert_eq!(a.merge(&b).merge(&c), a.merge(&b.merge(&c)));
+        }
+
+        #[test]
+        fn merging_the_same_again_changes_nothing(a in hints(), b in hints()) {
+            let once = a.merge(&b);
+            prop_assert_eq!(once.merge(&b), once);
+        }
+    }
+
+    #[test]
+    fn an_absent_hint_never_replaces_a_stated_one() {
+        let base = Annotations::default()
+            .with_title("T")
+            .with_read_only(false)
+            .with_vendor("x", 1);
+        assert_eq!(base.merge(&Annotations::default()), base);
+    }
+
+    #[test]
+    fn an_empty_list_of_tags_is_kept() {
+        let empty = Annotations::default().with_tags(Vec::<String>::new());
+        assert_eq!(Annotations::default().merge(&empty).tags, Some(Vec::new()));
+        assert_eq!(
+            Annotations::default().merge(&Annotations::default()).tags,
+            None
+        );
+    }
+
+    #[test]
+    fn destructive_outweighs_what_would_make_a_repeat_safe() {
+        let both = Annotations::default()
+            .with_read_only(true)
+            .with_idempotent(true)
+            .with_destructive(true)
+            .with_requires_confirmation(false);
+        assert!(!both.is_safe_to_retry());
+        assert!(both.requires_confirmation());
+        assert_eq!(both.safety_level(), SafetyLevel::Dangerous);
+        let idempotent = Annotations::default().with_idempotent(true);
+        assert!(idempotent.is_safe_to_retry());
+        assert!(!idempotent.requires_confirmation());
+        assert_eq!(idempotent.safety_level(), SafetyLevel::Moderate);
+        assert!(!Annotations::default().is_safe_to_retry());
+    }
+}

@@ -1,0 +1,181 @@
+//! What is wrong with a set of hints: every problem, not the first.
+
+use std::fmt;
+
+use crate::{Annotations, Field};
+
+/// How much a problem matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a tool is either refused or it is not"
+)]
+pub enum Severity {
+    /// The tool works, but probably not as its author thinks.
+    Warning,
+    /// The tool is refused.
+    Error,
+}
+
+/// One thing that is wrong with a set of hints.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AnnotationProblem {
+    /// `readOnlyHint` and `destructiveHint` are both true.
+    ReadOnlyAndDestructive,
+    /// A number is negative, infinite or not a number.
+    InvalidNumber {
+        /// The field.
+        field: Field,
+        /// Its value.
+        value: f64,
+    },
+    /// A tag is empty or only white space.
+    BlankTag {
+        /// Its place in the list, from 0.
+        index: usize,
+    },
+    /// `destructiveHint` is true and `requiresConfirmation` is false: the tool asks all the same.
+    DestructiveUnconfirmed,
+}
+
+impl AnnotationProblem {
+    /// Returns how much it matters.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::ReadOnlyAndDestructive | Self::InvalidNumber { .. } | Self::BlankTag { .. } => {
+                Severity::Error
+            }
+            Self::DestructiveUnconfirmed => Severity::Warning,
+        }
+    }
+
+    /// Returns the field to look at first.
+    #[must_use]
+    pub const fn field(&self) -> Field {
+        match self {
+            Self::ReadOnlyAndDestructive => Field::ReadOnly,
+            Self::InvalidNumber { field, .. } => *field,
+            Self::BlankTag { .. } => Field::Tags,
+            Self::DestructiveUnconfirmed => Field::RequiresConfirmation,
+        }
+    }
+}
+
+impl fmt::Display for AnnotationProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnlyAndDestructive => {
+                f.write_str("readOnlyHint and destructiveHint are both true")
+            }
+            Self::InvalidNumber { field, value } => {
+                write!(f, "{field} is {value}, not a number from 0 up")
+            }
+            Self::BlankTag { index } => write!(f, "tag {} is blank", index + 1),
+            Self::DestructiveUnconfirmed => f.write_str(
+                "requiresConfirmation is false on a destructive tool, which asks all the same",
+            ),
+        }
+    }
+}
+
+impl Annotations {
+    /// Returns everything that is wrong with the hints; empty if nothing is.
+    ///
+    /// A tool with an [error](Severity::Error) is refused at registration.
+    ///
+    /// ```
+    /// use tollgate_core::{Annotations, Severity};
+    ///
+    /// let hints = Annotations::default().with_cost(-1.0).with_tags([" "]);
+    /// let problems = hints.validate();
+    /// assert_eq!(problems[0].to_string(), "costHint is -1, not a number from 0 up");
+    /// assert_eq!(problems[1].to_string(), "tag 1 is blank");
+    /// assert!(problems.iter().all(|problem| problem.severity() == Severity::Error));
+    /// ```
+    #[must_use]
+    pub fn validate(&self) -> Vec<AnnotationProblem> {
+        let mut problems = Vec::new();
+        let destructive = self.destructive_hint == Some(true);
+        if destructive && self.read_only_hint == Some(true) {
+            problems.push(AnnotationProblem::ReadOnlyAndDestructive);
+        }
+        for (field, value) in [
+            (Field::EstimatedDuration, self.estimated_duration),
+            (Field::RateLimitHint, self.rate_limit_hint),
+            (Field::CostHint, self.cost_hint),
+        ] {
+            if let Some(value) = value.filter(|value| !value.is_finite() || *value < 0.0) {
+                problems.push(AnnotationProblem::InvalidNumber { field, value });
+            }
+        }
+        for (index, tag) in self.tags.iter().flatten().enumerate() {
+            if tag.trim().is_empty() {
+                problems.push(AnnotationProblem::BlankTag { index });
+            }
+        }
+        if destructive && self.requires_confirmation == Some(false) {
+            problems.push(AnnotationProblem::DestructiveUnconfirmed);
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_is_reported() {
+        let hints = Annotations::default()
+            .with_read_only(true)
+            .with_destructive(true)
+            .with_requires_confirmation(false)
+            .with_estimated_duration(f64::NAN)
+            .with_rate_limit(-1.0)
+            .with_cost(f64::INFINITY)
+            .with_tags(["ok", "", "\t"]);
+        let fields: Vec<Field> = hints
+            .validate()
+            .iter()
+            .map(AnnotationProblem::field)
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                Field::ReadOnly,
+                Field::EstimatedDuration,
+                Field::RateLimitHint,
+                Field::CostHint,
+                Field::Tags,
+                Field::Tags,
+                Field::RequiresConfirmation,
+            ]
+        );
+    }
+
+    #[test]
+    fn odd_but_harmless_hints_pass() {
+        let hints = Annotations::default()
+            .with_read_only(true)
+            .with_idempotent(false)
+            .with_destructive(false)
+            .with_requires_confirmation(false)
+            .with_estimated_duration(0.0)
+            .with_rate_limit(-0.0)
+            .with_cost(1e308)
+            .with_tags(["a", "a"]);
+        assert_eq!(hints.validate(), []);
+    }
+
+    #[test]
+    fn an_unconfirmed_destructive_tool_is_only_a_warning() {
+        let hints = Annotations::default()
+            .with_destructive(true)
+            .with_requires_confirmation(false);
+        let problems = hints.validate();
+        assert_eq!(problems, [AnnotationProblem::DestructiveUnconfirmed]);
+        assert_eq!(problems[0].severity(), Severity::Warning);
+    }
+}

@@ -1,0 +1,185 @@
+//! What the first sentence of a description does, and what the whole warns of.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use super::lexicon::{self, Kind, Use, Verb, WARNINGS};
+
+/// The verbs of a first sentence that say what the tool does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Prose {
+    /// The first verb that is not negated.
+    pub(super) lead: Option<&'static Verb>,
+    /// The most harmful write verb joined to it: `Finds a record and deletes it`.
+    pub(super) also: Option<&'static Verb>,
+}
+
+impl Prose {
+    /// Returns the verb that does most harm.
+    pub(super) fn worst(self) -> Option<&'static Verb> {
+        match (self.lead, self.also) {
+            (Some(lead), Some(also)) if also.kind > lead.kind => Some(also),
+            (lead, _) => lead,
+        }
+    }
+}
+
+/// A sentence that has not come to its verb by then is not going to be understood.
+const MOST_WORDS: usize = 24;
+/// A negation reaches over this many words: `does not permanently delete`.
+const NEGATED_WORDS: usize = 3;
+/// `Performs a quick web search`: so far may the noun be.
+const LIGHT_VERB_WORDS: usize = 5;
+/// Verbs that leave the meaning to a noun.
+const LIGHT_VERBS: &[&str] = &["perform", "performs", "conduct", "conducts", "do", "does"];
+/// After these, a word that may be a noun is a verb: `lets you list`.
+const BEFORE_VERB: &[&str] = &[
+    "to", "can", "will", "you", "that", "which", "tool", "and", "or",
+];
+
+/// Reads the first sentence.
+pub(super) fn read(text: &str) -> Prose {
+    let mut prose = Prose::default();
+    let mut before = "";
+    let mut negated = 0;
+    let mut light = 0;
+    for (place, word) in first_sentence(text).take(MOST_WORDS).enumerate() {
+        if lexicon::is_negation(word) {
+            negated = NEGATED_WORDS + 1;
+        } else if any(LIGHT_VERBS, word) {
+            light = LIGHT_VERB_WORDS + 1;
+        } else if let Some(verb) = lexicon::find_inflected(word) {
+            let is_verb = place == 0
+                || matches!(verb.usage, Use::Verb | Use::Prose)
+                || any(BEFORE_VERB, before)
+                || (light > 0 && verb.kind == Kind::Read);
+            if is_verb && negated > 0 {
+                negated = 0;
+            } else if is_verb && prose.lead.is_none() {
+                prose.lead = Some(verb);
+            } else if verb.usage == Use::Verb
+                && verb.kind != Kind::Read
+                && lexicon::is_join(before)
+                && prose.also.is_none_or(|also| also.kind < verb.kind)
+            {
+                prose.also = Some(verb);
+            }
+        }
+        negated = negated.saturating_sub(1);
+        light = light.saturating_sub(1);
+        before = word;
+    }
+    prose
+}
+
+/// Returns the first warning of a loss that is not negated, wherever it stands.
+pub(super) fn warning(text: &str) -> Option<&'static str> {
+    static FINDERS: LazyLock<Vec<(&str, Finder<'_>)>> = LazyLock::new(|| {
+        WARNINGS
+            .iter()
+            .filter_map(|phrase| Some((*phrase, Finder::new(phrase.get(1..)?))))
+            .collect()
+    });
+    FINDERS
+        .iter()
+        .find(|(_, finder)| {
+            finder
+                .find_iter(text.as_bytes())
+                .any(|at| !is_negated(text.get(..at.saturating_sub(1)).unwrap_or("")))
+        })
+        .map(|(phrase, _)| *phrase)
+}
+
+fn is_negated(before: &str) -> bool {
+    before
+        .rsplit(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty())
+        .take(NEGATED_WORDS)
+        .any(lexicon::is_negation)
+}
+
+/// The words up to the first full stop or line break. `e.g.` ends it too, which does no harm: the
+/// verb has come by then.
+fn first_sentence(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.trim_start();
+    let ends = |(at, byte): &(usize, u8)| match byte {
+        b'\n' | b'!' => true,
+        b'.' => text
+            .as_bytes()
+            .get(at + 1)
+            .is_none_or(u8::is_ascii_whitespace),
+        _ => false,
+    };
+    let end = text
+        .bytes()
+        .enumerate()
+        .find(ends)
+        .map_or(text.len(), |(at, _)| at);
+    text.get(..end)
+        .unwrap_or(text)
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+}
+
+fn any(list: &[&str], word: &str) -> bool {
+    list.iter().any(|entry| entry.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lead(text: &str) -> Option<&'static str> {
+        read(text).lead.map(|verb| verb.word)
+    }
+
+    #[test]
+    fn the_first_verb_is_found_whatever_the_phrasing() {
+        for (text, verb) in [
+            ("Deletes a user", Some("delete")),
+            ("List all users. Use delete to remove one.", Some("list")),
+            ("A tool to list users", Some("list")),
+            ("This tool can be used for creating users", Some("create")),
+            ("Performs a web search", Some("search")),
+            ("The list of users", None),
+            ("", None),
+            ("削除する", None),
+        ] {
+            assert_eq!(lead(text), verb, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_negated_verb_is_not_what_the_tool_does() {
+        assert_eq!(lead("Does not delete anything"), None);
+        assert_eq!(
+            lead("Without ever deleting a file, retrieves it"),
+            Some("retrieve")
+        );
+        assert_eq!(
+            lead("It doesn't permanently remove rows but gets them"),
+            Some("get")
+        );
+        assert_eq!(read("Fetches a row and never deletes it").also, None);
+    }
+
+    #[test]
+    fn a_joined_write_is_noticed() {
+        let prose = read("Finds a record and deletes it");
+        assert_eq!(prose.worst().map(|verb| verb.word), Some("delete"));
+        assert_eq!(read("Finds a record to delete").also, None);
+    }
+
+    #[test]
+    fn warnings_are_understood_with_their_negation() {
+        assert_eq!(warning("Edits a file.\nPermanently."), Some("permanently"));
+        assert_eq!(
+            warning("This action cannot be undone"),
+            Some("cannot be undone")
+        );
+        assert_eq!(warning("Writes, without ever overwriting"), None);
+        assert_eq!(warning("Rows are not permanently kept"), None);
+        assert_eq!(warning("Nothing to see"), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! What was concluded, how firmly, and why.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::{Annotations, Complexity, Field};
+
+/// How firmly a conclusion stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a conclusion either may relax a rule or it may not"
+)]
+pub enum Strength {
+    /// Enough to tighten, never enough to relax.
+    Weak,
+    /// Nothing contradicts it: enough to relax, and to contradict a declared hint.
+    Strong,
+}
+
+/// Why one field was concluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    field: Field,
+    strength: Strength,
+    reason: Reason,
+}
+
+impl Evidence {
+    pub(super) const fn new(field: Field, strength: Strength, reason: Reason) -> Self {
+        Self {
+            field,
+            strength,
+            reason,
+        }
+    }
+
+    /// Returns the field the conclusion is about.
+    #[must_use]
+    pub const fn field(&self) -> Field {
+        self.field
+    }
+
+    /// Returns how firmly it stands.
+    #[must_use]
+    pub const fn strength(&self) -> Strength {
+        self.strength
+    }
+
+    /// Returns the word or rule that decided it.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        match self.reason {
+            Reason::ReadsOnly => "reading again changes nothing".into(),
+            Reason::NoKeyword => "no keyword says otherwise".into(),
+            Reason::LongDescription => "the description is long".into(),
+            other => other.to_string().into(),
+        }
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+/// The rules that can decide, each with its word. Text is made only when somebody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The first word of the name is this verb.
+    NameLeads(&'static str),
+    /// The name has this verb, though not first.
+    NameSays(&'static str),
+    /// The name has this verb, and the description begins with one of the same kind.
+    NameAndDescription(&'static str),
+    /// The description begins with this verb.
+    DescriptionLeads(&'static str),
+    /// The description has this phrase.
+    DescriptionWarns(&'static str),
+    /// What runs is an argument of this name.
+    FreeForm(&'static str),
+    /// Concluded from read-only.
+    ReadsOnly,
+    /// A NeuroLink keyword in the name.
+    KeywordInName(&'static str),
+    /// A NeuroLink keyword in the description.
+    KeywordInDescription(&'static str),
+    /// No NeuroLink keyword for complexity.
+    NoKeyword,
+    /// The description is longer than NeuroLink's limit.
+    LongDescription,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameLeads(word) => write!(f, "the name leads with `{word}`"),
+            Self::NameSays(word) => write!(f, "the name says `{word}`"),
+            Self::NameAndDescription(word) => {
+                write!(f, "the name says `{word}`, and the description agrees")
+            }
+            Self::DescriptionLeads(word) => write!(f, "the description begins with `{word}`"),
+            Self::DescriptionWarns(phrase) => write!(f, "the description says `{phrase}`"),
+            Self::FreeForm(word) => write!(f, "what it does is decided by its `{word}`"),
+            Self::ReadsOnly => f.write_str("reading again changes nothing"),
+            Self::KeywordInName(word) => write!(f, "keyword `{word}` in the name"),
+            Self::KeywordInDescription(word) => write!(f, "keyword `{word}` in the description"),
+            Self::NoKeyword => f.write_str("no keyword says otherwise"),
+            Self::LongDescription => f.write_str("the description is long"),
+        }
+    }
+}
+
+/// Hints concluded about one tool, with the evidence for each.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inferred {
+    annotations: Annotations,
+    evidence: SmallVec<[Evidence; 5]>,
+}
+
+impl Inferred {
+    /// Returns the hints concluded, weak ones included.
+    #[must_use]
+    pub const fn annotations(&self) -> &Annotations {
+        &self.annotations
+    }
+
+    /// Returns the evidence for a field; `None` if nothing was concluded about it.
+    #[must_use]
+    pub fn evidence(&self, field: Field) -> Option<&Evidence> {
+        self.evidence.iter().find(|entry| entry.field == field)
+    }
+
+    /// Returns all evidence, in the order it was found.
+    #[must_use]
+    pub fn all_evidence(&self) -> &[Evidence] {
+        &self.evidence
+    }
+
+    /// Gives up the evidence and returns the hints.
+    #[must_use]
+    pub fn into_annotations(self) -> Annotations {
+        self.annotations
+    }
+
+    pub(super) fn read_only(&mut self, value: bool, strength: Strength, reason: Reason) {
+        self.annotations.read_only_hint = Some(value);
+        self.note(Field::ReadOnly, strength, reason);
+    }
+
+    pub(super) fn destructive(&mut self, value: bool, strength: Strength, reason: Reason) {
+        self.annotations.destructive_hint = Some(value);
+        self.note(Field::Destructive, strength, reason);
+    }
+
+    pub(super) fn idempotent(&mut self, value: bool, strength: Strength, reason: Reason) {
+        self.annotations.idempotent_hint = Some(value);
+        self.note(Field::Idempotent, strength, reason);
+    }
+
+    pub(super) fn confirm(&mut self, strength: Strength, reason: Reason) {
+        self.annotations.requires_confirmation = Some(true);
+        self.note(Field::RequiresConfirmation, strength, reason);
+    }
+
+    pub(super) fn complexity(&mut self, value: Complexity, strength: Strength, reason: Reason) {
+        self.annotations.complexity = Some(value);
+        self.note(Field::Complexity, strength, reason);
+    }
+
+    fn note(&mut self, field: Field, strength: Strength, reason: Reason) {
+        self.evidence.push(Evidence::new(field, strength, reason));
+    }
+}

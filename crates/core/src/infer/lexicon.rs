@@ -1,0 +1,339 @@
+//! The verbs, and what calling a tool by one of them means.
+//!
+//! Each group says what its verbs do to the world. Where a verb stands in two minds it is in the
+//! stricter group, or in none: a verb that is not here says nothing, which is safe. Left out on
+//! purpose: `download`, `export`, `extract` (they write somewhere, perhaps only at the caller's),
+//! `watch`, `scan`, `crawl` (they may start something that goes on), `select`, `review`, `resolve`,
+//! `open`, `test` and `generate` (anything).
+//!
+//! The last lists tell how a word behaves in a name:
+//!
+//! - a word in no further list is a verb wherever it stands;
+//! - [`VERB_IN_FRONT`]: a verb when it leads, a noun after a verb (`update_page`, `get_update`);
+//! - [`VERB_OR_NOUN`]: perhaps a noun even when it leads, so that it does not decide alone
+//!   (`post_message`, `post_stats`), and certainly one after a verb;
+//! - [`MOSTLY_NOUN`]: a noun even when it leads, if another verb follows (`log_add`).
+//!
+//! Each string is a line of words, parted by spaces.
+
+use std::sync::LazyLock;
+
+/// What a verb does to the world. Ordered from harmless to harmful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Changes nothing.
+    Read,
+    /// Only adds: nothing that was there is lost. A second run adds again.
+    Add,
+    /// Brings about a state: a second run changes nothing more. What was there may be replaced.
+    Set,
+    /// Changes something, and again when it runs again.
+    Act,
+    /// Takes away for good; what is gone cannot go twice.
+    Delete,
+    /// Loses something each time it runs.
+    Damage,
+}
+
+impl Kind {
+    /// Says whether the verb loses something.
+    pub(super) const fn is_destructive(self) -> bool {
+        matches!(self, Self::Delete | Self::Damage)
+    }
+
+    /// Says whether a second run changes nothing more.
+    pub(super) const fn is_idempotent(self) -> bool {
+        matches!(self, Self::Read | Self::Set | Self::Delete)
+    }
+}
+
+/// How a word behaves in a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A verb wherever it stands.
+    Verb,
+    /// A verb when it leads.
+    First,
+    /// A verb or a noun when it leads.
+    Either,
+    /// A noun, unless there is no other verb.
+    Noun,
+    /// A verb in prose, nothing in a name.
+    Prose,
+}
+
+/// One verb of the lexicon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verb {
+    pub(super) word: &'static str,
+    pub(super) kind: Kind,
+    pub(super) usage: Use,
+}
+
+/// Looks, asks, computes from what it is given.
+const READ: &[&str] = &[
+    // look something up
+    "browse count describe discover enumerate fetch find get grep inspect list locate",
+    "lookup ls peek ping query read retrieve scrape search show status tail view whoami",
+    // judge something
+    "aggregate analyse analyze assess check compare detect diagnose diff display explain",
+    "identify inquire lint measure monitor preview recommend suggest summarise summarize",
+    "trace validate verify wait",
+    // compute from the arguments alone
+    "calculate compute decode echo encode estimate forecast geocode hash parse predict",
+    "tokenize translate",
+];
+
+/// Reads in prose only: `Returns the order` reads, `return_order` sends the goods back.
+const READ_IN_PROSE: &[&str] = &["provide report return"];
+
+/// Makes something new beside what is there.
+const ADD: &[&str] = &[
+    "add append attach author clone comment compose copy create draft duplicate fork",
+    "import insert log make new post prepend provision record register reply schedule",
+    "submit upload",
+];
+
+/// Puts something into a state that is named by the arguments.
+const SET: &[&str] = &[
+    // values
+    "configure define ensure put rename replace resize save set store sync synchronize",
+    "unset update upsert write",
+    // places and owners
+    "allow archive assign associate bind block deny disassociate grant link move relocate",
+    "share tag unarchive unassign unbind unblock unlink unshare untag",
+    // switches
+    "activate approve close deactivate deprecate disable enable favorite flag follow hide",
+    "label lock mark mute pause pin reject reopen restore resume star subscribe undelete",
+    "unfollow unhide unlock unmute unpin unpublish unstar unsubscribe",
+];
+
+/// Does something out there; doing it twice does it twice.
+const ACT: &[&str] = &[
+    // runs what it is told
+    "batch call eval evaluate exec execute handle interact invoke launch manage perform",
+    "process run trigger",
+    // cannot be taken back by the sender
+    "book broadcast buy charge checkout dispatch donate email forward invite mail message",
+    "notify order pay publish purchase refund send spend trade transfer withdraw",
+    // depends on the state it finds: an edit made twice may be two edits
+    "adjust alter apply build change commit complete connect decrement deploy disconnect edit",
+    "increment install merge migrate modify patch promote pull push rebase redo retry rotate",
+    "scale start stop swap toggle undo upgrade vote",
+    // drives a user interface
+    "click drag fill hover navigate press scroll tap type",
+];
+
+/// Takes away.
+const DELETE: &[&str] = &[
+    "cancel clear decommission del delete deprovision deregister destroy",
+    "discard drop empty erase evict expunge flush forget kill nuke obliterate overwrite",
+    "prune purge remove reset revoke rm rmdir shred terminate trash truncate uninstall",
+    "unregister wipe zap",
+];
+
+/// Loses something, each time.
+const DAMAGE: &[&str] = &["ban downgrade failover pop reboot restart revert rollback shutdown"];
+
+/// In front these are verbs; after a verb they are what it is about.
+const VERB_IN_FRONT: &[&str] = &[
+    "allow archive block check clone commit copy drop edit fetch import invite launch",
+    "list merge move patch pause pull push read reset run save search set share show",
+    "start stop update upgrade upload write",
+];
+
+/// In front these may be either; after a verb they are what it is about.
+const VERB_OR_NOUN: &[&str] = &[
+    "book build call change charge comment count diff draft email favorite flag forecast",
+    "fork hash label link lock lookup mail mark message new order ping post preview",
+    "process purchase query refund reply schedule star store swap tag tail trace trade",
+    "transfer trigger type view vote wait",
+];
+
+/// Even in front, these are what another verb is about.
+const MOSTLY_NOUN: &[&str] =
+    &["author batch clear complete compute display empty log monitor record scale status"];
+
+/// Words that join two verbs.
+const JOINS: &[&str] = &["and", "or", "then"];
+
+/// Words of a name that say nothing about what the tool does.
+const FILLERS: &[&str] = &["mcp", "api", "tool", "tools", "bulk"];
+
+/// Second words that turn a verb into something else: `check_in`, `check_out`.
+const PARTICLES: &[&str] = &["in", "out", "off"];
+
+/// Words that turn what follows them round: `does not delete`.
+const NEGATIONS: &[&str] = &[
+    "not", "never", "without", "no", "cannot", "neither", "nor", "doesn", "don", "won", "isn",
+    "non",
+];
+
+/// Phrases of a description that warn of a loss. Each is matched without its first letter, which
+/// may be a capital.
+pub(super) const WARNINGS: &[&str] = &[
+    "permanently",
+    "irreversibl",
+    "cannot be undone",
+    "can't be undone",
+    "overwrit",
+];
+
+/// Names of arguments that hold a program: what such a tool does, its name cannot say.
+pub(super) const PROGRAMS: &[&str] = &["sql", "command", "script", "code", "statement"];
+
+/// The one reading verb that may have a program to run; `run` and `execute` do not read anyway.
+pub(super) const QUERY: &str = "query";
+
+pub(super) fn is_join(word: &str) -> bool {
+    contains(JOINS, word)
+}
+
+pub(super) fn is_filler(word: &str) -> bool {
+    contains(FILLERS, word)
+}
+
+pub(super) fn is_particle(word: &str) -> bool {
+    contains(PARTICLES, word)
+}
+
+pub(super) fn is_negation(word: &str) -> bool {
+    contains(NEGATIONS, word)
+}
+
+/// Finds a word of a name: its base form, in any case.
+pub(super) fn find(word: &str) -> Option<&'static Verb> {
+    find_base(word).filter(|verb| verb.usage != Use::Prose)
+}
+
+fn find_base(word: &str) -> Option<&'static Verb> {
+    let first = word.bytes().next()?.to_ascii_lowercase();
+    INDEX
+        .get(usize::from(first.checked_sub(b'a')?))?
+        .iter()
+        .find(|verb| verb.word.eq_ignore_ascii_case(word))
+}
+
+/// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
+/// an adjective more often than not.
+pub(super) fn find_inflected(word: &str) -> Option<&'static Verb> {
+    if let Some(verb) = find_base(word) {
+        return Some(verb);
+    }
+    let stem = |ending: &str| {
+        let at = word.len().checked_sub(ending.len())?;
+        let (stem, tail) = (word.get(..at)?, word.get(at..)?);
+        tail.eq_ignore_ascii_case(ending).then_some(stem)
+    };
+    if let Some(base) = stem("ies") {
+        return with_ending(base, "y");
+    }
+    if let Some(base) = stem("ing") {
+        return find_base(base)
+            .or_else(|| with_ending(base, "e"))
+            .or_else(|| find_base(base.get(..base.len().checked_sub(1)?)?));
+    }
+    stem("s")
+        .and_then(find_base)
+        .or_else(|| stem("es").and_then(find_base))
+}
+
+fn with_ending(base: &str, ending: &str) -> Option<&'static Verb> {
+    let first = base.bytes().next()?.to_ascii_lowercase();
+    INDEX
+        .get(usize::from(first.checked_sub(b'a')?))?
+        .iter()
+        .find(|verb| {
+            verb.word
+                .strip_suffix(ending)
+                .is_some_and(|stem| stem.eq_ignore_ascii_case(base))
+        })
+}
+
+fn contains(list: &[&str], word: &str) -> bool {
+    list.iter().any(|entry| entry.eq_ignore_ascii_case(word))
+}
+
+/// All verbs, by first letter.
+static INDEX: LazyLock<[Vec<Verb>; 26]> = LazyLock::new(|| {
+    let mut index = [const { Vec::new() }; 26];
+    for (kind, lines) in [
+        (Kind::Read, READ),
+        (Kind::Read, READ_IN_PROSE),
+        (Kind::Add, ADD),
+        (Kind::Set, SET),
+        (Kind::Act, ACT),
+        (Kind::Delete, DELETE),
+        (Kind::Damage, DAMAGE),
+    ] {
+        for word in words(lines) {
+            let usage = [
+                (READ_IN_PROSE, Use::Prose),
+                (MOSTLY_NOUN, Use::Noun),
+                (VERB_OR_NOUN, Use::Either),
+                (VERB_IN_FRONT, Use::First),
+            ]
+            .into_iter()
+            .find(|(lines, _)| words(lines).any(|entry| entry == word))
+            .map_or(Use::Verb, |(_, usage)| usage);
+            let first = word.bytes().next().map_or(0, |b| b.wrapping_sub(b'a'));
+            if let Some(bucket) = index.get_mut(usize::from(first)) {
+                bucket.push(Verb { word, kind, usage });
+            }
+        }
+    }
+    index
+});
+
+fn words(lines: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+    lines.iter().flat_map(|line| line.split(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_word_has_one_meaning_and_one_use() {
+        let all = |groups: &[&'static [&'static str]]| groups.concat().leak();
+        let mut seen = BTreeSet::new();
+        for word in words(all(&[READ, READ_IN_PROSE, ADD, SET, ACT, DELETE, DAMAGE])) {
+            assert!(seen.insert(word), "{word} is listed twice");
+            assert!(
+                word.bytes().all(|b| b.is_ascii_lowercase()),
+                "{word} is not a lower-case word"
+            );
+            assert_eq!(find_inflected(word).map(|verb| verb.word), Some(word));
+        }
+        let mut used = BTreeSet::new();
+        for word in words(all(&[VERB_IN_FRONT, VERB_OR_NOUN, MOSTLY_NOUN])) {
+            assert!(seen.contains(word), "{word} has a use but no meaning");
+            assert!(used.insert(word), "{word} has two uses");
+        }
+    }
+
+    #[test]
+    fn prose_is_brought_back_to_the_verb() {
+        for (word, base) in [
+            ("Deletes", "delete"),
+            ("applies", "apply"),
+            ("Searches", "search"),
+            ("pushes", "push"),
+            ("Creating", "create"),
+            ("listing", "list"),
+            ("Getting", "get"),
+            ("process", "process"),
+        ] {
+            assert_eq!(
+                find_inflected(word).map(|verb| verb.word),
+                Some(base),
+                "{word}"
+            );
+        }
+        for word in ["deleted", "thing", "s", "ing", "", "é", "löschen", "kings"] {
+            assert_eq!(find_inflected(word), None, "{word}");
+        }
+    }
+}

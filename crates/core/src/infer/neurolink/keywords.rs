@@ -1,0 +1,205 @@
+//! NeuroLink's keywords, and where they count as found.
+//!
+//! A keyword is found where it stands between ASCII word boundaries, so that `_` and digits join
+//! words and an accented letter parts them; or where it is one whole segment of the text split at
+//! `_` and `-`, in a name also between a lower-case letter or digit and a capital. Either way the
+//! candidate is one stretch of text, so one walk with a table look-up does what NeuroLink does with
+//! a regular expression a keyword.
+
+use memchr::memchr;
+
+use crate::infer::Strength;
+use crate::infer::evidence::Reason;
+
+/// What a keyword stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    ReadOnly,
+    Destructive,
+    Idempotent,
+    Complex,
+}
+
+use Class::{Complex, Destructive, Idempotent, ReadOnly};
+
+/// The keywords by length, which is all that is needed to look one up fast.
+const KEYWORDS: [&[(&str, Class)]; 7] = [
+    &[("get", ReadOnly), ("set", Idempotent), ("put", Idempotent)],
+    &[
+        ("list", ReadOnly),
+        ("read", ReadOnly),
+        ("find", ReadOnly),
+        ("show", ReadOnly),
+        ("view", ReadOnly),
+        ("look", ReadOnly),
+        ("drop", Destructive),
+        ("wipe", Destructive),
+    ],
+    &[
+        ("fetch", ReadOnly),
+        ("query", ReadOnly),
+        ("check", ReadOnly),
+        ("clear", Destructive),
+        ("purge", Destructive),
+        ("erase", Destructive),
+        ("reset", Destructive),
+    ],
+    &[
+        ("search", ReadOnly),
+        ("delete", Destructive),
+        ("remove", Destructive),
+        ("update", Idempotent),
+        ("upsert", Idempotent),
+    ],
+    &[
+        ("display", ReadOnly),
+        ("inspect", ReadOnly),
+        ("destroy", Destructive),
+        ("replace", Idempotent),
+        ("complex", Complex),
+        ("analyze", Complex),
+        ("process", Complex),
+        ("compute", Complex),
+    ],
+    &[
+        ("retrieve", ReadOnly),
+        ("truncate", Destructive),
+        ("generate", Complex),
+    ],
+    &[("transform", Complex), ("calculate", Complex)],
+];
+
+/// The length of the words in the first group.
+const SHORTEST: usize = 3;
+
+fn find(word: &[u8]) -> Option<(&'static str, Class)> {
+    let group = KEYWORDS.get(word.len().checked_sub(SHORTEST)?)?;
+    let first = word.first()?.to_ascii_lowercase();
+    group
+        .iter()
+        .filter(|(keyword, _)| keyword.as_bytes().first() == Some(&first))
+        .find(|(keyword, _)| keyword.as_bytes().eq_ignore_ascii_case(word))
+        .copied()
+}
+
+/// The first keyword of each class. The name is searched before the description.
+#[derive(Debug, Default)]
+pub(super) struct Found([Option<(Strength, Reason)>; 4]);
+
+impl Found {
+    pub(super) fn first(&self, class: Class) -> Option<(Strength, Reason)> {
+        self.0.get(class as usize).copied().flatten()
+    }
+
+    pub(super) fn search_name(&mut self, name: &str) {
+        let strong = |word| (Strength::Strong, Reason::KeywordInName(word));
+        for run in runs(name) {
+            self.note(run, strong);
+        }
+        for segment in name.split(['_', '-']).flat_map(CamelSegments::new) {
+            // A Kelvin sign is a `k` once it is lower-cased, and only segments are.
+            if segment.is_ascii() {
+                self.note(segment.as_bytes(), strong);
+            } else {
+                self.note(segment.to_lowercase().as_bytes(), strong);
+            }
+        }
+    }
+
+    /// Expects the text in lower case, or in ASCII.
+    pub(super) fn search_description(&mut self, lowered: &str) {
+        let weak = |word| (Strength::Weak, Reason::KeywordInDescription(word));
+        for run in runs(lowered) {
+            self.note(run, weak);
+        }
+        // Only `_` makes a difference: a `-` is a word boundary as it is.
+        if memchr(b'_', lowered.as_bytes()).is_some() {
+            for segment in lowered.as_bytes().split(|byte| matches!(byte, b'_' | b'-')) {
+                self.note(segment, weak);
+            }
+        }
+    }
+
+    fn note(&mut self, word: &[u8], evidence: impl Fn(&'static str) -> (Strength, Reason)) {
+        let Some((keyword, class)) = find(word) else {
+            return;
+        };
+        if let Some(place) = self.0.get_mut(class as usize) {
+            place.get_or_insert_with(|| evidence(keyword));
+        }
+    }
+}
+
+/// The stretches between word boundaries. No byte of a non-ASCII letter joins words.
+fn runs(text: &str) -> impl Iterator<Item = &[u8]> {
+    text.as_bytes()
+        .split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'))
+}
+
+/// Splits a segment of a name where a capital follows a lower-case letter or a digit.
+struct CamelSegments<'a> {
+    rest: Option<&'a str>,
+}
+
+impl<'a> CamelSegments<'a> {
+    const fn new(segment: &'a str) -> Self {
+        Self {
+            rest: Some(segment),
+        }
+    }
+}
+
+impl<'a> Iterator for CamelSegments<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.rest.take()?;
+        let step = rest
+            .as_bytes()
+            .windows(2)
+            .position(|pair| matches!(pair, [b'a'..=b'z' | b'0'..=b'9', b'A'..=b'Z']));
+        match step.and_then(|at| rest.split_at_checked(at + 1)) {
+            Some((segment, after)) => {
+                self.rest = Some(after);
+                Some(segment)
+            }
+            None => Some(rest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keyword_is_listed_under_its_length() {
+        for (group, words) in KEYWORDS.iter().enumerate() {
+            for (word, class) in *words {
+                assert_eq!(word.len(), group + SHORTEST);
+                assert_eq!(find(word.as_bytes()), Some((*word, *class)));
+            }
+        }
+        let count = |class| {
+            KEYWORDS
+                .iter()
+                .copied()
+                .flatten()
+                .filter(|k| k.1 == class)
+                .count()
+        };
+        assert_eq!(
+            [ReadOnly, Destructive, Idempotent, Complex].map(count),
+            [14, 10, 5, 7]
+        );
+    }
+
+    #[test]
+    fn capitals_part_a_segment_only_after_lower_case_or_a_digit() {
+        let split = |text| CamelSegments::new(text).collect::<Vec<_>>();
+        assert_eq!(split("getUser2Set"), ["get", "User2", "Set"]);
+        assert_eq!(split("DELETEUser"), ["DELETEUser"]);
+        assert_eq!(split("überGet"), ["über", "Get"]);
+        assert_eq!(split(""), [""]);
+    }
+}

@@ -1,0 +1,212 @@
+//! Cases and invariants of the standard rules.
+
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use crate::Field;
+use crate::infer::{Inferred, RuleSet, Strength, Subject};
+
+fn infer(name: &str, description: &str) -> Inferred {
+    RuleSet::Standard.infer(&Subject::new(name).with_description(description))
+}
+
+fn read_only(inferred: &Inferred) -> Option<(bool, Strength)> {
+    let value = inferred.annotations().read_only_hint?;
+    Some((value, inferred.evidence(Field::ReadOnly)?.strength()))
+}
+
+const STRONG_READ: Option<(bool, Strength)> = Some((true, Strength::Strong));
+const STRONG_WRITE: Option<(bool, Strength)> = Some((false, Strength::Strong));
+const WEAK_READ: Option<(bool, Strength)> = Some((true, Strength::Weak));
+const WEAK_WRITE: Option<(bool, Strength)> = Some((false, Strength::Weak));
+
+#[test]
+fn the_leading_verb_decides() {
+    for (name, expected) in [
+        ("get_user", STRONG_READ),
+        ("searchOrders", STRONG_READ),
+        ("list-open-tickets", STRONG_READ),
+        ("delete_user", STRONG_WRITE),
+        ("createInvoice", STRONG_WRITE),
+        ("user_get", WEAK_READ),
+        ("weather", None),
+        ("check_in_guest", None),
+        ("getuser", None),
+    ] {
+        assert_eq!(read_only(&infer(name, "")), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_second_verb_is_doubt() {
+    for name in [
+        "search_and_delete",
+        "get_or_create",
+        "list_add_item",
+        "log_add",
+        "computeStartNode",
+        "find_and_update",
+    ] {
+        assert_eq!(read_only(&infer(name, "")), WEAK_WRITE, "{name}");
+    }
+    let hints = infer("search_and_delete", "").into_annotations();
+    assert_eq!(hints.destructive_hint, Some(true));
+}
+
+#[test]
+fn a_noun_that_looks_like_a_verb_is_no_doubt() {
+    for name in [
+        "get_comment",
+        "list_merge_queue",
+        "read_post",
+        "search_log",
+        "get_update",
+    ] {
+        assert_eq!(read_only(&infer(name, "")), STRONG_READ, "{name}");
+    }
+}
+
+#[test]
+fn the_description_can_veto_a_read() {
+    let vetoed = infer("get_session", "Creates a session if there is none.");
+    assert_eq!(read_only(&vetoed), WEAK_WRITE);
+    let joined = infer(
+        "fetch_job",
+        "Fetches the next job and deletes it from the queue.",
+    );
+    assert_eq!(joined.annotations().read_only_hint, Some(false));
+    assert_eq!(joined.annotations().destructive_hint, Some(true));
+    let later = infer("send_mail", "See the list of templates to find one.");
+    assert_ne!(read_only(&later).map(|(value, _)| value), Some(true));
+}
+
+#[test]
+fn a_negation_is_not_a_danger() {
+    let safe = infer("read_file", "Reads a file. Does not delete anything.");
+    assert_eq!(read_only(&safe), STRONG_READ);
+    assert_eq!(safe.annotations().destructive_hint, None);
+    let adds = infer("write_note", "Writes a note without overwriting others.");
+    assert_eq!(adds.annotations().destructive_hint, None);
+    let loses = infer("write_note", "Writes a note, overwriting the old one.");
+    assert_eq!(loses.annotations().destructive_hint, Some(true));
+}
+
+#[test]
+fn the_description_confirms_a_verb_that_does_not_lead() {
+    assert_eq!(
+        read_only(&infer("jira_get_card", "Gets a card.")),
+        STRONG_READ
+    );
+    assert_eq!(
+        read_only(&infer("web_search", "Performs a web search.")),
+        STRONG_READ
+    );
+    assert_eq!(
+        read_only(&infer("board_tree", "Shows the tree.")),
+        WEAK_READ
+    );
+}
+
+#[test]
+fn the_servers_own_name_is_taken_off() {
+    let subject = Subject::new("acme_crm_get_lead").with_server("acme-crm");
+    assert_eq!(read_only(&RuleSet::Standard.infer(&subject)), STRONG_READ);
+    let same = Subject::new("fetch").with_server("fetch");
+    assert_eq!(read_only(&RuleSet::Standard.infer(&same)), STRONG_READ);
+}
+
+#[test]
+fn a_tool_that_runs_what_it_is_told_never_reads_by_its_name() {
+    assert_eq!(
+        read_only(&infer("query_sql", "Queries the database.")),
+        WEAK_WRITE
+    );
+    assert_ne!(
+        read_only(&infer("run_command", "")).map(|(value, _)| value),
+        Some(true)
+    );
+    let schema = r#"{"type":"object","properties":{"sql":{"type":"string"}}}"#;
+    let schema = serde_json::from_str::<&RawValue>(schema).unwrap();
+    let subject = Subject::new("query_warehouse").with_input_schema(schema);
+    assert_eq!(read_only(&RuleSet::Standard.infer(&subject)), WEAK_WRITE);
+    assert_eq!(read_only(&infer("query_warehouse", "")), STRONG_READ);
+}
+
+#[test]
+fn what_repeats_without_harm() {
+    for (name, idempotent, destructive) in [
+        ("get_user", Some(true), None),
+        ("set_limit", Some(true), None),
+        ("enable_rule", Some(true), None),
+        ("delete_user", Some(true), Some(true)),
+        ("create_user", None, Some(false)),
+        ("create_or_update_user", Some(true), Some(false)),
+        ("create_and_update_user", None, Some(false)),
+        ("add_or_remove_member", None, Some(true)),
+        ("send_mail", None, None),
+        ("reboot_node", None, Some(true)),
+    ] {
+        let hints = infer(name, "").into_annotations();
+        assert_eq!(hints.idempotent_hint, idempotent, "{name}");
+        if name.contains("_update_") {
+            continue;
+        }
+        assert_eq!(hints.destructive_hint, destructive, "{name}");
+    }
+}
+
+const WORDS: &[&str] = &[
+    "get", "delete", "create", "update", "search", "log", "and", "or", "user", "order", "status",
+    "comment", "run", "sql", "remove", "list", "view", "acme", "check", "in",
+];
+
+fn styles(words: &[&str]) -> Vec<String> {
+    let capital = |word: &str| {
+        let (first, rest) = word.split_at(1);
+        first.to_ascii_uppercase() + rest
+    };
+    let pascal: String = words.iter().map(|word| capital(word)).collect();
+    let (first, rest) = pascal.split_at(1);
+    vec![
+        words.join("_"),
+        words.join("-"),
+        words.join("."),
+        words.join(" "),
+        words.join("_").to_ascii_uppercase(),
+        first.to_ascii_lowercase() + rest,
+        pascal,
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_style_of_a_name_makes_no_difference(
+        words in prop::collection::vec(prop::sample::select(WORDS), 1..5),
+    ) {
+        let mut verdicts = styles(&words).into_iter().map(|name| {
+            let subject = Subject::new(&name).with_server("acme");
+            (RuleSet::Standard.infer(&subject), name)
+        });
+        let (expected, _) = verdicts.next().unwrap();
+        for (verdict, name) in verdicts {
+            prop_assert_eq!(&verdict, &expected, "{}", name);
+        }
+    }
+
+    #[test]
+    fn any_text_at_all_is_read_without_harm(name in "\\PC{0,40}", description in "(?s).{0,120}") {
+        for rules in [RuleSet::Standard, RuleSet::Neurolink] {
+            let subject = Subject::new(&name).with_description(&description);
+            prop_assert_eq!(rules.infer(&subject), rules.infer(&subject));
+        }
+    }
+
+    #[test]
+    fn nothing_is_both_read_only_and_destructive(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..5),
+        prose in prop::collection::vec(prop::sample::select(WORDS), 0..8),
+    ) {
+        let hints = infer(&words.join("_"), &prose.join(" ")).into_annotations();
+        prop_assert!(hints.read_only_hint != Some(true) || hints.destructive_hint != Some(true));
+    }
+}

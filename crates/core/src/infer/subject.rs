@@ -1,0 +1,75 @@
+//! What inference looks at.
+
+use serde_json::value::RawValue;
+
+use crate::{ServerId, ToolDefinition};
+
+/// The parts of one tool that inference may read.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Subject<'a> {
+    /// The tool's name, as its server spells it.
+    pub name: &'a str,
+    /// The display name.
+    pub title: Option<&'a str>,
+    /// The description.
+    pub description: Option<&'a str>,
+    /// The server's id, so that its name can be taken off the tool's.
+    pub server: Option<&'a str>,
+    /// The schema of the arguments, as raw JSON.
+    pub input_schema: Option<&'a RawValue>,
+}
+
+impl<'a> Subject<'a> {
+    /// Starts with a name and nothing else.
+    #[must_use]
+    pub const fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            title: None,
+            description: None,
+            server: None,
+            input_schema: None,
+        }
+    }
+
+    /// Takes everything from a listed tool.
+    #[must_use]
+    pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
+        Self {
+            name: tool.name().as_str(),
+            title: tool.title(),
+            description: tool.description(),
+            server: server.map(ServerId::as_str),
+            input_schema: tool.input_schema(),
+        }
+    }
+
+    /// Adds the display name.
+    #[must_use]
+    pub const fn with_title(mut self, title: &'a str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    /// Adds the description.
+    #[must_use]
+    pub const fn with_description(mut self, description: &'a str) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    /// Adds the server's id.
+    #[must_use]
+    pub const fn with_server(mut self, server: &'a str) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    /// Adds the schema of the arguments.
+    #[must_use]
+    pub const fn with_input_schema(mut self, schema: &'a RawValue) -> Self {
+        self.input_schema = Some(schema);
+        self
+    }
+}

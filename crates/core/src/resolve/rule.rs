@@ -1,0 +1,276 @@
+//! The rule of precedence and trust, as one pure function.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::slot::{
+    AUDIT, CONFIRMATION, DESTRUCTIVE, Flag, IDEMPOTENT, OPEN_WORLD, READ_ONLY, Slot, replace,
+    replace_or_tighten,
+};
+use super::{Field, Provenance, Resolved, Source, Trust};
+use crate::annotations::unite;
+use crate::infer::{Inferred, Strength};
+use crate::{Annotations, SecurityLevel};
+
+/// Everything that is said about one tool, and how far its server is believed.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Hints<'a> {
+    /// Concluded from name and description; the default value if nothing is to be inferred.
+    pub inferred: &'a Inferred,
+    /// Configured for all tools of the server.
+    pub server_defaults: Option<&'a Annotations>,
+    /// Declared by the server for the tool.
+    pub declared: &'a Annotations,
+    /// Set by the operator for the tool.
+    pub operator: Option<&'a Annotations>,
+    /// How far `inferred` and `declared` are believed.
+    pub trust: Trust,
+}
+
+impl<'a> Hints<'a> {
+    /// Starts with what comes from the server alone.
+    #[must_use]
+    pub const fn new(inferred: &'a Inferred, declared: &'a Annotations, trust: Trust) -> Self {
+        Self {
+            inferred,
+            server_defaults: None,
+            declared,
+            operator: None,
+            trust,
+        }
+    }
+
+    /// Adds what is configured for all tools of the server.
+    #[must_use]
+    pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
+        self.server_defaults = Some(hints);
+        self
+    }
+
+    /// Adds what the operator set for the tool.
+    #[must_use]
+    pub const fn with_operator(mut self, hints: &'a Annotations) -> Self {
+        self.operator = Some(hints);
+        self
+    }
+}
+
+/// Weighs all sources. See the [module](mod@crate::resolve) for the rule.
+#[must_use]
+pub fn resolve(hints: &Hints<'_>) -> Resolved {
+    let mut effect = EffectHints::settle(hints);
+    effect.heed_contrary_evidence(hints);
+    effect.agree();
+    effect.drop_unfounded_idempotence(hints);
+    if hints.trust == Trust::Untrusted {
+        effect.assume_the_worst();
+    }
+    let mut warnings = effect.warnings;
+    let confirm = CONFIRMATION.settle(hints, &mut warnings);
+    let audit = AUDIT.settle(hints, &mut warnings);
+    let level = replace_or_tighten(hints, Field::SecurityLevel, |h| h.security_level, narrower);
+    let rate = replace_or_tighten(hints, Field::RateLimitHint, |h| h.rate_limit_hint, slower);
+
+    let mut kept = Kept::default();
+    let out = Annotations {
+        title: kept.put(
+            Field::Title,
+            replace(hints, Field::Title, |h| h.title.clone()),
+        ),
+        read_only_hint: kept.put(Field::ReadOnly, effect.read_only),
+        destructive_hint: kept.put(Field::Destructive, effect.destructive),
+        idempotent_hint: kept.put(Field::Idempotent, effect.idempotent),
+        open_world_hint: kept.put(Field::OpenWorld, effect.open_world),
+        requires_confirmation: kept.put(Field::RequiresConfirmation, confirm),
+        tags: kept.put(Field::Tags, tags(hints)),
+        estimated_duration: kept.put(
+            Field::EstimatedDuration,
+            replace(hints, Field::EstimatedDuration, |h| h.estimated_duration),
+        ),
+        rate_limit_hint: kept.put(Field::RateLimitHint, rate),
+        cost_hint: kept.put(
+            Field::CostHint,
+            replace(hints, Field::CostHint, |h| h.cost_hint),
+        ),
+        complexity: kept.put(
+            Field::Complexity,
+            replace(hints, Field::Complexity, |h| h.complexity),
+        ),
+        audit_required: kept.put(Field::AuditRequired, audit),
+        security_level: kept.put(Field::SecurityLevel, level),
+        vendor: vendor(hints),
+    };
+    Resolved::new(out, kept.provenance, warnings)
+}
+
+/// The four hints that decide the effect, which must agree with each other.
+struct EffectHints {
+    read_only: Option<Slot<bool>>,
+    destructive: Option<Slot<bool>>,
+    idempotent: Option<Slot<bool>>,
+    open_world: Option<Slot<bool>>,
+    /// The server's word that the tool only reads was not believed.
+    contradicted: bool,
+    warnings: Vec<String>,
+}
+
+impl EffectHints {
+    fn settle(hints: &Hints<'_>) -> Self {
+        let mut warnings = Vec::new();
+        let read_only = READ_ONLY.settle(hints, &mut warnings);
+        let contradicted = !warnings.is_empty();
+        Self {
+            read_only,
+            destructive: DESTRUCTIVE.settle(hints, &mut warnings),
+            idempotent: IDEMPOTENT.settle(hints, &mut warnings),
+            open_world: OPEN_WORLD.settle(hints, &mut warnings),
+            contradicted,
+            warnings,
+        }
+    }
+
+    /// Strong evidence of destruction contradicts a declared read-only as well. Where the server's
+    /// defaults say read-only too, that is configuration, and stands.
+    fn heed_contrary_evidence(&mut self, hints: &Hints<'_>) {
+        let declared = is_from(self.read_only.as_ref(), true, Source::Declared);
+        let configured = hints.server_defaults.and_then(|h| h.read_only_hint) == Some(true);
+        if hints.trust != Trust::Standard || !declared || configured {
+            return;
+        }
+        if let Some((slot, Strength::Strong)) = DESTRUCTIVE.inferred(hints)
+            && slot.value
+        {
+            self.warnings.push(format!(
+                "the server declares {} true, but {}: read as false",
+                Field::ReadOnly,
+                slot.reason
+            ));
+            self.read_only = Some(Slot {
+                value: false,
+                ..slot
+            });
+            self.contradicted = true;
+        }
+    }
+
+    /// Nothing is read-only and destructive at once: the stronger source stands, of equal ones the
+    /// stricter reading.
+    fn agree(&mut self) {
+        let (Some(reads), Some(destroys)) = (&mut self.read_only, &self.destructive) else {
+            return;
+        };
+        if !reads.value || !destroys.value {
+            return;
+        }
+        if destroys.source < reads.source {
+            self.destructive = None;
+        } else {
+            self.warnings.push(format!(
+                "read-only ({}) and destructive ({}) at once: read as destructive",
+                reads.source, destroys.source
+            ));
+            *reads = Slot {
+                value: false,
+                ..destroys.clone()
+            };
+        }
+    }
+
+    /// A claim of idempotence that rests on reading falls when the tool turns out not to read only.
+    fn drop_unfounded_idempotence(&mut self, hints: &Hints<'_>) {
+        let idempotent = self.idempotent.as_ref();
+        if self.read_only.as_ref().is_some_and(|slot| slot.value) {
+            return;
+        }
+        let inferred_reads = hints.inferred.annotations().read_only_hint == Some(true);
+        if inferred_reads && is_from(idempotent, true, Source::Inferred) {
+            self.idempotent = None;
+        } else if self.contradicted && is_from(idempotent, true, Source::Declared) {
+            self.idempotent = IDEMPOTENT
+                .inferred(hints)
+                .filter(|(_, strength)| *strength == Strength::Strong && !inferred_reads)
+                .map(|(slot, _)| slot);
+        }
+    }
+
+    /// Reads silence as the MCP specification does.
+    fn assume_the_worst(&mut self) {
+        let assumed = |flag: Flag| Slot::stated(flag.strict, Source::Assumed);
+        let reads = self
+            .read_only
+            .get_or_insert_with(|| assumed(READ_ONLY))
+            .value;
+        if !reads {
+            self.destructive.get_or_insert_with(|| assumed(DESTRUCTIVE));
+            self.idempotent.get_or_insert_with(|| assumed(IDEMPOTENT));
+        }
+        self.open_world.get_or_insert_with(|| assumed(OPEN_WORLD));
+    }
+}
+
+fn is_from(slot: Option<&Slot<bool>>, value: bool, source: Source) -> bool {
+    slot.is_some_and(|slot| slot.value == value && slot.source == source)
+}
+
+/// Unites the tags of all sources; the strongest that has any is named.
+fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
+    let mut united: Option<Slot<Vec<String>>> = None;
+    for (set, source) in [
+        (Some(hints.inferred.annotations()), Source::Inferred),
+        (hints.server_defaults, Source::ServerDefault),
+        (Some(hints.declared), Source::Declared),
+        (hints.operator, Source::Operator),
+    ] {
+        if let Some(tags) = set.and_then(|set| set.tags.as_deref()) {
+            let before = united.as_ref().map(|slot| slot.value.as_slice());
+            if let Some(value) = unite(before, Some(tags)) {
+                united = Some(Slot::stated(value, source));
+            }
+        }
+    }
+    united
+}
+
+/// Lays the fields that are not ours over each other, key by key.
+fn vendor(hints: &Hints<'_>) -> BTreeMap<String, Value> {
+    [hints.server_defaults, Some(hints.declared), hints.operator]
+        .into_iter()
+        .flatten()
+        .flat_map(|set| &set.vendor)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// Only the narrowest level narrows where nothing is said.
+fn narrower(level: &SecurityLevel, base: Option<&SecurityLevel>) -> bool {
+    level > base.unwrap_or(&SecurityLevel::Internal)
+}
+
+/// A rate that is no rate would lift the limit.
+fn slower(rate: &f64, base: Option<&f64>) -> bool {
+    rate.is_finite() && *rate > 0.0 && base.is_none_or(|base| rate < base)
+}
+
+/// Who decided the fields written so far.
+#[derive(Default)]
+struct Kept {
+    provenance: Vec<Provenance>,
+}
+
+impl Kept {
+    fn put<T>(&mut self, field: Field, slot: Option<Slot<T>>) -> Option<T> {
+        let Slot {
+            value,
+            source,
+            reason,
+        } = slot?;
+        self.provenance.push(Provenance {
+            field,
+            source,
+            reason,
+        });
+        Some(value)
+    }
+}
