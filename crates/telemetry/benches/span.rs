@@ -1,0 +1,126 @@
+//! What observing a call costs, over a service that answers at once.
+//!
+//! Prints nanoseconds per call, the clone of the call included, as the median of several rounds.
+#![expect(clippy::print_stdout, reason = "a bench prints its table")]
+
+use std::future::{Future, Ready, ready};
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use opentelemetry::metrics::MeterProvider;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_core::{ToolCall, ToolError, ToolOutput};
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
+use tollgate_testkit::{call, tool};
+use tower::{Layer, Service};
+
+#[derive(Clone)]
+struct AtOnce(ToolOutput);
+
+impl Service<ToolCall> for AtOnce {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = Ready<Result<ToolOutput, ToolError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: ToolCall) -> Self::Future {
+        ready(Ok(self.0.clone()))
+    }
+}
+
+/// Keeps the metrics pipeline real and sends nothing.
+struct Nowhere;
+
+impl PushMetricExporter for Nowhere {
+    async fn export(&self, _: &ResourceMetrics) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn temporality(&self) -> Temporality {
+        Temporality::Cumulative
+    }
+}
+
+/// Returns the median nanoseconds of one call.
+fn measure<S>(mut service: S, calls: u32) -> f64
+where
+    S: Service<ToolCall, Response = ToolOutput, Error = ToolError>,
+{
+    let request = call(&tool("read").read_only().build(), json!({"id": 1}));
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut rounds: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..calls {
+                let answer = pin!(service.call(request.clone())).poll(&mut cx);
+                let _ = black_box(answer.map(|result| result.is_ok_and(|o| !o.is_error())));
+            }
+            start.elapsed().as_nanos() as f64 / f64::from(calls)
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    rounds[rounds.len() / 2]
+}
+
+fn main() {
+    // `cargo test --benches` only proves that it runs
+    let calls = if std::env::args().any(|arg| arg == "--bench") {
+        100_000
+    } else {
+        50
+    };
+    let leaf = AtOnce(ToolOutput::text("ok"));
+    let attempt = AttemptSpanLayer::new();
+    let span = CallSpanLayer::new();
+    let provider = SdkMeterProvider::builder()
+        .with_periodic_exporter(Nowhere)
+        .build();
+    let metrics = Arc::new(Metrics::new(&provider.meter("bench")));
+    let measured = CallSpanLayer::new().with_metrics(metrics);
+    let row = |name: &str, ns: f64| println!("| {name} | {ns:.1} |");
+
+    println!("| ns per call | |");
+    println!("| --- | --- |");
+    row("the service alone", measure(leaf.clone(), calls));
+    row(
+        "call span, no subscriber",
+        measure(span.layer(leaf.clone()), calls),
+    );
+    row(
+        "call and attempt span, no subscriber",
+        measure(span.layer(attempt.layer(leaf.clone())), calls),
+    );
+    row(
+        "call and attempt span, no subscriber, metrics",
+        measure(measured.layer(attempt.layer(leaf.clone())), calls),
+    );
+    tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+        row(
+            "call and attempt span, registry",
+            measure(span.layer(attempt.layer(leaf.clone())), calls),
+        );
+        row(
+            "call and attempt span, registry, metrics",
+            measure(measured.layer(attempt.layer(leaf.clone())), calls),
+        );
+    });
+}

@@ -1,0 +1,191 @@
+//! One span per attempt, directly around the router.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use tokio::time::Instant;
+use tollgate_core::{
+    AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput,
+    ToolService,
+};
+use tower_layer::Layer;
+use tower_service::Service;
+use tracing::Span;
+use tracing::field::{Empty, display};
+
+use crate::error_type::Ending;
+use crate::names;
+
+/// Puts an [`AttemptSpan`] around a service.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct AttemptSpanLayer;
+
+impl AttemptSpanLayer {
+    /// Has nothing to set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl<S> Layer<S> for AttemptSpanLayer {
+    type Service = AttemptSpan<S>;
+
+    fn layer(&self, inner: S) -> AttemptSpan<S> {
+        AttemptSpan { inner }
+    }
+}
+
+/// Makes one span per attempt, and writes each attempt into the call's record if it has one.
+///
+/// The server comes from the error if it names one, and else from the record, where the router
+/// wrote it. An attempt that is dropped is recorded as `cancelled`, delivery unknown.
+#[derive(Debug, Clone)]
+pub struct AttemptSpan<S> {
+    inner: S,
+}
+
+impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = AttemptSpanFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let span = tracing::info_span!(
+            target: names::TARGET,
+            names::ATTEMPT_SPAN,
+            { names::ATTEMPT_NUMBER } = call.attempt().number,
+            { names::SERVER } = Empty,
+            { names::ERROR_TYPE } = Empty,
+            { names::DELIVERY } = Empty,
+            { names::DURATION_MS } = Empty,
+        );
+        if span.is_disabled() && call.record().is_none() {
+            return AttemptSpanFuture {
+                answer: self.inner.call(call),
+                observed: None,
+            };
+        }
+        let observed = Observed::begin(&call, span);
+        AttemptSpanFuture {
+            answer: observed.span.in_scope(|| self.inner.call(call)),
+            observed: Some(observed),
+        }
+    }
+}
+
+/// An attempt under observation. Dropped before its end, it was cancelled.
+#[derive(Debug)]
+struct Observed {
+    span: Span,
+    record: Option<Arc<CallRecord>>,
+    started: Instant,
+    ended: bool,
+}
+
+impl Observed {
+    fn begin(call: &ToolCall, span: Span) -> Self {
+        let record = call.record().cloned();
+        if let Some(record) = &record {
+            record.start_attempt();
+        }
+        Self {
+            span,
+            record,
+            started: Instant::now(),
+            ended: false,
+        }
+    }
+
+    fn end(mut self, ending: Ending<'_>) {
+        self.write(ending);
+    }
+
+    fn write(&mut self, ending: Ending<'_>) {
+        self.ended = true;
+        let took = self.started.elapsed();
+        let server = self.server(ending);
+        let (kind, delivery) = match ending {
+            Ending::Cancelled => (Some(ErrorKind::Cancelled), Delivery::Unknown),
+            Ending::Done(Ok(_)) => (None, Delivery::Answered),
+            Ending::Done(Err(error)) => (Some(error.kind()), error.delivery()),
+        };
+        if !self.span.is_disabled() {
+            let span = &self.span;
+            if let Some(server) = &server {
+                span.record(names::SERVER, display(server));
+            }
+            if let Some(error_type) = ending.error_type() {
+                span.record(names::ERROR_TYPE, &*error_type);
+            }
+            span.record(names::DELIVERY, delivery.as_str());
+            span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
+        }
+        if let Some(record) = &self.record {
+            record.end_attempt(AttemptRecord::new(server, kind, took));
+        }
+    }
+
+    fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
+        match ending.error() {
+            Some(error) if error.server().is_some() => error.server().cloned(),
+            // the record still holds the server of the attempt before
+            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
+            _ => Some(self.record.as_ref()?.server()?.0),
+        }
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.write(Ending::Cancelled);
+        }
+    }
+}
+
+pin_project! {
+    /// The answer of an [`AttemptSpan`].
+    pub struct AttemptSpanFuture<F> {
+        // dropped first, so that the attempt ends after what is inside of it
+        #[pin]
+        answer: F,
+        observed: Option<Observed>,
+    }
+}
+
+impl<F> Future for AttemptSpanFuture<F>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Some(observed) = this.observed else {
+            return this.answer.poll(cx);
+        };
+        let result = ready!(observed.span.in_scope(|| this.answer.poll(cx)));
+        if let Some(observed) = this.observed.take() {
+            observed.end(Ending::Done(&result));
+        }
+        Poll::Ready(result)
+    }
+}
+
+impl<F> fmt::Debug for AttemptSpanFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AttemptSpanFuture")
+            .field("is_observed", &self.observed.is_some())
+            .finish_non_exhaustive()
+    }
+}

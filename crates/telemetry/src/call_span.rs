@@ -1,0 +1,123 @@
+//! One span per call, around everything else.
+
+mod observed;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::error_type::Ending;
+use crate::metrics::Metrics;
+use observed::Observed;
+
+/// Puts a [`CallSpan`] around a service.
+#[derive(Debug, Clone, Default)]
+pub struct CallSpanLayer {
+    metrics: Option<Arc<Metrics>>,
+}
+
+impl CallSpanLayer {
+    /// Makes spans only.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts and measures each call too, whether its span is enabled or not. Default: not.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+}
+
+impl<S> Layer<S> for CallSpanLayer {
+    type Service = CallSpan<S>;
+
+    fn layer(&self, inner: S) -> CallSpan<S> {
+        CallSpan {
+            inner,
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
+/// Makes one span per call, and measures it if it was given [`Metrics`].
+///
+/// Whether a call is observed is decided once, when it arrives: if its span is enabled, or if
+/// there are metrics. Then it gets a [`CallRecord`](tollgate_core::CallRecord), unless it has one.
+#[derive(Debug, Clone)]
+pub struct CallSpan<S> {
+    inner: S,
+    metrics: Option<Arc<Metrics>>,
+}
+
+impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = CallSpanFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let span = observed::span(&call);
+        if span.is_disabled() && self.metrics.is_none() {
+            return CallSpanFuture {
+                answer: self.inner.call(call),
+                observed: None,
+            };
+        }
+        let (call, observed) = Observed::begin(call, span, self.metrics.clone());
+        CallSpanFuture {
+            // layers that work before the first poll are inside the span too
+            answer: observed.span().in_scope(|| self.inner.call(call)),
+            observed: Some(observed),
+        }
+    }
+}
+
+pin_project! {
+    /// The answer of a [`CallSpan`].
+    pub struct CallSpanFuture<F> {
+        // dropped first: what its end writes into the record is still seen
+        #[pin]
+        answer: F,
+        observed: Option<Observed>,
+    }
+}
+
+impl<F> Future for CallSpanFuture<F>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Some(observed) = this.observed else {
+            return this.answer.poll(cx);
+        };
+        let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
+        if let Some(observed) = this.observed.take() {
+            observed.end(Ending::Done(&result));
+        }
+        Poll::Ready(result)
+    }
+}
+
+impl<F> fmt::Debug for CallSpanFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallSpanFuture")
+            .field("is_observed", &self.observed.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,22 @@
+//! Without a subscriber and without metrics nothing is added to a call. In a process of its own:
+//! a subscriber anywhere in the process would enable the spans.
+
+use serde_json::json;
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer};
+use tollgate_testkit::{MockService, call, contract, tool};
+use tower::{Layer, ServiceExt};
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_observes_gets_no_record() {
+    let server = MockService::counting();
+    let stack = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(server.clone()));
+    let request = call(&tool("x").build(), json!({}));
+    stack.oneshot(request).await.unwrap();
+    assert!(server.seen()[0].record().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_layers_keep_the_contract() {
+    contract::check(|inner| CallSpanLayer::new().layer(inner)).await;
+    contract::check(|inner| AttemptSpanLayer::new().layer(inner)).await;
+}

@@ -1,0 +1,215 @@
+//! The span of a call.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use serde_json::json;
+use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolError, ToolOutput};
+use tollgate_telemetry::{CallSpanLayer, names};
+use tollgate_testkit::{MockService, call, contract, tool};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::capture::{Capture, Seen, send, server};
+
+fn assert_fields(seen: &Seen, expected: &[(&str, &str)]) {
+    for (name, value) in expected {
+        assert_eq!(seen.field(name), Some(*value), "{name} of {seen:?}");
+    }
+    let names: Vec<_> = expected.iter().map(|(name, _)| *name).collect();
+    let extra: Vec<_> = seen.fields.keys().filter(|n| !names.contains(n)).collect();
+    assert!(extra.is_empty(), "{extra:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ran_has_every_field() {
+    let capture = Capture::start();
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    let read = tool("read_order").read_only().build();
+    send(&CallSpanLayer::new(), &miss, call(&read, json!({})))
+        .await
+        .unwrap();
+    let seen = capture.one(names::CALL_SPAN);
+    assert_eq!((seen.target, seen.closed), ("tollgate", true));
+    assert_fields(
+        &seen,
+        &[
+            ("otel.name", "tools/call read_order"),
+            ("mcp.method.name", "tools/call"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "read_order"),
+            ("tollgate.server_set", "test"),
+            ("tollgate.effect", "read_only"),
+            ("tollgate.confirm", "skip"),
+            ("tollgate.plan.reason", &read.plan().reason),
+            ("tollgate.cache", "miss"),
+            ("tollgate.attempts", "1"),
+            ("tollgate.server", "orders-eu"),
+            ("tollgate.route.reason", "round robin"),
+            ("duration_ms", "250.0"),
+        ],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hit_has_no_server_and_no_attempt() {
+    let capture = Capture::start();
+    let hit = MockService::new(|call, _| {
+        if let Some(record) = call.record() {
+            record.set_cache(CacheStatus::Hit);
+        }
+        std::future::ready(Ok(ToolOutput::text("42")))
+    });
+    let delete = tool("delete").destructive().build();
+    let request = call(&delete, json!({}));
+    let layer = CallSpanLayer::new();
+    layer.layer(hit).oneshot(request).await.unwrap();
+    assert_fields(
+        &capture.one(names::CALL_SPAN),
+        &[
+            ("otel.name", "tools/call delete"),
+            ("mcp.method.name", "tools/call"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "delete"),
+            ("tollgate.server_set", "test"),
+            ("tollgate.effect", "destructive"),
+            ("tollgate.confirm", "ask"),
+            ("tollgate.plan.reason", &delete.plan().reason),
+            ("tollgate.cache", "hit"),
+            ("tollgate.attempts", "0"),
+            ("duration_ms", "0.0"),
+        ],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_wrong_is_one_word() {
+    let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "slow");
+    let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no").with_code(-32603);
+    let cases = [
+        (Err(timeout), "timeout"),
+        (Err(fault), "-32603"),
+        (Ok(ToolOutput::error_text("no such order")), "tool_error"),
+    ];
+    for (answer, word) in cases {
+        let capture = Capture::start();
+        let failing = server(CacheStatus::Invalidated, move |_| answer.clone());
+        let _ = send(
+            &CallSpanLayer::new(),
+            &failing,
+            call(&tool("x").build(), json!({})),
+        )
+        .await;
+        let seen = capture.one(names::CALL_SPAN);
+        assert_eq!(seen.field("error.type"), Some(word));
+        assert_eq!(seen.field("tollgate.cache"), Some("invalidated"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_only_the_error_names_is_shown() {
+    let capture = Capture::start();
+    let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "gone")
+        .with_server("alone".parse().unwrap());
+    let failing = MockService::sequence(vec![Err(lost)]);
+    let request = call(&tool("x").build(), json!({}));
+    let _ = CallSpanLayer::new().layer(failing).oneshot(request).await;
+    let seen = capture.one(names::CALL_SPAN);
+    assert_eq!(seen.field("tollgate.server"), Some("alone"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_recorded_as_cancelled() {
+    let capture = Capture::start();
+    let slow = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("late")));
+    let layer = CallSpanLayer::new();
+    let request = call(&tool("x").build(), json!({}));
+    let mut running = Box::pin(send(&layer, &slow, request));
+    assert!(running.as_mut().now_or_never().is_none());
+    tokio::time::advance(std::time::Duration::from_millis(40)).await;
+    drop(running);
+    let seen = capture.one(names::CALL_SPAN);
+    assert!(seen.closed);
+    for (name, value) in [
+        ("error.type", "cancelled"),
+        ("duration_ms", "40.0"),
+        ("tollgate.attempts", "1"),
+        ("tollgate.server", "orders-eu"),
+    ] {
+        assert_eq!(seen.field(name), Some(value));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_there_already_is_used() {
+    let _capture = Capture::start();
+    let record = Arc::new(CallRecord::new());
+    let hit = server(CacheStatus::Hit, |_| Ok(ToolOutput::text("42")));
+    let request = call(&tool("x").build(), json!({})).with_record(record.clone());
+    send(&CallSpanLayer::new(), &hit, request).await.unwrap();
+    assert_eq!(record.cache(), CacheStatus::Hit);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_span_is_current_while_the_call_is_polled_and_not_between() {
+    let capture = Capture::start();
+    let slow = MockService::new(|_, _| async {
+        for _ in 0..3 {
+            let current = tracing::Span::current();
+            assert_eq!(current.metadata().map(|m| m.name()), Some("execute_tool"));
+            tokio::task::yield_now().await;
+        }
+        Ok(ToolOutput::text("done"))
+    });
+    let mut service = CallSpanLayer::new().layer(slow);
+    let mut start = || {
+        let _ready =
+            service.poll_ready(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        Box::pin(service.call(call(&tool("x").build(), json!({}))))
+    };
+    let (mut one, mut other) = (start(), start());
+    for _ in 0..3 {
+        for running in [&mut one, &mut other] {
+            assert!(running.as_mut().now_or_never().is_none());
+            assert!(tracing::Span::current().is_none());
+            assert!(capture.all(names::CALL_SPAN).iter().all(|s| s.inside == 0));
+        }
+    }
+    one.await.unwrap();
+    other.await.unwrap();
+    // once for `call`, four times for the polls
+    let entered: Vec<_> = capture
+        .all(names::CALL_SPAN)
+        .iter()
+        .map(|s| s.entered)
+        .collect();
+    assert_eq!(entered, [5, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_and_results_are_not_recorded() {
+    let capture = Capture::start();
+    let answers = server(CacheStatus::Miss, |n| match n {
+        1 => Ok(ToolOutput::text("classified")),
+        2 => Ok(ToolOutput::error_text("classified")),
+        _ => Err(ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::Answered,
+            "classified",
+        )),
+    });
+    for _ in 0..3 {
+        let request = call(&tool("x").build(), json!({"password": "hunter2"}));
+        let _ = send(&CallSpanLayer::new(), &answers, request).await;
+    }
+    assert_eq!(capture.all(names::CALL_SPAN).len(), 3);
+    let text = capture.text();
+    for secret in ["password", "hunter2", "classified"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observed_call_keeps_the_contract() {
+    let _capture = Capture::start();
+    contract::check(|inner| CallSpanLayer::new().layer(inner)).await;
+}

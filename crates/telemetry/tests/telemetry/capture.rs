@@ -1,0 +1,271 @@
+//! Subscribers and exporters that keep what they get.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::MeterProvider;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
+use parking_lot::Mutex;
+use tollgate_core::{CacheStatus, ServerId, ToolCall, ToolError, ToolOutput};
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
+use tollgate_testkit::MockService;
+use tower::{Layer as _, ServiceExt};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+/// One span, as a subscriber saw it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) name: &'static str,
+    pub(crate) target: &'static str,
+    pub(crate) parent: Option<&'static str>,
+    pub(crate) fields: BTreeMap<&'static str, String>,
+    pub(crate) entered: usize,
+    pub(crate) inside: usize,
+    pub(crate) closed: bool,
+}
+
+impl Seen {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str)
+    }
+}
+
+impl Visit for Seen {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.fields.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+/// Keeps every span of the current thread until dropped.
+pub(crate) struct Capture {
+    spans: Arc<Mutex<Vec<(Id, Seen)>>>,
+    _guard: DefaultGuard,
+}
+
+struct Keep(Arc<Mutex<Vec<(Id, Seen)>>>);
+
+impl Keep {
+    fn change(&self, id: &Id, change: impl FnOnce(&mut Seen)) {
+        let mut spans = self.0.lock();
+        // ids are used again after a span is closed
+        let open = spans.iter_mut().rev().find(|(other, _)| other == id);
+        change(&mut open.unwrap().1);
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keep {
+    fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        let parent = ctx.span(id).and_then(|span| Some(span.parent()?.name()));
+        let mut seen = Seen {
+            name: attrs.metadata().name(),
+            target: attrs.metadata().target(),
+            parent,
+            ..Seen::default()
+        };
+        attrs.record(&mut seen);
+        self.0.lock().push((id.clone(), seen));
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        self.change(id, |seen| values.record(seen));
+    }
+
+    fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+        panic!("the layers make spans only");
+    }
+
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        self.change(id, |seen| {
+            seen.entered += 1;
+            seen.inside += 1;
+        });
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        self.change(id, |seen| seen.inside -= 1);
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        self.change(&id, |seen| seen.closed = true);
+    }
+}
+
+impl Capture {
+    pub(crate) fn start() -> Self {
+        let spans = Arc::default();
+        let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&spans)));
+        Self {
+            spans,
+            _guard: tracing::subscriber::set_default(subscriber),
+        }
+    }
+
+    /// The spans of this name, in the order they began.
+    pub(crate) fn all(&self, name: &str) -> Vec<Seen> {
+        let spans = self.spans.lock();
+        let of_name = spans.iter().filter(|(_, seen)| seen.name == name);
+        of_name.map(|(_, seen)| seen.clone()).collect()
+    }
+
+    /// The only span of this name.
+    pub(crate) fn one(&self, name: &str) -> Seen {
+        let mut all = self.all(name);
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+
+    /// Everything that was seen, in one text.
+    pub(crate) fn text(&self) -> String {
+        format!("{:?}", self.spans.lock())
+    }
+}
+
+/// The server that [`server`] says was chosen.
+pub(crate) fn orders_eu() -> ServerId {
+    ServerId::new("orders-eu").unwrap()
+}
+
+/// Stands in for cache and router: writes into the record what they would.
+pub(crate) fn server(
+    cache: CacheStatus,
+    answer: impl Fn(usize) -> Result<ToolOutput, ToolError> + Send + Sync + 'static,
+) -> MockService {
+    MockService::new(move |call: ToolCall, n| {
+        if let Some(record) = call.record() {
+            record.set_cache(cache);
+            record.set_server(orders_eu(), "round robin");
+        }
+        let answer = answer(n);
+        async move {
+            tokio::time::sleep(Duration::from_millis(250)).await;
+            answer
+        }
+    })
+}
+
+/// Sends a call through both layers.
+pub(crate) async fn send(
+    layer: &CallSpanLayer,
+    server: &MockService,
+    call: ToolCall,
+) -> Result<ToolOutput, ToolError> {
+    let attempts = AttemptSpanLayer::new().layer(server.clone());
+    layer.layer(attempts).oneshot(call).await
+}
+
+/// One data point: its attributes, how many values it holds, and their sum.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) metric: String,
+    pub(crate) unit: String,
+    pub(crate) by: BTreeMap<String, String>,
+    pub(crate) count: u64,
+    pub(crate) sum: f64,
+    pub(crate) bounds: Vec<f64>,
+}
+
+/// A meter whose data points can be looked at.
+pub(crate) struct Meters {
+    provider: SdkMeterProvider,
+    points: Arc<Mutex<Vec<Point>>>,
+}
+
+struct Export(Arc<Mutex<Vec<Point>>>);
+
+fn attributes<'a>(by: impl Iterator<Item = &'a KeyValue>) -> BTreeMap<String, String> {
+    by.map(|pair| (pair.key.to_string(), pair.value.to_string()))
+        .collect()
+}
+
+impl PushMetricExporter for Export {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        let mut points = self.0.lock();
+        points.clear();
+        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
+            let point = |by, count, sum, bounds| Point {
+                metric: metric.name().to_owned(),
+                unit: metric.unit().to_owned(),
+                by,
+                count,
+                sum,
+                bounds,
+            };
+            match metric.data() {
+                AggregatedMetrics::F64(MetricData::Histogram(data)) => {
+                    points.extend(data.data_points().map(|p| {
+                        let by = attributes(p.attributes());
+                        point(by, p.count(), p.sum(), p.bounds().collect())
+                    }));
+                }
+                AggregatedMetrics::U64(MetricData::Sum(data)) => {
+                    points
+                        .extend(data.data_points().map(|p| {
+                            point(attributes(p.attributes()), p.value(), 0.0, Vec::new())
+                        }));
+                }
+                other => panic!("a kind of metric that is not used: {other:?}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn temporality(&self) -> Temporality {
+        Temporality::Cumulative
+    }
+}
+
+impl Meters {
+    pub(crate) fn start() -> Self {
+        let points = Arc::default();
+        let provider = SdkMeterProvider::builder()
+            .with_periodic_exporter(Export(Arc::clone(&points)))
+            .build();
+        Self { provider, points }
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::new(Metrics::new(&self.provider.meter("test")))
+    }
+
+    /// All data points of this metric.
+    pub(crate) fn points(&self, metric: &str) -> Vec<Point> {
+        self.provider.force_flush().unwrap();
+        let points = self.points.lock();
+        points
+            .iter()
+            .filter(|p| p.metric == metric)
+            .cloned()
+            .collect()
+    }
+
+    /// The only data point of this metric.
+    pub(crate) fn one(&self, metric: &str) -> Point {
+        let mut points = self.points(metric);
+        assert_eq!(points.len(), 1, "{points:?}");
+        points.remove(0)
+    }
+}

@@ -1,0 +1,6 @@
+//! Spans and metrics, as a subscriber and an exporter see them.
+
+mod attempt;
+mod call_span;
+mod capture;
+mod measured;

@@ -1,0 +1,188 @@
+//! What the metrics say.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde_json::json;
+use tollgate_core::{CacheStatus, Delivery, ErrorKind, Tool, ToolError, ToolOutput};
+use tollgate_telemetry::CallSpanLayer;
+use tollgate_testkit::{MockService, call, contract, tool};
+use tower::{Layer, ServiceExt};
+
+use crate::capture::{Meters, Point, send, server};
+
+fn by<'a>(point: &'a Point, name: &str) -> Option<&'a str> {
+    point.by.get(name).map(String::as_str)
+}
+
+async fn one_call(meters: &Meters, server: &MockService, tool: &std::sync::Arc<Tool>) {
+    let layer = CallSpanLayer::new().with_metrics(meters.metrics());
+    let _ = send(&layer, server, call(tool, json!({"password": "hunter2"}))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_counted_and_measured_by_what_it_was() {
+    let meters = Meters::start();
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    one_call(&meters, &miss, &tool("read_order").read_only().build()).await;
+
+    let duration = meters.one("mcp.server.operation.duration");
+    assert_eq!((duration.count, duration.sum), (1, 0.25));
+    assert_eq!(duration.unit, "s");
+    assert_eq!(duration.bounds.first(), Some(&0.01));
+    let calls = meters.one("tollgate.calls");
+    assert_eq!(calls.count, 1);
+    for point in [&duration, &calls] {
+        let expected = [
+            ("gen_ai.tool.name", "read_order"),
+            ("mcp.method.name", "tools/call"),
+            ("tollgate.cache", "miss"),
+            ("tollgate.effect", "read_only"),
+            ("tollgate.server_set", "test"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(point.by, expected.into());
+    }
+
+    let attempts = meters.one("tollgate.attempts");
+    assert_eq!(attempts.count, 1);
+    assert_eq!(by(&attempts, "tollgate.server"), Some("orders-eu"));
+    assert_eq!(by(&attempts, "error.type"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_told_apart() {
+    let meters = Meters::start();
+    let fault = |code| {
+        Err(ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no").with_code(code))
+    };
+    let failing = server(CacheStatus::Miss, move |n| match n {
+        1 => fault(-32603),
+        2 | 3 => fault(123_456),
+        _ => Ok(ToolOutput::error_text("no such order")),
+    });
+    let x = tool("x").build();
+    // one meter for all of them: instruments of one name are one
+    for _ in 0..4 {
+        one_call(&meters, &failing, &x).await;
+    }
+    let mut calls: Vec<_> = meters
+        .points("tollgate.calls")
+        .iter()
+        .map(|point| {
+            (
+                by(point, "error.type").unwrap_or("none").to_owned(),
+                point.count,
+            )
+        })
+        .collect();
+    calls.sort();
+    let expected = [("-32603", 1), ("server_fault", 2), ("tool_error", 1)];
+    assert_eq!(calls, expected.map(|(word, n)| (word.to_owned(), n)));
+    let attempts = meters.points("tollgate.attempts");
+    let faults = attempts
+        .iter()
+        .find(|p| by(p, "error.type") == Some("server_fault"));
+    assert_eq!(faults.map(|p| p.count), Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn overhead_is_what_the_attempt_did_not_take() {
+    let meters = Meters::start();
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    one_call(&meters, &miss, &tool("x").build()).await;
+    let overhead = meters.one("tollgate.overhead.duration");
+    assert_eq!(
+        (overhead.count, overhead.sum),
+        (1, 0.0),
+        "the clock is paused"
+    );
+    assert!(
+        overhead
+            .bounds
+            .iter()
+            .filter(|bound| **bound < 1e-3)
+            .count()
+            > 6
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn overhead_leaves_out_what_is_not_our_own_work() {
+    // a joined call, one that asks a human, and one that nobody attempted
+    let joined = server(CacheStatus::Joined, |_| Ok(ToolOutput::text("42")));
+    let asked = server(CacheStatus::Invalidated, |_| Ok(ToolOutput::text("42")));
+    let x = tool("x").build();
+    for (server, tool) in [(&joined, &x), (&asked, &tool("rm").destructive().build())] {
+        let meters = Meters::start();
+        one_call(&meters, server, tool).await;
+        assert_eq!(meters.points("tollgate.overhead.duration"), []);
+        assert_eq!(meters.points("tollgate.calls").len(), 1);
+    }
+    let meters = Meters::start();
+    let layer = CallSpanLayer::new().with_metrics(meters.metrics());
+    let paused = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    let request = call(&x, json!({}));
+    layer.layer(paused).oneshot(request).await.unwrap();
+    assert_eq!(meters.points("tollgate.overhead.duration"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hit_is_all_overhead() {
+    let meters = Meters::start();
+    let hit = MockService::new(|call, _| async move {
+        if let Some(record) = call.record() {
+            record.set_cache(CacheStatus::Hit);
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        Ok(ToolOutput::text("42"))
+    });
+    let layer = CallSpanLayer::new().with_metrics(meters.metrics());
+    let request = call(&tool("x").build(), json!({}));
+    layer.layer(hit).oneshot(request).await.unwrap();
+    let overhead = meters.one("tollgate.overhead.duration");
+    assert_eq!((overhead.count, overhead.sum), (1, 0.002));
+    assert_eq!(by(&overhead, "tollgate.cache"), Some("hit"));
+    assert_eq!(meters.points("tollgate.attempts"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_counted() {
+    let meters = Meters::start();
+    let slow = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("late")));
+    let x = tool("x").build();
+    let mut running = Box::pin(one_call(&meters, &slow, &x));
+    assert!(running.as_mut().now_or_never().is_none());
+    drop(running);
+    for metric in ["tollgate.calls", "tollgate.attempts"] {
+        let point = meters.one(metric);
+        assert_eq!(by(&point, "error.type"), Some("cancelled"), "{metric}");
+        assert_eq!(point.count, 1);
+    }
+    assert_eq!(meters.points("tollgate.overhead.duration"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_and_results_are_not_measured() {
+    let meters = Meters::start();
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("classified")));
+    one_call(&meters, &miss, &tool("x").build()).await;
+    for metric in [
+        "mcp.server.operation.duration",
+        "tollgate.calls",
+        "tollgate.attempts",
+        "tollgate.overhead.duration",
+    ] {
+        let text = format!("{:?}", meters.one(metric));
+        for secret in ["password", "hunter2", "classified"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_measured_call_keeps_the_contract() {
+    let meters = Meters::start();
+    let layer = CallSpanLayer::new().with_metrics(meters.metrics());
+    contract::check(|inner| layer.layer(inner)).await;
+}
