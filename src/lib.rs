@@ -1,1 +1,75 @@
-//! Tollgate.
+//! An async runtime for the tool calls of AI agents.
+//!
+//! Tollgate reads what each tool says about itself (its annotations), fills the gaps by inference,
+//! and lets that one verdict decide everything about a call: which server gets it, whether its
+//! result may be cached and for how long, whether a failure may be repeated, and what is written
+//! down about it.
+//!
+//! [`Stack`] is the whole of it: Tower layers in a fixed order around any number of servers.
+//! In-process tools ([`Tools`]) and MCP servers stand side by side; both are
+//! [`ToolServer`](tollgate_core::ToolServer)s.
+//!
+//! ```
+//! use serde_json::{Value, json};
+//! use tollgate::{Stack, ToolSpec, Tools};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let greet = Tools::new("greet")?.tool(
+//!     ToolSpec::new("get_greeting").description("Returns a greeting"),
+//!     |args: Value| async move {
+//!         let name = args["name"].as_str().ok_or("`name` is missing")?;
+//!         Ok::<_, &str>(format!("hello {name}"))
+//!     },
+//! )?;
+//! let stack = Stack::builder().server(greet).build().await?;
+//!
+//! let output = stack.call("greet.get_greeting", json!({"name": "Ada"})).await?;
+//! assert_eq!(output.to_text(), "hello Ada");
+//! // the name says it only reads, so the second identical call is answered from the cache
+//! stack.call("greet.get_greeting", json!({"name": "Ada"})).await?;
+//! assert_eq!(stack.cache_stats().hits, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! Outside to inside: call span, cache, retry, attempt span, router; then, per server, breaker,
+//! concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
+//! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`],
+//! [`breaker`] and [`telemetry`].
+
+mod builder;
+mod explain;
+mod leaf;
+mod local;
+mod order;
+mod scan;
+mod server;
+mod stack;
+
+pub use builder::{BuildError, StackBuilder};
+pub use explain::Explanation;
+pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
+pub use server::Server;
+pub use stack::{ServerStatus, Stack, StackFuture, StackService};
+pub use tollgate_core::infer::RuleSet;
+pub use tollgate_core::{
+    Annotations, CacheStatus, CallPlan, CallRecord, Caller, Delivery, Effect, ErrorKind, Principal,
+    Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolDefinition, ToolError,
+    ToolName, ToolOutput, ToolServer, ToolService, Trust,
+};
+
+pub use tollgate_breaker as breaker;
+pub use tollgate_cache as cache;
+pub use tollgate_core as core;
+pub use tollgate_registry as registry;
+pub use tollgate_retry as retry;
+pub use tollgate_router as router;
+pub use tollgate_telemetry as telemetry;
+
+/// The README's example is compiled and run with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,1 +1,43 @@
 //! Knows which server offers which tool, and what each tool may do.
+//!
+//! A [`Registry`] is told what each server lists. It reads the hints, fills their gaps, weighs the
+//! sources, derives one plan per tool and publishes the whole as a [`Catalogue`]: an immutable
+//! snapshot with a generation number, read without locks and swapped whole.
+//!
+//! # Rule
+//!
+//! Tools belong to a replica set, not to a server. Servers of one set that list the same name offer
+//! the same tool: the definition of the server that came first counts, and a definition that differs
+//! is reported. A tool that cannot be used (its hints contradict each other, its name is taken) is
+//! refused visibly, and never hides the others.
+//!
+//! # Names
+//!
+//! Clients see `set__tool`, or `tool` where the set has no prefix: unique, stable, in order, and at
+//! most 64 characters for names that carry a prefix. A name that would be longer is cut and closed
+//! with eight hex digits of its digest. Calls may also say `set.tool` or `set::tool`.
+//!
+//! ```
+//! use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
+//! use tollgate_registry::{Registry, SetOptions};
+//!
+//! let registry = Registry::new();
+//! let set = ReplicaSetId::new("orders")?;
+//! let tool = ToolDefinition::from_json(r#"{"name":"get","annotations":{"readOnlyHint":true}}"#)?;
+//! registry.set_options(set.clone(), SetOptions::default().with_prefix("orders"));
+//! registry.register(&set, &ServerId::new("orders-1")?, vec![tool]);
+//!
+//! let catalogue = registry.catalogue();
+//! assert_eq!(catalogue.find("orders.get").unwrap().client_name(), "orders__get");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod catalogue;
+mod options;
+mod registry;
+mod rename;
+
+pub use catalogue::{Catalogue, Entry, Refusal};
+pub use options::SetOptions;
+pub use registry::{Changes, Registry};
+pub use rename::rename;

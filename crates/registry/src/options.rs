@@ -1,0 +1,46 @@
+//! How the tools of one replica set are read.
+
+use std::collections::HashMap;
+
+use tollgate_core::infer::RuleSet;
+use tollgate_core::{Annotations, Profile, ToolName, Trust};
+
+/// How the tools of one replica set are read.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SetOptions {
+    /// What stands before `__` in the names clients see. Default: nothing, names stay as they are.
+    pub prefix: Option<String>,
+    /// How far the servers' own hints are believed. Default: [`Trust::Standard`].
+    pub trust: Trust,
+    /// Which rules fill gaps. Default: `standard`.
+    pub rules: RuleSet,
+    /// Which preset turns hints into plans. Default: [`Profile::standard`].
+    pub profile: Profile,
+    /// Hints for every tool of the set, weaker than what a server declares. Default: none.
+    pub defaults: Annotations,
+    /// The operator's own hints, by tool: they win over everything. Default: none.
+    pub overrides: HashMap<ToolName, Annotations>,
+}
+
+impl Default for SetOptions {
+    fn default() -> Self {
+        Self {
+            prefix: None,
+            trust: Trust::default(),
+            rules: RuleSet::Standard,
+            profile: Profile::default(),
+            defaults: Annotations::default(),
+            overrides: HashMap::new(),
+        }
+    }
+}
+
+impl SetOptions {
+    /// Sets what stands before `__` in the names clients see.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+}

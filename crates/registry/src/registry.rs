@@ -1,0 +1,306 @@
+//! From listings to catalogues.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tollgate_core::infer::Subject;
+use tollgate_core::resolve::{Hints, resolve};
+use tollgate_core::{
+    CallPlan, FingerprintKey, ReplicaSetId, ServerId, Severity, Tool, ToolDefinition, ToolName,
+};
+
+use crate::catalogue::{Catalogue, Entry, Refusal};
+use crate::{SetOptions, rename};
+
+/// The longest name with a prefix that clients see: several model APIs take no more.
+const LONGEST_NAME: usize = 64;
+
+/// What one registration changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Tools that are new in their set.
+    pub added: Vec<ToolName>,
+    /// Tools whose definition or plan is another one.
+    pub changed: Vec<ToolName>,
+    /// Tools that no server of the set lists any more.
+    pub removed: Vec<ToolName>,
+}
+
+impl Changes {
+    /// Says whether clients see anything new.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Turns what servers list into a [`Catalogue`]. Shared by reference; readers never wait.
+#[derive(Debug, Default)]
+pub struct Registry {
+    current: ArcSwap<Catalogue>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sets: BTreeMap<ReplicaSetId, Set>,
+}
+
+#[derive(Debug, Default)]
+struct Set {
+    options: SetOptions,
+    /// In the order the servers came: the first one's definition counts.
+    servers: Vec<(ServerId, Listing)>,
+    tools: BTreeMap<ToolName, Arc<Tool>>,
+}
+
+/// What one server lists, already read: what can be offered, and what cannot.
+#[derive(Debug, Default)]
+struct Listing {
+    tools: BTreeMap<ToolName, Arc<Tool>>,
+    refused: Vec<Refusal>,
+}
+
+impl Registry {
+    /// Starts without tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the current view.
+    #[must_use]
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.current.load_full()
+    }
+
+    /// Returns the current view for a moment, without touching a shared count.
+    #[must_use]
+    pub fn peek(&self) -> arc_swap::Guard<Arc<Catalogue>> {
+        self.current.load()
+    }
+
+    /// Sets how the tools of a set are read. Applies to what is registered from now on.
+    pub fn set_options(&self, set: ReplicaSetId, options: SetOptions) {
+        self.state.lock().sets.entry(set).or_default().options = options;
+    }
+
+    /// Takes what a server lists now, in place of what it listed before.
+    pub fn register(
+        &self,
+        set: &ReplicaSetId,
+        server: &ServerId,
+        definitions: Vec<ToolDefinition>,
+    ) -> Changes {
+        let mut state = self.state.lock();
+        let entry = state.sets.entry(set.clone()).or_default();
+        let listing = read(set, server, definitions, &entry.options);
+        match entry.servers.iter_mut().find(|(known, _)| known == server) {
+            Some((_, old)) => *old = listing,
+            None => entry.servers.push((server.clone(), listing)),
+        }
+        let changes = entry.merge(set);
+        self.publish(&state);
+        changes
+    }
+
+    /// Forgets a server and what only it lists.
+    pub fn remove(&self, set: &ReplicaSetId, server: &ServerId) -> Changes {
+        let mut state = self.state.lock();
+        let Some(entry) = state.sets.get_mut(set) else {
+            return Changes::default();
+        };
+        entry.servers.retain(|(known, _)| known != server);
+        let changes = entry.merge(set);
+        self.publish(&state);
+        changes
+    }
+
+    fn publish(&self, state: &State) {
+        let next = state.catalogue(self.current.load().generation + 1);
+        self.current.store(Arc::new(next));
+    }
+}
+
+impl Set {
+    /// Makes one list of the servers' lists, and says what is different from before.
+    fn merge(&mut self, set: &ReplicaSetId) -> Changes {
+        let mut merged: BTreeMap<ToolName, Arc<Tool>> = BTreeMap::new();
+        for (server, listing) in &self.servers {
+            for (name, tool) in &listing.tools {
+                let first = merged.entry(name.clone()).or_insert_with(|| tool.clone());
+                if first.digest() != tool.digest() {
+                    tracing::warn!(
+                        %set, %server, tool = %name,
+                        "lists another definition than the first server of its replica set; the first one counts"
+                    );
+                }
+            }
+        }
+        let mut changes = Changes::default();
+        for (name, tool) in &mut merged {
+            match self.tools.get(name) {
+                None => changes.added.push(name.clone()),
+                Some(old) if old.digest() == tool.digest() && old.plan() == tool.plan() => {
+                    // the same tool: keep the instance, so that readers see no change
+                    *tool = old.clone();
+                }
+                Some(_) => changes.changed.push(name.clone()),
+            }
+        }
+        changes.removed = self
+            .tools
+            .keys()
+            .filter(|name| !merged.contains_key(*name))
+            .cloned()
+            .collect();
+        self.tools = merged;
+        changes
+    }
+}
+
+impl State {
+    fn catalogue(&self, generation: u64) -> Catalogue {
+        let mut catalogue = Catalogue {
+            generation,
+            ..Catalogue::default()
+        };
+        let mut taken: HashMap<Arc<str>, ()> = HashMap::new();
+        for (set, entry) in &self.sets {
+            for tool in entry.tools.values() {
+                let plain = client_name(entry.options.prefix.as_deref(), tool);
+                let name: Arc<str> = if taken.contains_key(plain.as_str()) {
+                    // another set without a prefix came first
+                    shorten(&format!("{set}__{}", tool.name())).into()
+                } else {
+                    plain.into()
+                };
+                if taken.insert(name.clone(), ()).is_some() {
+                    let servers = entry.servers.first().map(|(server, _)| server.clone());
+                    catalogue.refused.extend(servers.map(|server| Refusal {
+                        server,
+                        tool: tool.name().clone(),
+                        reason: format!("the name `{name}` is taken; give its set another prefix"),
+                    }));
+                    continue;
+                }
+                match rename(tool.definition().raw(), &name) {
+                    Ok(listed) => {
+                        catalogue
+                            .entries
+                            .push(Arc::new(Entry::new(tool.clone(), name, listed)));
+                    }
+                    Err(error) => {
+                        tracing::error!(%set, tool = %tool.name(), %error, "cannot be renamed");
+                    }
+                }
+            }
+            for (server, listing) in &entry.servers {
+                let names = listing.tools.keys().cloned().collect();
+                catalogue.offers.insert(server.clone(), names);
+                catalogue.refused.extend(listing.refused.iter().cloned());
+            }
+        }
+        catalogue.index();
+        catalogue
+    }
+}
+
+impl Catalogue {
+    /// Names clients see win over the other ways to spell a tool.
+    fn index(&mut self) {
+        for entry in &self.entries {
+            self.names.insert(entry.client_name().into(), entry.clone());
+        }
+        for entry in &self.entries {
+            let (set, tool) = (entry.tool().set(), entry.tool().name());
+            for separator in [".", "::", "__"] {
+                let name = format!("{set}{separator}{tool}").into();
+                self.names.entry(name).or_insert_with(|| entry.clone());
+            }
+        }
+    }
+}
+
+fn read(
+    set: &ReplicaSetId,
+    server: &ServerId,
+    definitions: Vec<ToolDefinition>,
+    options: &SetOptions,
+) -> Listing {
+    let mut listing = Listing::default();
+    for definition in definitions {
+        let name = definition.name().clone();
+        let refuse = |reason: String| {
+            tracing::warn!(%server, tool = %name, reason, "tool refused");
+            Refusal {
+                server: server.clone(),
+                tool: name.clone(),
+                reason,
+            }
+        };
+        if listing.tools.contains_key(&name) {
+            listing.refused.push(refuse("listed twice".to_owned()));
+            continue;
+        }
+        match bind(set, server, definition, options) {
+            Ok(tool) => {
+                listing.tools.insert(name, Arc::new(tool));
+            }
+            Err(reason) => listing.refused.push(refuse(reason)),
+        }
+    }
+    listing
+}
+
+/// Reads one definition's hints and derives its plan.
+fn bind(
+    set: &ReplicaSetId,
+    server: &ServerId,
+    definition: ToolDefinition,
+    options: &SetOptions,
+) -> Result<Tool, String> {
+    let faults: Vec<String> = definition
+        .annotations()
+        .validate()
+        .into_iter()
+        .filter(|problem| problem.severity() == Severity::Error)
+        .map(|problem| problem.to_string())
+        .collect();
+    if !faults.is_empty() {
+        return Err(faults.join("; "));
+    }
+    let inferred = options.rules.infer(&Subject::of(&definition, Some(server)));
+    let mut hints = Hints::new(&inferred, definition.annotations(), options.trust)
+        .with_server_defaults(&options.defaults);
+    if let Some(operator) = options.overrides.get(definition.name()) {
+        hints = hints.with_operator(operator);
+    }
+    let resolved = resolve(&hints);
+    for warning in resolved.warnings() {
+        tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
+    }
+    let plan = CallPlan::derive(&resolved, &options.profile);
+    Ok(Tool::new(set.clone(), definition, resolved, plan))
+}
+
+fn client_name(prefix: Option<&str>, tool: &Tool) -> String {
+    match prefix {
+        Some(prefix) => shorten(&format!("{prefix}__{}", tool.name())),
+        // a drop-in for the server itself: its names are not ours to change
+        None => tool.name().to_string(),
+    }
+}
+
+/// Cuts a long name and closes it with its digest, so that it stays unique and stable.
+fn shorten(name: &str) -> String {
+    if name.chars().count() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    let digest = FingerprintKey::fixed().bytes(name.as_bytes()).to_string();
+    let kept: String = name.chars().take(LONGEST_NAME - 9).collect();
+    format!("{kept}_{}", &digest[..8])
+}

@@ -1,0 +1,195 @@
+//! From listings to catalogues.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tollgate_core::{Annotations, Effect, ReplicaSetId, ServerId, ToolDefinition, Trust};
+use tollgate_registry::{Catalogue, Registry, SetOptions};
+
+fn set(name: &str) -> ReplicaSetId {
+    ReplicaSetId::new(name).unwrap()
+}
+
+fn server(name: &str) -> ServerId {
+    ServerId::new(name).unwrap()
+}
+
+fn definitions(tools: &[Value]) -> Vec<ToolDefinition> {
+    tools
+        .iter()
+        .map(|tool| ToolDefinition::from_json(tool.to_string()).unwrap())
+        .collect()
+}
+
+fn named(names: &[&str]) -> Vec<ToolDefinition> {
+    definitions(
+        &names
+            .iter()
+            .map(|name| json!({"name": name}))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn client_names(catalogue: &Catalogue) -> Vec<&str> {
+    catalogue
+        .entries()
+        .iter()
+        .map(|entry| entry.client_name())
+        .collect()
+}
+
+#[test]
+fn a_tool_is_found_by_every_way_to_spell_it() {
+    let registry = Registry::new();
+    registry.set_options(set("fs"), SetOptions::default().with_prefix("files"));
+    registry.register(&set("fs"), &server("fs"), named(&["read.text"]));
+    let catalogue = registry.catalogue();
+    for name in [
+        "files__read.text",
+        "fs.read.text",
+        "fs::read.text",
+        "fs__read.text",
+    ] {
+        assert!(catalogue.find(name).is_some(), "{name}");
+    }
+    assert!(catalogue.find("read.text").is_none());
+    assert_eq!(catalogue.similar("other.read.text"), ["files__read.text"]);
+}
+
+#[test]
+fn without_a_prefix_names_stay_until_another_set_has_the_same() {
+    let registry = Registry::new();
+    registry.register(&set("a"), &server("a"), named(&["get"]));
+    registry.register(&set("b"), &server("b"), named(&["get", "put"]));
+    assert_eq!(
+        client_names(&registry.catalogue()),
+        ["get", "b__get", "put"]
+    );
+}
+
+#[test]
+fn a_taken_name_is_refused_visibly() {
+    let registry = Registry::new();
+    for name in ["a", "b"] {
+        registry.set_options(set(name), SetOptions::default().with_prefix("same"));
+    }
+    registry.register(&set("a"), &server("a"), named(&["get"]));
+    registry.register(&set("b"), &server("b"), named(&["get"]));
+    // the second set still has a name of its own to fall back on
+    assert_eq!(client_names(&registry.catalogue()), ["same__get", "b__get"]);
+}
+
+#[test]
+fn the_first_servers_definition_counts_and_the_last_to_leave_takes_the_tool_along() {
+    let registry = Registry::new();
+    let both = set("pair");
+    let first = definitions(&[json!({"name": "get", "description": "one"})]);
+    let second = definitions(&[json!({"name": "get", "description": "two"})]);
+    registry.register(&both, &server("one"), first);
+    let before = registry.catalogue();
+    let changes = registry.register(&both, &server("two"), second);
+    assert!(changes.is_empty(), "{changes:?}");
+    let tool = |catalogue: &Catalogue| catalogue.entries()[0].tool().clone();
+    assert!(Arc::ptr_eq(&tool(&before), &tool(&registry.catalogue())));
+    assert!(
+        registry
+            .catalogue()
+            .offers(&server("two"), tool(&before).name())
+    );
+
+    assert_eq!(registry.remove(&both, &server("one")).changed.len(), 1);
+    assert_eq!(
+        tool(&registry.catalogue()).definition().description(),
+        Some("two")
+    );
+    assert_eq!(registry.remove(&both, &server("two")).removed.len(), 1);
+    assert!(registry.catalogue().entries().is_empty());
+}
+
+#[test]
+fn contradicting_hints_and_repeated_names_are_refused_and_the_rest_stays() {
+    let registry = Registry::new();
+    let listed = definitions(&[
+        json!({"name": "zap", "annotations": {"readOnlyHint": true, "destructiveHint": true}}),
+        json!({"name": "slow", "annotations": {"estimatedDuration": -1, "costHint": -2}}),
+        json!({"name": "get"}),
+        json!({"name": "get"}),
+    ]);
+    registry.register(&set("s"), &server("s"), listed);
+    let catalogue = registry.catalogue();
+    assert_eq!(client_names(&catalogue), ["get"]);
+    let reasons: Vec<String> = catalogue
+        .refused()
+        .iter()
+        .map(|r| format!("{}: {}", r.tool, r.reason))
+        .collect();
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    assert!(
+        reasons[0].starts_with("zap: readOnlyHint and destructiveHint"),
+        "{reasons:?}"
+    );
+    assert!(reasons[1].contains("estimatedDuration") && reasons[1].contains("costHint"));
+    assert!(reasons[2].contains("listed twice"));
+}
+
+#[test]
+fn the_operators_word_wins_and_trust_is_heeded() {
+    let effect = |options: SetOptions| {
+        let registry = Registry::new();
+        registry.set_options(set("s"), options);
+        let tool = json!({"name": "get_x", "annotations": {"readOnlyHint": true}});
+        registry.register(&set("s"), &server("s"), definitions(&[tool]));
+        registry.catalogue().entries()[0].tool().plan().effect
+    };
+    assert_eq!(effect(SetOptions::default()), Effect::ReadOnly);
+    let mut untrusted = SetOptions::default();
+    untrusted.trust = Trust::Untrusted;
+    assert_eq!(effect(untrusted.clone()), Effect::Destructive);
+    let said = Annotations::default().with_read_only(true);
+    untrusted.overrides.insert("get_x".parse().unwrap(), said);
+    assert_eq!(effect(untrusted), Effect::ReadOnly);
+}
+
+#[test]
+fn listed_bytes_are_the_servers_own_but_for_the_name() {
+    let raw =
+        r#"{"execution":{"taskSupport":"x"},"name":"get","annotations":{"destructiveHint":false}}"#;
+    let registry = Registry::new();
+    registry.set_options(set("s"), SetOptions::default().with_prefix("s"));
+    let definition = ToolDefinition::from_json(raw).unwrap();
+    registry.register(&set("s"), &server("s"), vec![definition]);
+    let expected = raw.replace(r#""get""#, r#""s__get""#);
+    assert_eq!(
+        &registry.catalogue().entries()[0].listed()[..],
+        expected.as_bytes()
+    );
+}
+
+proptest! {
+    #[test]
+    fn names_are_unique_stable_ordered_and_short(
+        tools in prop::collection::btree_set("[a-z_]{1,90}", 1..20),
+        prefix in "[a-z][a-z0-9-]{0,20}",
+    ) {
+        let listed: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let names = |listed: &[&str]| {
+            let registry = Registry::new();
+            registry.set_options(set("s"), SetOptions::default().with_prefix(prefix.clone()));
+            registry.register(&set("s"), &server("s"), named(listed));
+            let catalogue = registry.catalogue();
+            let pairs = catalogue.entries().iter();
+            pairs.map(|e| (e.tool().name().to_string(), e.client_name().to_owned())).collect::<Vec<_>>()
+        };
+        let all = names(&listed);
+        prop_assert_eq!(all.len(), tools.len());
+        prop_assert!(all.iter().all(|(_, name)| name.chars().count() <= 64));
+        prop_assert_eq!(all.iter().map(|(_, name)| name).collect::<HashSet<_>>().len(), all.len());
+        prop_assert!(all.is_sorted_by(|left, right| left.0 < right.0));
+        // one tool's name does not depend on the others
+        let one = names(&listed[..1]);
+        prop_assert!(all.contains(&one[0]));
+    }
+}

@@ -1,0 +1,292 @@
+//! From servers and settings to a running stack.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
+use tollgate_cache::{CacheConfig, CacheLayer};
+use tollgate_core::infer::RuleSet;
+use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall};
+use tollgate_registry::{Registry, SetOptions};
+use tollgate_retry::{RetryConfig, RetryLayer};
+use tollgate_router::guard::ConcurrencyLimitLayer;
+use tollgate_router::{Member, Pool, Router, Strategy};
+use tollgate_telemetry::{CallSpanLayer, Metrics};
+
+use crate::leaf::Leaf;
+use crate::order::{self, Guarded};
+use crate::scan::{Liveness, Scan, Shared};
+use crate::server::Server;
+use crate::stack::{Known, Stack};
+
+/// A stack that cannot be built, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Two servers of one replica set disagree about something the whole set shares.
+    Conflict {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// What they disagree about.
+        what: &'static str,
+    },
+    /// Two servers have the same id.
+    DuplicateServer(ServerId),
+    /// A layer's settings make no sense.
+    Settings(String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict { set, what } => {
+                write!(
+                    f,
+                    "servers of replica set `{set}` disagree about {what}; give all the same"
+                )
+            }
+            Self::DuplicateServer(id) => write!(f, "two servers are called `{id}`; rename one"),
+            Self::Settings(fault) => f.write_str(fault),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Collects servers and settings; [`build`](Self::build) starts the stack.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct StackBuilder {
+    servers: Vec<Server>,
+    profile: Profile,
+    rules: RuleSet,
+    cache: CacheConfig,
+    retry: RetryConfig,
+    breaker: BreakerConfig,
+    strategy: Strategy,
+    metrics: Option<Arc<Metrics>>,
+    call_deadline: Option<Duration>,
+    startup_timeout: Option<Duration>,
+}
+
+impl StackBuilder {
+    /// Adds a server.
+    pub fn server(mut self, server: impl Into<Server>) -> Self {
+        self.servers.push(server.into());
+        self
+    }
+
+    /// Sets the preset that turns hints into plans. Default: [`Profile::standard`].
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets the rules that fill gaps in hints. Default: `standard`.
+    pub fn rules(mut self, rules: RuleSet) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Sets how results are cached.
+    pub fn cache(mut self, config: CacheConfig) -> Self {
+        self.cache = config;
+        self
+    }
+
+    /// Sets how failures are repeated.
+    pub fn retry(mut self, config: RetryConfig) -> Self {
+        self.retry = config;
+        self
+    }
+
+    /// Sets when a failing tool of a server is left alone.
+    pub fn breaker(mut self, config: BreakerConfig) -> Self {
+        self.breaker = config;
+        self
+    }
+
+    /// Sets how servers of a replica set share calls.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Adds metrics. Default: none are taken.
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Sets how long a whole call may take, pauses and repeats included, where the caller sets no
+    /// deadline. Default: no limit but the attempts' own timeouts.
+    pub fn call_deadline(mut self, limit: Duration) -> Self {
+        self.call_deadline = Some(limit);
+        self
+    }
+
+    /// Sets how long [`build`](Self::build) waits for servers to list their tools. Default: 30 s.
+    pub fn startup_timeout(mut self, limit: Duration) -> Self {
+        self.startup_timeout = Some(limit);
+        self
+    }
+
+    /// Starts the stack, and waits until each server has listed its tools, failed to, or used up the
+    /// startup timeout. A server that is down does not fail the build: its tools appear when it
+    /// comes up.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the settings contradict each other.
+    pub async fn build(self) -> Result<Stack, BuildError> {
+        let registry = Registry::new();
+        for (set, options) in self.set_options()? {
+            registry.set_options(set, options);
+        }
+        let breakers = BreakerSet::new(self.breaker)
+            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let retry =
+            RetryLayer::new(self.retry).map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let shared = Arc::new(Shared {
+            registry,
+            breakers,
+            changed: watch::Sender::new(0),
+        });
+
+        let mut members: BTreeMap<ReplicaSetId, Vec<Member<Guarded>>> = BTreeMap::new();
+        let mut known = Vec::new();
+        let mut scans = JoinSet::new();
+        let mut settled = Vec::new();
+        for server in self.servers {
+            let (tell, told) = oneshot::channel();
+            let liveness = Arc::new(Mutex::new(Liveness::default()));
+            settled.push(told);
+            members
+                .entry(server.set.clone())
+                .or_default()
+                .push(member(&server, &shared));
+            known.push(Known {
+                id: server.server.id().clone(),
+                set: server.set.clone(),
+                weight: server.weight,
+                liveness: liveness.clone(),
+            });
+            let scan = Scan {
+                server: server.server,
+                set: server.set,
+                shared: shared.clone(),
+                liveness,
+                settled: Some(tell),
+            };
+            scans.spawn(scan.run());
+        }
+        let pool = Arc::new(Pool::new());
+        for (set, members) in members {
+            pool.set_members(set, members);
+        }
+
+        let cache = CacheLayer::new(self.cache);
+        let cache_handle = cache.handle();
+        let call_span = match self.metrics {
+            Some(metrics) => CallSpanLayer::new().with_metrics(metrics),
+            None => CallSpanLayer::new(),
+        };
+        let layers = order::assemble(
+            call_span,
+            cache,
+            retry,
+            Router::new(pool).with_strategy(self.strategy),
+        );
+        let wait = self.startup_timeout.unwrap_or(Duration::from_secs(30));
+        let all = async {
+            for told in settled {
+                // a scan that ended has nothing more to tell
+                let _ = told.await;
+            }
+        };
+        if tokio::time::timeout(wait, all).await.is_err() {
+            tracing::warn!(
+                ?wait,
+                "some servers have not listed their tools yet; going on without"
+            );
+        }
+        Ok(Stack::new(
+            layers,
+            shared,
+            cache_handle,
+            known,
+            self.call_deadline,
+            scans,
+        ))
+    }
+
+    /// Makes one set of options per replica set of what its servers say.
+    fn set_options(&self) -> Result<BTreeMap<ReplicaSetId, SetOptions>, BuildError> {
+        let mut ids = HashSet::new();
+        let mut all: BTreeMap<ReplicaSetId, SetOptions> = BTreeMap::new();
+        for server in &self.servers {
+            if !ids.insert(server.server.id().clone()) {
+                return Err(BuildError::DuplicateServer(server.server.id().clone()));
+            }
+            let Some(options) = all.get_mut(&server.set) else {
+                let mut options = SetOptions::default();
+                options.prefix.clone_from(&server.prefix);
+                options.trust = server.trust;
+                options.rules = self.rules;
+                options.profile = self.profile.clone();
+                options.defaults = server.defaults.clone();
+                options.overrides = server.overrides.clone();
+                all.insert(server.set.clone(), options);
+                continue;
+            };
+            let conflict = |what| BuildError::Conflict {
+                set: server.set.clone(),
+                what,
+            };
+            if options.prefix != server.prefix {
+                return Err(conflict("the prefix of their tools"));
+            }
+            if options.trust != server.trust {
+                return Err(conflict("how far they are trusted"));
+            }
+            if options.defaults != server.defaults {
+                return Err(conflict("the default hints of their tools"));
+            }
+            for (tool, hints) in &server.overrides {
+                let taken = options
+                    .overrides
+                    .entry(tool.clone())
+                    .or_insert_with(|| hints.clone());
+                if taken != hints {
+                    return Err(conflict("the operator's hints for one tool"));
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Puts the guards around one server. It counts as healthy for a call if it lists the tool and the
+/// tool's breaker lets calls through.
+fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
+    let id = server.server.id().clone();
+    let guarded = order::guard(
+        BreakerLayer::new(shared.breakers.clone(), id.clone()),
+        ConcurrencyLimitLayer::new(server.max_concurrent),
+        Leaf::new(server.server.clone()),
+    );
+    let (health_id, health) = (id.clone(), shared.clone());
+    Member::new(id, guarded)
+        .with_weight(server.weight)
+        .with_categories(server.categories.clone())
+        .with_health(move |call: &ToolCall| {
+            let tool = call.tool().name();
+            health.registry.peek().offers(&health_id, tool)
+                && health.breakers.is_available(&health_id, tool)
+        })
+}

@@ -1,0 +1,246 @@
+//! Tools that run in this process: async closures with a schema.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tollgate_core::{
+    Annotations, BoxFuture, Delivery, ErrorKind, InvalidDefinition, InvalidName, ServerId,
+    ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService,
+};
+use tower::ServiceExt;
+
+/// JSON-RPC's code for arguments that do not fit.
+const INVALID_PARAMS: i64 = -32602;
+
+/// What a tool says about itself.
+///
+/// ```
+/// use serde_json::json;
+/// use tollgate::{Annotations, ToolSpec};
+///
+/// let spec = ToolSpec::new("delete_order")
+///     .description("Deletes an order for good")
+///     .schema(json!({"type": "object", "properties": {"id": {"type": "integer"}}}))
+///     .annotations(Annotations::default().with_destructive(true));
+/// ```
+#[derive(Debug, Clone)]
+pub struct ToolSpec(Map<String, Value>);
+
+impl ToolSpec {
+    /// Starts a tool that takes any object and says nothing else about itself.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        let mut listed = Map::new();
+        listed.insert("name".into(), name.into().into());
+        listed.insert("inputSchema".into(), json!({"type": "object"}));
+        Self(listed)
+    }
+
+    /// Says what the tool does, for models and for inference.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.0.insert("description".into(), text.into().into());
+        self
+    }
+
+    /// Sets the JSON Schema of the arguments. It is listed; the closure's argument type is what is
+    /// checked.
+    #[must_use]
+    pub fn schema(mut self, schema: Value) -> Self {
+        self.0.insert("inputSchema".into(), schema);
+        self
+    }
+
+    /// Declares hints. What is left open is inferred.
+    #[must_use]
+    pub fn annotations(mut self, hints: Annotations) -> Self {
+        // a struct of plain fields always has a JSON form
+        self.0.insert(
+            "annotations".into(),
+            serde_json::to_value(hints).unwrap_or_default(),
+        );
+        self
+    }
+}
+
+/// What a tool's closure may answer with.
+pub trait IntoToolOutput {
+    /// Makes the tool result.
+    ///
+    /// # Errors
+    ///
+    /// A text for the model, if the answer cannot be written as JSON.
+    fn into_tool_output(self) -> Result<ToolOutput, String>;
+}
+
+impl IntoToolOutput for ToolOutput {
+    fn into_tool_output(self) -> Result<ToolOutput, String> {
+        Ok(self)
+    }
+}
+
+impl IntoToolOutput for String {
+    fn into_tool_output(self) -> Result<ToolOutput, String> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoToolOutput for &str {
+    fn into_tool_output(self) -> Result<ToolOutput, String> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoToolOutput for Value {
+    fn into_tool_output(self) -> Result<ToolOutput, String> {
+        ToolOutput::json(&self).map_err(|error| error.to_string())
+    }
+}
+
+/// Answers with any serialisable value, as structured content.
+#[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a wrapper that is meant to be built in place"
+)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoToolOutput for Json<T> {
+    fn into_tool_output(self) -> Result<ToolOutput, String> {
+        ToolOutput::json(&self.0).map_err(|error| error.to_string())
+    }
+}
+
+type Run = Arc<dyn Fn(ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+
+/// A server of tools that run in this process. Cloning shares the tools.
+#[derive(Clone)]
+pub struct Tools {
+    id: ServerId,
+    tools: Arc<BTreeMap<ToolName, (ToolDefinition, Run)>>,
+}
+
+impl Tools {
+    /// Starts a server without tools.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidName`] if `id` cannot name a server.
+    pub fn new(id: impl AsRef<str>) -> Result<Self, InvalidName> {
+        Ok(Self {
+            id: ServerId::new(id)?,
+            tools: Arc::default(),
+        })
+    }
+
+    /// Adds a tool that runs a closure. A tool of the same name is replaced.
+    ///
+    /// Arguments that do not fit the closure's type are the caller's fault and never reach it. What
+    /// the closure returns as an error is the tool's own failure: an answer with `isError`, its text
+    /// for the model. Dropping the call drops the closure's future.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDefinition`] if the name or the hints cannot be used.
+    pub fn tool<A, F, Fut, T, E>(self, spec: ToolSpec, run: F) -> Result<Self, InvalidDefinition>
+    where
+        A: DeserializeOwned,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: IntoToolOutput,
+        E: fmt::Display,
+    {
+        self.insert(
+            spec,
+            Arc::new(
+                move |call| match serde_json::from_slice::<A>(call.arguments()) {
+                    Ok(arguments) => {
+                        let running = run(arguments);
+                        Box::pin(async move { Ok(finish(running.await)) })
+                    }
+                    Err(error) => {
+                        let refused = ToolError::new(
+                            ErrorKind::InvalidCall,
+                            Delivery::Answered,
+                            format!("the arguments do not fit the tool: {error}"),
+                        );
+                        Box::pin(std::future::ready(Err(refused.with_code(INVALID_PARAMS))))
+                    }
+                },
+            ),
+        )
+    }
+
+    /// Adds a tool that is answered by a Tower service.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDefinition`] if the name or the hints cannot be used.
+    pub fn service<S>(self, spec: ToolSpec, service: S) -> Result<Self, InvalidDefinition>
+    where
+        S: ToolService + Sync,
+    {
+        self.insert(
+            spec,
+            Arc::new(move |call| Box::pin(service.clone().oneshot(call))),
+        )
+    }
+
+    fn insert(mut self, spec: ToolSpec, run: Run) -> Result<Self, InvalidDefinition> {
+        let definition = ToolDefinition::from_json(Value::Object(spec.0).to_string())?;
+        Arc::make_mut(&mut self.tools).insert(definition.name().clone(), (definition, run));
+        Ok(self)
+    }
+}
+
+fn finish<T: IntoToolOutput, E: fmt::Display>(answer: Result<T, E>) -> ToolOutput {
+    match answer {
+        Ok(answer) => answer
+            .into_tool_output()
+            .unwrap_or_else(ToolOutput::error_text),
+        Err(failure) => ToolOutput::error_text(failure.to_string()),
+    }
+}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tools")
+            .field("id", &self.id)
+            .field("tools", &self.tools.keys())
+            .finish()
+    }
+}
+
+impl ToolServer for Tools {
+    fn id(&self) -> &ServerId {
+        &self.id
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        let tools = self
+            .tools
+            .values()
+            .map(|(definition, _)| definition.clone())
+            .collect();
+        Box::pin(std::future::ready(Ok(tools)))
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        match self.tools.get(call.tool().name()) {
+            Some((_, run)) => run(call),
+            None => {
+                let unknown = ToolError::new(
+                    ErrorKind::UnknownTool,
+                    Delivery::Answered,
+                    format!("no tool {:?} here", call.tool().name().as_str()),
+                );
+                Box::pin(std::future::ready(Err(unknown.with_code(INVALID_PARAMS))))
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The order of the layers. This file is the only place that knows it.
+
+use tollgate_breaker::{Breaker, BreakerLayer};
+use tollgate_cache::{Cache, CacheLayer};
+use tollgate_retry::{Retry, RetryLayer};
+use tollgate_router::Router;
+use tollgate_router::guard::{
+    AttemptTimeout, AttemptTimeoutLayer, ConcurrencyLimit, ConcurrencyLimitLayer,
+};
+use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
+use tower::ServiceBuilder;
+
+use crate::leaf::Leaf;
+
+/// What stands around one server, outside to inside:
+///
+/// 1. **breaker**: a sick tool is not asked at all, and takes no place in the queue;
+/// 2. **concurrency limit**: waiting for a place counts against no timeout;
+/// 3. **attempt timeout**: covers the server's own time and nothing else;
+/// 4. **leaf**: the server.
+pub(crate) type Guarded = Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>>;
+
+/// What a call passes, outside to inside:
+///
+/// 1. **call span**: sees the caller's latency and the final verdict;
+/// 2. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 3. **retry**: above routing, so that a repeat may go to another server; one deadline for all
+///    attempts;
+/// 4. **attempt span**: one per try;
+/// 5. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers = CallSpan<Cache<Retry<AttemptSpan<Router<Guarded>>>>>;
+
+/// Puts the layers around the router.
+pub(crate) fn assemble(
+    call_span: CallSpanLayer,
+    cache: CacheLayer,
+    retry: RetryLayer,
+    router: Router<Guarded>,
+) -> Layers {
+    ServiceBuilder::new()
+        .layer(call_span)
+        .layer(cache)
+        .layer(retry)
+        .layer(AttemptSpanLayer::new())
+        .service(router)
+}
+
+/// Puts the guards around one server.
+pub(crate) fn guard(breaker: BreakerLayer, limit: ConcurrencyLimitLayer, leaf: Leaf) -> Guarded {
+    ServiceBuilder::new()
+        .layer(breaker)
+        .layer(limit)
+        .layer(AttemptTimeoutLayer::new())
+        .service(leaf)
+}

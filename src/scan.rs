@@ -1,0 +1,144 @@
+//! Following one server: what it lists, and whether it is there.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use tollgate_breaker::BreakerSet;
+use tollgate_core::{
+    BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolError, ToolServer,
+};
+use tollgate_registry::Registry;
+
+/// How long one listing may take.
+const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`].
+const SCAN_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause between two listings that fail.
+const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// What every scan writes into.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) breakers: BreakerSet,
+    pub(crate) changed: watch::Sender<u64>,
+}
+
+/// What is known of one server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Liveness {
+    pub(crate) up: bool,
+    pub(crate) last_error: Option<String>,
+}
+
+/// Follows one server for as long as the stack lives: one listing at a time, again whenever the
+/// server says its tools changed or its connection is back.
+pub(crate) struct Scan {
+    pub(crate) server: Arc<dyn ToolServer>,
+    pub(crate) set: ReplicaSetId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) liveness: Arc<Mutex<Liveness>>,
+    /// Told once, when the first attempt to list has an outcome, good or bad.
+    pub(crate) settled: Option<oneshot::Sender<()>>,
+}
+
+impl Scan {
+    pub(crate) async fn run(mut self) {
+        // a server without events is simply there
+        let mut events = self.server.events();
+        let mut due = events.is_none().then(Instant::now);
+        let mut pause = SCAN_PAUSE;
+        loop {
+            tokio::select! {
+                event = next(&mut events) => match event {
+                    ServerEvent::Up => {
+                        // whatever tripped them belongs to a connection that is gone
+                        self.shared.breakers.reset_server(self.server.id());
+                        (due, pause) = (Some(Instant::now()), SCAN_PAUSE);
+                    }
+                    ServerEvent::ToolsChanged => due = Some(Instant::now()),
+                    ServerEvent::Down(reason) => {
+                        tracing::warn!(server = %self.server.id(), reason, "server is down");
+                        self.note(false, Some(reason));
+                        self.settle();
+                    }
+                    _ => {}
+                },
+                () = until(due), if due.is_some() => {
+                    due = match self.list().await {
+                        Ok(()) => {
+                            pause = SCAN_PAUSE;
+                            None
+                        }
+                        Err(error) => {
+                            tracing::warn!(server = %self.server.id(), %error, "tools not listed");
+                            self.note(false, Some(error.to_string()));
+                            let next = Instant::now() + pause;
+                            pause = (pause * 2).min(SCAN_PAUSE_MAX);
+                            Some(next)
+                        }
+                    };
+                    self.settle();
+                }
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<(), ToolError> {
+        let listed = tokio::time::timeout(SCAN_TIMEOUT, self.server.list_tools()).await;
+        let definitions = listed.unwrap_or_else(|_| {
+            let text = format!(
+                "the tools were not listed within {} s",
+                SCAN_TIMEOUT.as_secs()
+            );
+            Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
+        })?;
+        let tools = definitions.len();
+        let changes = self
+            .shared
+            .registry
+            .register(&self.set, self.server.id(), definitions);
+        self.note(true, None);
+        if !changes.is_empty() {
+            tracing::info!(
+                server = %self.server.id(), tools,
+                added = changes.added.len(), changed = changes.changed.len(),
+                removed = changes.removed.len(), "tools registered"
+            );
+            self.shared.changed.send_modify(|count| *count += 1);
+        }
+        Ok(())
+    }
+
+    fn note(&self, up: bool, last_error: Option<String>) {
+        *self.liveness.lock() = Liveness { up, last_error };
+    }
+
+    fn settle(&mut self) {
+        if let Some(settled) = self.settled.take() {
+            // nobody waits any more: fine
+            let _ = settled.send(());
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    if let Some(due) = due {
+        tokio::time::sleep_until(due).await;
+    }
+}
+
+/// Waits for the next event; for ever, where there is none.
+async fn next(events: &mut Option<BoxStream<'static, ServerEvent>>) -> ServerEvent {
+    if let Some(stream) = events {
+        if let Some(event) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+            return event;
+        }
+        *events = None;
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,140 @@
+//! One server in a stack, and what the operator says about it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate_core::{Annotations, ReplicaSetId, ToolName, ToolServer, Trust};
+
+/// One server in a stack, and what the operator says about it.
+///
+/// Anything that is a [`ToolServer`] becomes one by itself, with the defaults given at each method.
+///
+/// ```
+/// use tollgate::{Server, Tools, Trust};
+///
+/// let primary = Server::new(Tools::new("orders-1")?)
+///     .in_set("orders".parse()?)
+///     .weight(80)
+///     .category("caching")
+///     .trust(Trust::Trusted);
+/// # Ok::<(), tollgate::core::InvalidName>(())
+/// ```
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) server: Arc<dyn ToolServer>,
+    pub(crate) set: ReplicaSetId,
+    pub(crate) weight: u32,
+    pub(crate) categories: Vec<String>,
+    pub(crate) trust: Trust,
+    pub(crate) prefix: Option<String>,
+    pub(crate) max_concurrent: usize,
+    pub(crate) defaults: Annotations,
+    pub(crate) overrides: HashMap<ToolName, Annotations>,
+}
+
+impl Server {
+    /// Takes a server: a replica set of one, weight 100, standard trust, at most 64 calls at once,
+    /// tool names behind its own id.
+    #[must_use]
+    pub fn new(server: impl ToolServer) -> Self {
+        Self::shared(Arc::new(server))
+    }
+
+    /// Takes a server somebody else holds too; defaults as in [`new`](Self::new).
+    #[must_use]
+    pub fn shared(server: Arc<dyn ToolServer>) -> Self {
+        let set = ReplicaSetId::from(server.id().clone());
+        Self {
+            prefix: Some(set.to_string()),
+            set,
+            server,
+            weight: 100,
+            categories: Vec::new(),
+            trust: Trust::default(),
+            max_concurrent: 64,
+            defaults: Annotations::default(),
+            overrides: HashMap::new(),
+        }
+    }
+
+    /// Puts the server into a replica set, whose name becomes the prefix of its tools.
+    #[must_use]
+    pub fn in_set(mut self, set: ReplicaSetId) -> Self {
+        self.prefix = Some(set.to_string());
+        self.set = set;
+        self
+    }
+
+    /// Sets the weight: the server's share of calls, and from 50 on its licence to take destructive
+    /// ones. Default: 100.
+    #[must_use]
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    /// Adds a category: `caching` servers come first for idempotent tools, `high-compute` ones for
+    /// complex or costly tools. Default: none.
+    #[must_use]
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.categories.push(category.into());
+        self
+    }
+
+    /// Sets how far the server's own hints are believed. Default: [`Trust::Standard`].
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Sets what stands before `__` in the names clients see; `None` leaves names as they are.
+    /// Default: the replica set's name.
+    #[must_use]
+    pub fn prefix(mut self, prefix: Option<&str>) -> Self {
+        self.prefix = prefix.map(str::to_owned);
+        self
+    }
+
+    /// Sets how many calls the server gets at once; more wait their turn. Default: 64.
+    #[must_use]
+    pub fn max_concurrent(mut self, calls: usize) -> Self {
+        self.max_concurrent = calls;
+        self
+    }
+
+    /// Sets hints for all of the server's tools, weaker than what it declares. Default: none.
+    #[must_use]
+    pub fn defaults(mut self, hints: Annotations) -> Self {
+        self.defaults = hints;
+        self
+    }
+
+    /// Sets the operator's own hints for one tool: they win over everything. Default: none.
+    #[must_use]
+    pub fn override_tool(mut self, tool: ToolName, hints: Annotations) -> Self {
+        self.overrides.insert(tool, hints);
+        self
+    }
+}
+
+impl<T: ToolServer> From<T> for Server {
+    fn from(server: T) -> Self {
+        Self::new(server)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("id", self.server.id())
+            .field("set", &self.set)
+            .field("weight", &self.weight)
+            .field("categories", &self.categories)
+            .field("trust", &self.trust)
+            .field("prefix", &self.prefix)
+            .field("max_concurrent", &self.max_concurrent)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,280 @@
+//! The running stack: what users hold.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use parking_lot::Mutex;
+use pin_project_lite::pin_project;
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tollgate_breaker::BreakerStatus;
+use tollgate_cache::{CacheHandle, CacheStats};
+use tollgate_core::{
+    BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolOutput,
+};
+use tollgate_registry::{Catalogue, Entry};
+use tower::ServiceExt;
+use tower::util::Oneshot;
+use tower_service::Service;
+
+use crate::builder::StackBuilder;
+use crate::explain::Explanation;
+use crate::order::Layers;
+use crate::scan::{Liveness, Shared};
+
+/// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the background.
+#[derive(Clone)]
+pub struct Stack(Arc<Inner>);
+
+struct Inner {
+    layers: Layers,
+    shared: Arc<Shared>,
+    cache: CacheHandle,
+    known: Vec<Known>,
+    call_deadline: Option<Duration>,
+    /// Held for its drop: the scans end with the stack.
+    _scans: JoinSet<()>,
+}
+
+/// One server as the stack was told of it.
+pub(crate) struct Known {
+    pub(crate) id: ServerId,
+    pub(crate) set: ReplicaSetId,
+    pub(crate) weight: u32,
+    pub(crate) liveness: Arc<Mutex<Liveness>>,
+}
+
+/// How one server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// The server.
+    pub id: ServerId,
+    /// Its replica set.
+    pub set: ReplicaSetId,
+    /// Its weight.
+    pub weight: u32,
+    /// Whether it was there when last heard of.
+    pub up: bool,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// Why it is not there.
+    pub last_error: Option<String>,
+}
+
+impl Stack {
+    /// Starts with the defaults and no server.
+    pub fn builder() -> StackBuilder {
+        StackBuilder::default()
+    }
+
+    pub(crate) fn new(
+        layers: Layers,
+        shared: Arc<Shared>,
+        cache: CacheHandle,
+        known: Vec<Known>,
+        call_deadline: Option<Duration>,
+        scans: JoinSet<()>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            layers,
+            shared,
+            cache,
+            known,
+            call_deadline,
+            _scans: scans,
+        }))
+    }
+
+    /// Calls a tool, named `set.tool` or as clients see it, with anything that serialises to an
+    /// object.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError`]: the tool is unknown, the arguments cannot be written as JSON, or the call
+    /// failed. A failure of the tool itself is an answer, not an error.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: impl Serialize,
+    ) -> Result<ToolOutput, ToolError> {
+        let arguments = serde_json::to_vec(&arguments).map_err(|error| {
+            let text = "the arguments cannot be written as JSON";
+            ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text).with_source(error)
+        })?;
+        self.run(self.prepare(tool, arguments)?).await
+    }
+
+    /// Starts a call without sending it, so that caller, deadline, trace, progress or a record can
+    /// be added. `arguments` is a raw JSON object; empty stands for `{}`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    pub fn prepare(&self, tool: &str, arguments: impl Into<Bytes>) -> Result<ToolCall, ToolError> {
+        let catalogue = self.0.shared.registry.peek();
+        let entry = catalogue
+            .find(tool)
+            .ok_or_else(|| unknown(tool, &catalogue))?;
+        let call = ToolCall::new(entry.tool().clone(), arguments);
+        Ok(match self.0.call_deadline {
+            Some(limit) => call.with_deadline((Instant::now() + limit).into_std()),
+            None => call,
+        })
+    }
+
+    /// Sends a call through the layers. Dropping the future cancels the call.
+    pub fn run(&self, call: ToolCall) -> StackFuture {
+        StackFuture {
+            inner: self.0.layers.clone().oneshot(call),
+        }
+    }
+
+    /// Returns the stack as a Tower service: always ready, cheap to clone.
+    #[must_use]
+    pub fn service(&self) -> StackService {
+        StackService(self.clone())
+    }
+
+    /// Returns all tools as clients see them now.
+    #[must_use]
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.0.shared.registry.catalogue()
+    }
+
+    /// Returns a stream with one item for each time the tools changed.
+    #[must_use]
+    pub fn changes(&self) -> BoxStream<'static, ()> {
+        let mut changed = self.0.shared.changed.subscribe();
+        changed.mark_unchanged();
+        Box::pin(stream::unfold(changed, |mut changed| async move {
+            changed.changed().await.ok()?;
+            Some(((), changed))
+        }))
+    }
+
+    /// Says why a tool's calls are treated as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
+        let catalogue = self.catalogue();
+        let entry: Arc<Entry> = catalogue
+            .find(tool)
+            .cloned()
+            .ok_or_else(|| unknown(tool, &catalogue))?;
+        let servers = self
+            .0
+            .known
+            .iter()
+            .filter(|known| catalogue.offers(&known.id, entry.tool().name()))
+            .filter(|known| known.set == *entry.tool().set())
+            .map(|known| (known.id.clone(), known.weight))
+            .collect();
+        Ok(Explanation::new(entry, servers))
+    }
+
+    /// Returns what the cache did so far.
+    #[must_use]
+    pub fn cache_stats(&self) -> CacheStats {
+        self.0.cache.stats()
+    }
+
+    /// Returns the cache's own handle, to purge it.
+    #[must_use]
+    pub fn cache(&self) -> &CacheHandle {
+        &self.0.cache
+    }
+
+    /// Returns every breaker that has seen a failure.
+    #[must_use]
+    pub fn breakers(&self) -> Vec<BreakerStatus> {
+        self.0.shared.breakers.snapshot()
+    }
+
+    /// Returns how each server is, in the order they were added.
+    #[must_use]
+    pub fn servers(&self) -> Vec<ServerStatus> {
+        let catalogue = self.catalogue();
+        let status = |known: &Known| {
+            let Liveness { up, last_error } = known.liveness.lock().clone();
+            ServerStatus {
+                id: known.id.clone(),
+                set: known.set.clone(),
+                weight: known.weight,
+                up,
+                tools: catalogue.offered_by(&known.id),
+                last_error,
+            }
+        };
+        self.0.known.iter().map(status).collect()
+    }
+}
+
+impl fmt::Debug for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stack")
+            .field("servers", &self.servers())
+            .field("call_deadline", &self.0.call_deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
+    let similar = catalogue.similar(tool);
+    let hint = if similar.is_empty() {
+        format!("{} tools are known", catalogue.entries().len())
+    } else {
+        format!("did you mean {}?", similar.join(" or "))
+    };
+    let text = format!("no tool {tool:?}: {hint}");
+    ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
+}
+
+/// The stack as a Tower service. Always ready: what has to be waited for is waited for in the call.
+#[derive(Debug, Clone)]
+pub struct StackService(Stack);
+
+impl Service<ToolCall> for StackService {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = StackFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> StackFuture {
+        self.0.run(call)
+    }
+}
+
+pin_project! {
+    /// One call on its way through the stack. Dropping it cancels the call.
+    pub struct StackFuture {
+        #[pin]
+        inner: Oneshot<Layers, ToolCall>,
+    }
+}
+
+impl fmt::Debug for StackFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackFuture").finish_non_exhaustive()
+    }
+}
+
+impl Future for StackFuture {
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().inner.poll(cx)
+    }
+}

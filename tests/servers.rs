@@ -1,0 +1,250 @@
+//! Servers that come, go, change and fail: one of them never hides another.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tollgate::{CallRecord, Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
+use tollgate_core::ServerEvent;
+use tollgate_testkit::{MockServer, MockService};
+
+fn tool(name: &str, annotations: Value) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations})
+}
+
+fn read(name: &str) -> Value {
+    tool(name, json!({"readOnlyHint": true}))
+}
+
+fn refused() -> ToolError {
+    ToolError::new(
+        ErrorKind::ConnectFailed,
+        Delivery::NotSent,
+        "connection refused",
+    )
+}
+
+/// Starts a stack; a mock server is up from the start.
+async fn start(servers: impl IntoIterator<Item = Server>, up: &[&Arc<MockServer>]) -> Stack {
+    let builder = servers
+        .into_iter()
+        .fold(Stack::builder(), |builder, server| builder.server(server));
+    let building = tokio::spawn(builder.build());
+    tokio::task::yield_now().await;
+    for server in up {
+        server.emit(&ServerEvent::Up);
+    }
+    building.await.unwrap().unwrap()
+}
+
+/// Lets the scans run until the tools have changed.
+async fn settle(changes: &mut (impl StreamExt<Item = ()> + Unpin)) {
+    changes.next().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_up() {
+    let good = MockServer::new("good", vec![read("get_a")], MockService::counting());
+    let late = MockServer::new("late", vec![read("get_b")], MockService::counting());
+    late.set_tools(Err(refused()));
+    let stack = start(
+        [Server::shared(good.clone()), Server::shared(late.clone())],
+        &[&good, &late],
+    )
+    .await;
+    stack.call("good.get_a", json!({})).await.unwrap();
+    assert_eq!(
+        stack
+            .call("late.get_b", json!({}))
+            .await
+            .unwrap_err()
+            .kind(),
+        ErrorKind::UnknownTool
+    );
+    let status = &stack.servers()[1];
+    assert!(
+        !status.up && status.last_error.as_ref().unwrap().contains("refused"),
+        "{status:?}"
+    );
+
+    let mut changes = stack.changes();
+    late.set_tools(Ok(vec![read("get_b")]));
+    late.emit(&ServerEvent::Up);
+    settle(&mut changes).await;
+    stack.call("late.get_b", json!({})).await.unwrap();
+    assert!(stack.servers()[1].up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_fails_is_tried_again_by_itself() {
+    let server = MockServer::new("s", vec![], MockService::counting());
+    server.set_tools(Err(refused()));
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    let mut changes = stack.changes();
+    server.set_tools(Ok(vec![read("get_a")]));
+    settle(&mut changes).await;
+    stack.call("s.get_a", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_is_followed() {
+    let server = MockServer::new("s", vec![read("get_a")], MockService::counting());
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    let mut changes = stack.changes();
+    let before = stack.catalogue().generation();
+
+    server.set_tools(Ok(vec![read("get_b")]));
+    server.emit(&ServerEvent::ToolsChanged);
+    settle(&mut changes).await;
+    assert!(stack.catalogue().generation() > before);
+    assert!(stack.call("s.get_a", json!({})).await.is_err());
+    stack.call("s.get_b", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_definition_never_serves_the_old_ones_results() {
+    let mock = MockService::counting();
+    let server = MockServer::new("s", vec![read("get_a")], mock.clone());
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    stack.call("s.get_a", json!({})).await.unwrap();
+    let mut changes = stack.changes();
+    server.set_tools(Ok(vec![
+        json!({"name": "get_a", "description": "now in euros", "annotations": {"readOnlyHint": true}}),
+    ]));
+    server.emit(&ServerEvent::ToolsChanged);
+    settle(&mut changes).await;
+    stack.call("s.get_a", json!({})).await.unwrap();
+    assert_eq!(mock.started(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_with_contradicting_hints_is_refused_and_the_others_stay() {
+    let both = tool(
+        "zap",
+        json!({"readOnlyHint": true, "destructiveHint": true}),
+    );
+    let server = MockServer::new("s", vec![both, read("get_a")], MockService::counting());
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    stack.call("s.get_a", json!({})).await.unwrap();
+    assert_eq!(
+        stack.call("s.zap", json!({})).await.unwrap_err().kind(),
+        ErrorKind::UnknownTool
+    );
+    let catalogue = stack.catalogue();
+    assert_eq!(catalogue.refused()[0].tool.as_str(), "zap");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sick_server_is_left_alone_until_it_is_back() {
+    let mock = MockService::new(|_, n| async move {
+        match n {
+            1..=3 => Err(ToolError::new(
+                ErrorKind::ConnectionLost,
+                Delivery::Unknown,
+                "reset",
+            )),
+            _ => Ok(ToolOutput::text("fine")),
+        }
+    });
+    let add = tool("add", json!({"destructiveHint": false}));
+    let server = MockServer::new("s", vec![add], mock.clone());
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    for _ in 0..3 {
+        let error = stack.call("s.add", json!({})).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
+    }
+    let error = stack.call("s.add", json!({})).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.delivery()),
+        (ErrorKind::BreakerOpen, Delivery::NotSent)
+    );
+    assert!(
+        error
+            .retry_after()
+            .is_some_and(|wait| wait <= Duration::from_secs(30))
+    );
+    assert_eq!(mock.started(), 3);
+
+    // its connection is back: what tripped the breaker is over
+    server.emit(&ServerEvent::Up);
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        stack.call("s.add", json!({})).await.unwrap().to_text(),
+        "fine"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_goes_elsewhere_when_its_server_fails() {
+    let sick = MockService::new(|_, _| async {
+        Err(ToolError::new(
+            ErrorKind::ConnectionLost,
+            Delivery::Unknown,
+            "reset",
+        ))
+    });
+    let one = MockServer::new("one", vec![read("get_a")], sick.clone());
+    let two = MockServer::new("two", vec![read("get_a")], MockService::counting());
+    let set = || "pair".parse().unwrap();
+    let stack = start(
+        [
+            Server::shared(one.clone()).in_set(set()),
+            Server::shared(two.clone()).in_set(set()),
+        ],
+        &[&one, &two],
+    )
+    .await;
+    for id in 0..20 {
+        stack.call("pair.get_a", json!({"id": id})).await.unwrap();
+    }
+    assert!(
+        sick.started() >= 1,
+        "the sick server got its share at first"
+    );
+    assert_eq!(sick.started(), 3, "and none once its breaker was open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
+    let wipe = || vec![tool("wipe", json!({"destructiveHint": true}))];
+    let set = || "pair".parse().unwrap();
+    let replica = MockServer::new("replica", wipe(), MockService::counting());
+    let primary_mock = MockService::new(|_, _| async {
+        Err(ToolError::new(
+            ErrorKind::ConnectFailed,
+            Delivery::NotSent,
+            "connection refused",
+        ))
+    });
+    let primary = MockServer::new("primary", wipe(), primary_mock.clone());
+    let stack = start(
+        [
+            Server::shared(replica.clone()).in_set(set()).weight(49),
+            Server::shared(primary.clone()).in_set(set()).weight(50),
+        ],
+        &[&replica, &primary],
+    )
+    .await;
+    for _ in 0..10 {
+        let record = Arc::new(CallRecord::new());
+        let call = stack
+            .prepare("pair.wipe", "{}")
+            .unwrap()
+            .with_record(record.clone());
+        stack.run(call).await.unwrap_err();
+        assert!(
+            record
+                .server()
+                .is_none_or(|(server, _)| server.as_str() == "primary")
+        );
+    }
+    assert_eq!(
+        primary_mock.started(),
+        3,
+        "never repeated, and not at all once the breaker is open"
+    );
+}
