@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
-use http::{Request, StatusCode};
-use tower::ServiceExt;
-
+use axum::response::Response;
+use http::{Method, Request, StatusCode};
 use tollgate_mcp::face::{HttpOptions, router};
+use tower::ServiceExt;
 
 use crate::backend::Bench;
 use crate::http::{Events, INITIALIZE, Server, json};
@@ -95,48 +96,79 @@ async fn deleting_a_session_drops_its_calls() {
     assert_eq!(gone.send().await.unwrap().status(), 404);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_idle_session_is_forgotten_and_a_used_one_is_not() {
-    let minute = Duration::from_secs(60);
-    let options = HttpOptions::default().with_sessions(1, minute * 30);
-    let router = router(Bench::new(), options);
-    let post = async |session: Option<&str>, body: &str| {
-        let mut request = Request::post("/mcp")
-            .header("host", "localhost")
-            .header("content-type", "application/json");
-        if let Some(session) = session {
-            request = request.header("mcp-session-id", session);
-        }
-        let request = request.body(Body::from(body.to_owned())).unwrap();
-        router.clone().oneshot(request).await.unwrap()
-    };
-    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let opened = post(None, INITIALIZE).await;
-    let session = opened.headers()["mcp-session-id"]
+/// Sends a request to the router itself, without a socket: time can then be paused.
+async fn send(router: &Router, method: Method, session: Option<&str>, body: &str) -> Response {
+    let mut request = Request::builder()
+        .method(method)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json");
+    if let Some(session) = session {
+        request = request.header("mcp-session-id", session);
+    }
+    let request = request.body(Body::from(body.to_owned())).unwrap();
+    router.clone().oneshot(request).await.unwrap()
+}
+
+async fn opened(router: &Router) -> String {
+    let answer = send(router, Method::POST, None, INITIALIZE).await;
+    answer.headers()["mcp-session-id"]
         .to_str()
         .unwrap()
-        .to_owned();
+        .to_owned()
+}
 
-    tokio::time::advance(minute * 29).await;
-    assert_eq!(post(Some(&session), ping).await.status(), StatusCode::OK);
-    tokio::time::advance(minute * 29).await;
-    let full = post(None, INITIALIZE).await;
-    assert_eq!(full.status(), StatusCode::SERVICE_UNAVAILABLE);
-    tokio::time::advance(minute).await;
-    assert_eq!(
-        post(Some(&session), ping).await.status(),
-        StatusCode::NOT_FOUND
-    );
-    assert_eq!(post(None, INITIALIZE).await.status(), StatusCode::OK);
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn room_for_one() -> Router {
+    let options = HttpOptions::default().with_sessions(1, MINUTE * 30);
+    router(Bench::new(), options)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_is_forgotten_and_a_used_one_is_not() {
+    let router = room_for_one();
+    let session = opened(&router).await;
+    let ping = async || {
+        send(&router, Method::POST, Some(&session), PING)
+            .await
+            .status()
+    };
+    let initialize = async || send(&router, Method::POST, None, INITIALIZE).await.status();
+
+    tokio::time::advance(MINUTE * 29).await;
+    assert_eq!(ping().await, StatusCode::OK);
+    tokio::time::advance(MINUTE * 29).await;
+    assert_eq!(initialize().await, StatusCode::SERVICE_UNAVAILABLE);
+    tokio::time::advance(MINUTE).await;
+    assert_eq!(ping().await, StatusCode::NOT_FOUND);
+    assert_eq!(initialize().await, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_an_open_stream_is_in_use() {
+    let router = room_for_one();
+    let session = opened(&router).await;
+    let stream = send(&router, Method::GET, Some(&session), "").await;
+    assert_eq!(stream.status(), StatusCode::OK);
+    let initialize = async || send(&router, Method::POST, None, INITIALIZE).await.status();
+
+    tokio::time::advance(MINUTE * 31).await;
+    assert_eq!(initialize().await, StatusCode::SERVICE_UNAVAILABLE);
+    drop(stream);
+    tokio::time::advance(MINUTE * 29).await;
+    assert_eq!(initialize().await, StatusCode::SERVICE_UNAVAILABLE);
+    tokio::time::advance(MINUTE).await;
+    assert_eq!(initialize().await, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn a_session_is_no_use_to_another_principal() {
-    use axum::extract::Request;
     use axum::middleware::{Next, from_fn};
     use tollgate_core::Principal;
 
-    async fn by_header(mut request: Request, next: Next) -> axum::response::Response {
+    async fn by_header(mut request: axum::extract::Request, next: Next) -> Response {
         if let Some(user) = request.headers().get("x-user") {
             let principal = Principal::new(user.to_str().unwrap());
             request.extensions_mut().insert(principal);
@@ -157,9 +189,8 @@ async fn a_session_is_no_use_to_another_principal() {
         .to_str()
         .unwrap()
         .to_owned();
-    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for (user, status) in [(Some("ada"), 200), (Some("eve"), 404), (None, 404)] {
-        let mut request = server.post(ping).header("mcp-session-id", &session);
+        let mut request = server.post(PING).header("mcp-session-id", &session);
         if let Some(user) = user {
             request = request.header("x-user", user);
         }

@@ -161,11 +161,8 @@ pub(super) fn session_messages(
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let replaced = session.open_stream();
     changes
-        .map(move |()| {
-            // held by the stream, so that a listening session does not count as idle
-            let _ = &session;
-            subscription::list_changed()
-        })
+        // the session is held by the stream, so that it does not count as idle
+        .map(move |()| told(&session))
         .take_until(either(replaced, shutdown))
 }
 
@@ -190,6 +187,10 @@ pub(super) fn subscription_messages(
         .chain(futures_util::stream::once(
             async move { subscription.ended() },
         ))
+}
+
+fn told(_: &Session) -> Answer {
+    subscription::list_changed()
 }
 
 async fn either(one: CancellationToken, other: CancellationToken) {
