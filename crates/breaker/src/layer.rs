@@ -1,22 +1,26 @@
 //! The layer.
 
+use std::sync::Arc;
+
 use tollgate_core::ServerId;
 use tower_layer::Layer;
 
+use crate::service::Site;
 use crate::{Breaker, BreakerSet};
 
 /// Puts a [`Breaker`] around the service of one server.
 #[derive(Debug, Clone)]
 pub struct BreakerLayer {
-    set: BreakerSet,
-    server: ServerId,
+    site: Arc<Site>,
 }
 
 impl BreakerLayer {
     /// Makes the layer of a server; its breakers live in the set.
     #[must_use]
-    pub const fn new(set: BreakerSet, server: ServerId) -> Self {
-        Self { set, server }
+    pub fn new(set: BreakerSet, server: ServerId) -> Self {
+        Self {
+            site: Arc::new(Site { set, server }),
+        }
     }
 }
 
@@ -24,6 +28,6 @@ impl<S> Layer<S> for BreakerLayer {
     type Service = Breaker<S>;
 
     fn layer(&self, inner: S) -> Breaker<S> {
-        Breaker::new(inner, self.set.clone(), self.server.clone())
+        Breaker::at(inner, self.site.clone())
     }
 }

@@ -1,5 +1,6 @@
 //! The service of one server, with a breaker for each of its tools.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
@@ -11,15 +12,26 @@ use crate::{BreakerFuture, BreakerSet, Rejection};
 #[derive(Debug, Clone)]
 pub struct Breaker<S> {
     inner: S,
-    set: BreakerSet,
-    server: ServerId,
+    /// One pointer: a service is cloned for each call.
+    site: Arc<Site>,
+}
+
+/// Which server's breakers, and where they are.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) set: BreakerSet,
+    pub(crate) server: ServerId,
 }
 
 impl<S> Breaker<S> {
     /// Wraps the service of a server; its breakers live in the set.
     #[must_use]
-    pub const fn new(inner: S, set: BreakerSet, server: ServerId) -> Self {
-        Self { inner, set, server }
+    pub fn new(inner: S, set: BreakerSet, server: ServerId) -> Self {
+        Self::at(inner, Arc::new(Site { set, server }))
+    }
+
+    pub(crate) const fn at(inner: S, site: Arc<Site>) -> Self {
+        Self { inner, site }
     }
 }
 
@@ -33,10 +45,11 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let circuit = self.set.circuit(&self.server, call.tool().name());
+        let Site { set, server } = &*self.site;
+        let circuit = set.circuit(server, call.tool().name());
         match circuit.admit() {
             Ok(permit) => BreakerFuture::admitted(self.inner.call(call), permit),
-            Err(rejection) => BreakerFuture::refused(refusal(&call, &self.server, &rejection)),
+            Err(rejection) => BreakerFuture::refused(refusal(&call, server, &rejection)),
         }
     }
 }

@@ -53,17 +53,27 @@ impl BreakerSet {
     /// another call may be faster.
     #[must_use]
     pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        self.known(server, tool)
-            .is_none_or(|circuit| circuit.is_available())
+        // the part of the map stays locked for a moment; nothing below comes back to the map
+        let names: &dyn Names = &(server, tool);
+        self.0
+            .circuits
+            .get(names)
+            .is_none_or(|entry| entry.value().is_available())
     }
 
     /// Closes the breakers of a server: its connection is back, and what the old one did says
     /// nothing about the new one. Those that an operator forced stay as they are.
     pub fn reset_server(&self, server: &ServerId) {
-        for entry in &self.0.circuits {
-            if entry.key().server == *server {
-                entry.value().reset();
-            }
+        // collected first: a reset is logged, and no part of the map is locked while others log
+        let of_server: Vec<_> = self
+            .0
+            .circuits
+            .iter()
+            .filter(|entry| entry.key().server == *server)
+            .map(|entry| entry.value().clone())
+            .collect();
+        for circuit in of_server {
+            circuit.reset();
         }
     }
 
