@@ -21,6 +21,9 @@ if ! cmp -s "$here/package.json" "$INTEROP_HOME/npm.installed"; then
     rm -rf "$INTEROP_HOME/node_modules" "$INTEROP_HOME/package-lock.json"
     cp "$here/package.json" "$INTEROP_HOME/package.json"
     npm install --prefix "$INTEROP_HOME" --no-audit --no-fund --loglevel=error </dev/null
+    # These two unpack themselves in install scripts, which npm can be told not to run.
+    "$INTEROP_HOME/node_modules/node/bin/node" \
+        "$INTEROP_HOME/node_modules/.bin/mcp-inspector" --cli --version >/dev/null
     cp "$here/package.json" "$INTEROP_HOME/npm.installed"
 fi
 if ! cmp -s "$here/requirements.txt" "$INTEROP_HOME/pip.installed"; then

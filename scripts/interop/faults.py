@@ -79,7 +79,7 @@ def comes_back(report, label, peer):
 def killed_in_mid_traffic(report, label, peer, gateway):
     peer.call("echo", {"message": "before"})
     server = only_child(gateway)
-    slow = [InFlight(peer, "trigger-long-running-operation", {"duration": 20, "steps": 2 + n})
+    slow = [InFlight(peer, "trigger-long-running-operation", {"duration": 10, "steps": 2 + n})
             for n in range(2)]
     # Traffic beside the slow calls: they have surely left when this has been answered.
     for number in range(5):

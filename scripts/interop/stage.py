@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOME = pathlib.Path(os.environ["INTEROP_HOME"])
@@ -145,13 +147,21 @@ class Served:
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"ended with {self.process.returncode}: {tail(self.log)}")
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            if self._ready():
                 return self
-            except OSError:
-                time.sleep(0.05)
+            time.sleep(0.05)
         self.__exit__()
-        raise RuntimeError(f"not listening after {START} s: {tail(self.log)}")
+        raise RuntimeError(f"not ready after {START} s: {tail(self.log)}")
+
+    def _ready(self):
+        """Whether it listens and does not say "not yet" at /readyz, a page only the gateway has."""
+        try:
+            urllib.request.urlopen(f"{self.origin}/readyz", timeout=5).close()
+            return True
+        except urllib.error.HTTPError as answer:
+            return answer.code != 503
+        except OSError:
+            return False
 
     def __exit__(self, *_):
         if self.process.poll() is None:
