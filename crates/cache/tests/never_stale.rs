@@ -210,8 +210,8 @@ impl World {
     /// Lets what may land land at the last moment before `now`.
     fn land_until(&mut self, now: Instant) {
         while let Some(due) = self.ghosts.iter().position(|ghost| ghost.until <= now) {
-            let ghost = self.ghosts.remove(due);
-            self.run(ghost.id);
+            let id = self.ghosts.remove(due).id;
+            self.run(id);
         }
     }
 
@@ -224,8 +224,7 @@ impl World {
     }
 
     fn held(&self, key: usize, value: u64, from: usize, to: usize) -> bool {
-        let initial = (0, 0);
-        let all: Vec<(usize, u64)> = std::iter::once(initial)
+        let all: Vec<(usize, u64)> = std::iter::once((0, 0))
             .chain(self.history[key].iter().copied())
             .collect();
         all.iter().enumerate().any(|(i, (since, held))| {
@@ -286,9 +285,9 @@ impl Play {
             Step::Land(which) => {
                 let mut world = self.world.lock();
                 if !world.ghosts.is_empty() {
-                    let which = which.index(world.ghosts.len());
-                    let ghost = world.ghosts.remove(which);
-                    world.run(ghost.id);
+                    let lands = which.index(world.ghosts.len());
+                    let id = world.ghosts.remove(lands).id;
+                    world.run(id);
                 }
             }
             Step::Leave(which) => {
@@ -343,12 +342,10 @@ impl Play {
             .partition::<Vec<_>, _>(|client| client.running.is_finished());
         self.clients = running;
         for client in ended {
-            let Ok(Ok(output)) = client.running.await else {
-                continue;
+            let output = match client.running.await {
+                Ok(Ok(output)) if !output.is_error() => output,
+                _ => continue,
             };
-            if output.is_error() {
-                continue;
-            }
             let world = self.world.lock();
             let action = world.actions[client.id];
             if let Action::Read { key } = action {
