@@ -48,8 +48,10 @@
 //!
 //! # Cost
 //!
-//! A closed breaker without failures is one look-up and two atomic loads; a success then writes
-//! nothing, and no clock is read.
+//! A closed breaker without failures is one look-up in a map and two atomic loads: neither letting a
+//! call through nor its success writes to the breaker's state, takes its lock or reads a clock. The
+//! look-up (a hash, a shared lock on a part of the map, a reference count) is most of the cost;
+//! `benches/check.rs` measures both.
 //!
 //! # Example
 //!
