@@ -230,18 +230,23 @@ class Http(Peer):
             connection.close()
 
 
+def short(value):
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def differences(expected, found, where=""):
     """Every place where two JSON values differ, types included (`1` is not `1.0` nor `true`)."""
     if type(expected) is not type(found):
-        return [f"{where}: {expected!r} became {found!r}"]
+        return [f"{where}: {short(expected)} became {short(found)}"]
     if isinstance(expected, dict):
         out = []
         for key in sorted(expected.keys() | found.keys()):
             place = f"{where}.{key}"
             if key not in found:
-                out.append(f"{place}: lost {expected[key]!r}")
+                out.append(f"{place}: lost {short(expected[key])}")
             elif key not in expected:
-                out.append(f"{place}: added {found[key]!r}")
+                out.append(f"{place}: added {short(found[key])}")
             else:
                 out += differences(expected[key], found[key], place)
         return out
@@ -250,4 +255,4 @@ def differences(expected, found, where=""):
             return [f"{where}: {len(expected)} items became {len(found)}"]
         return [line for at, (left, right) in enumerate(zip(expected, found))
                 for line in differences(left, right, f"{where}[{at}]")]
-    return [] if expected == found else [f"{where}: {expected!r} became {found!r}"]
+    return [] if expected == found else [f"{where}: {short(expected)} became {short(found)}"]
