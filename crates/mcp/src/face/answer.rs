@@ -1,11 +1,12 @@
 //! What goes out: one message, in up to three pieces so that large results are not copied.
 
 use bytes::Bytes;
+use http::StatusCode;
 use memchr::memmem;
 use tollgate_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
 
 use super::error;
-use crate::wire::{Era, RequestId, RpcError, flatten, write};
+use crate::wire::{Era, RequestId, RpcError, code, flatten, write};
 
 /// Results up to this size are copied into one buffer; larger ones are passed on by pointer.
 const COPY_LIMIT: usize = 16 * 1024;
@@ -16,9 +17,15 @@ pub(super) struct Answer {
     head: Bytes,
     body: Bytes,
     tail: &'static [u8],
+    status: StatusCode,
 }
 
 impl Answer {
+    /// Returns the status HTTP gives the message.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Answers a request with a raw result.
     pub(super) fn result(id: &RequestId, result: &Bytes) -> Self {
         Self::wrap(id, b"", result)
@@ -92,6 +99,7 @@ impl Answer {
             head: head.into(),
             body: body.clone(),
             tail: b"}",
+            status: StatusCode::OK,
         }
     }
 }
@@ -102,6 +110,7 @@ impl From<Vec<u8>> for Answer {
             head: message.into(),
             body: Bytes::new(),
             tail: b"",
+            status: StatusCode::OK,
         }
     }
 }
@@ -128,7 +137,14 @@ pub(super) fn of_call(
             );
             Answer::error(Some(id), &error::of_call(&error, tool))
         }
-        Err(error) => Answer::error(Some(id), &error::of_call(&error, tool)),
+        Err(error) => {
+            let error = error::of_call(&error, tool);
+            let mut answer = Answer::error(Some(id), &error);
+            if era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY {
+                answer.status = StatusCode::BAD_REQUEST;
+            }
+            answer
+        }
     }
 }
 

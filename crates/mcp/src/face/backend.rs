@@ -19,6 +19,8 @@ pub trait Backend: Send + Sync + 'static {
     fn tools(&self) -> Arc<ToolListing>;
 
     /// Executes one call. Dropping the future cancels the call.
+    ///
+    /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
     /// Returns a stream with one item for each change of the list of tools. Asked for once by each
@@ -121,6 +123,9 @@ pub struct CallRequest {
     pub trace: Option<Arc<TraceContext>>,
     /// Where progress goes, if the client asked for it.
     pub progress: Option<Arc<dyn ProgressSink>>,
+    /// What a modern client declared it can do: the raw `clientCapabilities` object. Absent for a
+    /// legacy client, which cannot be asked anything through this face.
+    pub client_capabilities: Option<Bytes>,
     /// The client's answers in a multi-round exchange: the raw `inputResponses` object.
     pub input_responses: Option<Bytes>,
     /// The state a multi-round exchange continues from: the raw `requestState` string, quotes
@@ -138,6 +143,7 @@ impl CallRequest {
             caller,
             trace: None,
             progress: None,
+            client_capabilities: None,
             input_responses: None,
             request_state: None,
         }

@@ -24,7 +24,7 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 /// | nobody offers this tool | −32602 | names the tool | | 200 |
 /// | headers and body differ | −32020 | | | 400 |
 /// | protocol version | −32022 | | `requested`, `supported` | 400 |
-/// | the upstream answered with a JSON-RPC error | as it came | as it came | as it came | 200 |
+/// | the upstream answered with a JSON-RPC error | as it came | as it came | as it came | 200; 400 for −32021 modern |
 /// | too many sessions | −32010 | | see below | 503 |
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///

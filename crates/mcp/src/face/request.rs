@@ -128,10 +128,9 @@ impl Request {
     }
 
     /// Chooses how the request is served. A request that states its revision is modern whatever it
-    /// states; `initialize` exists in the legacy era only, two methods in the modern one only.
+    /// states; two methods exist in the modern era only.
     pub(super) fn era(&self) -> Era {
         match self.method.as_str() {
-            method::INITIALIZE => Era::Legacy,
             method::DISCOVER | method::LISTEN => Era::Modern,
             _ if self.meta.protocol_version.is_some() => Era::Modern,
             _ => Era::Legacy,
@@ -215,7 +214,8 @@ mod tests {
         for (method, params, era) in [
             (method::LIST_TOOLS, "{}", Era::Legacy),
             (method::LIST_TOOLS, meta, Era::Modern),
-            (method::INITIALIZE, meta, Era::Legacy),
+            (method::INITIALIZE, "{}", Era::Legacy),
+            (method::INITIALIZE, meta, Era::Modern),
             (method::DISCOVER, "{}", Era::Modern),
             (method::LISTEN, "{}", Era::Modern),
             (method::PING, "{}", Era::Legacy),

@@ -118,6 +118,10 @@ impl<B: Backend> Face<B> {
             trace: trace
                 .map(|parent| Arc::new(TraceContext::new(parent.clone(), meta.tracestate.clone()))),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
+            client_capabilities: match era {
+                Era::Legacy => None,
+                Era::Modern => meta.client_capabilities.clone(),
+            },
             input_responses: request.params.input_responses.clone(),
             request_state: request.params.request_state.clone(),
         });

@@ -127,6 +127,15 @@ impl Backend for Bench {
                     Ok(ToolOutput::text("done"))
                 }
                 "panics" => panic!("a tool that panics"),
+                "capable" => match request.client_capabilities.as_deref() {
+                    Some(b"{}") | None => Err(ToolError::new(
+                        ErrorKind::InvalidCall,
+                        Delivery::NotSent,
+                        "the client must be able to sample",
+                    )
+                    .with_code(-32021)),
+                    Some(_) => Ok(ToolOutput::text("capable")),
+                },
                 "upstream" => {
                     Err(
                         ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "disk full")

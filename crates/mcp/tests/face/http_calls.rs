@@ -203,6 +203,36 @@ async fn a_modern_client_is_asked_and_its_answers_reach_the_backend() {
 }
 
 #[tokio::test]
+async fn what_a_modern_client_can_do_reaches_the_backend() {
+    let server = Server::start().await;
+    let lacking = server
+        .modern("tools/call", r#""name":"capable""#)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(lacking.status(), 400);
+    assert_eq!(json(lacking).await["error"]["code"], -32021);
+    let meta = META.replace("Capabilities\":{}", "Capabilities\":{\"sampling\":{}}");
+    let able = server
+        .post(call("1", &format!(r#""name":"capable",{meta}"#)))
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "capable");
+    let able = json(able.send().await.unwrap()).await;
+    assert_eq!(able["result"]["content"][0]["text"], "capable");
+    let legacy = server
+        .post(call("1", r#""name":"capable""#))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        legacy.status(),
+        200,
+        "a legacy error is a matter of JSON-RPC"
+    );
+}
+
+#[tokio::test]
 async fn the_caller_is_who_the_outer_layer_says_or_anonymous() {
     let server = Server::start().await;
     let whoami = call("1", r#""name":"whoami""#);

@@ -37,6 +37,18 @@ fn refused_in_the_modern_era() -> Vec<Case> {
             (404, -32601, json!(7)),
         ),
         case(
+            "initialize",
+            &[
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", "initialize"),
+            ],
+            request(
+                "initialize",
+                &format!(r#""protocolVersion":"2025-11-25",{META}"#),
+            ),
+            (404, -32601, json!(7)),
+        ),
+        case(
             "ping",
             &[
                 ("mcp-protocol-version", "2026-07-28"),

@@ -223,5 +223,5 @@ async fn run<B: Backend>(
         }
         .unwrap_or_else(|| call.cancelled()),
     };
-    reply(StatusCode::OK, answer)
+    reply(answer.status(), answer)
 }
