@@ -1,0 +1,266 @@
+//! What a failed request means for the call behind it.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode, header};
+use tollgate_core::{Delivery, ErrorKind, ToolError};
+
+use crate::wire::{RpcError, code};
+
+/// Why a request brought no result.
+#[derive(Debug)]
+pub(super) enum RequestError {
+    /// The server answered with a JSON-RPC error.
+    Refused(RpcError),
+    /// The server does not know the session any more; it has not run the request.
+    SessionGone,
+    /// Everything else.
+    Failed(ToolError),
+}
+
+impl RequestError {
+    pub(super) fn not_sent(message: impl Into<String>) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::ConnectFailed,
+            Delivery::NotSent,
+            message.into(),
+        ))
+    }
+
+    pub(super) fn lost(message: impl Into<String>) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::ConnectionLost,
+            Delivery::Unknown,
+            message.into(),
+        ))
+    }
+
+    pub(super) fn protocol(message: impl Into<String>) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::Protocol,
+            Delivery::Answered,
+            message.into(),
+        ))
+    }
+
+    /// Says it to the caller.
+    pub(super) fn into_tool_error(self) -> ToolError {
+        match self {
+            Self::Refused(error) => refused(error),
+            Self::SessionGone => ToolError::new(
+                ErrorKind::Protocol,
+                Delivery::Answered,
+                "the server forgot a session it had just opened",
+            )
+            .with_code(404),
+            Self::Failed(error) => error,
+        }
+    }
+
+    /// Says the same of a request that had to be sent before the call: the call was not.
+    pub(super) fn before_the_call(self) -> Self {
+        let error = self.into_tool_error();
+        if error.delivery() == Delivery::NotSent {
+            return Self::Failed(error);
+        }
+        let kind = match error.kind() {
+            kind @ (ErrorKind::Unauthorized | ErrorKind::RateLimited) => kind,
+            _ => ErrorKind::ConnectFailed,
+        };
+        let mut before = ToolError::new(
+            kind,
+            Delivery::NotSent,
+            format!("no connection could be made: {}", error.message()),
+        );
+        if let Some(code) = error.code() {
+            before = before.with_code(code);
+        }
+        if let Some(wait) = error.retry_after() {
+            before = before.with_retry_after(wait);
+        }
+        Self::Failed(before.with_source(error))
+    }
+}
+
+/// Reads a JSON-RPC error as the failure of a call. Code, message and data are kept.
+fn refused(error: RpcError) -> ToolError {
+    let kind = match error.code {
+        code::INVALID_REQUEST
+        | code::METHOD_NOT_FOUND
+        | code::INVALID_PARAMS
+        | code::PARSE_ERROR
+        | code::MISSING_CLIENT_CAPABILITY => ErrorKind::InvalidCall,
+        // the two sides disagree about the protocol, not about the call
+        code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION => ErrorKind::Protocol,
+        _ => ErrorKind::ServerFault,
+    };
+    let message = if error.message.is_empty() {
+        "the server refused the call without a reason".into()
+    } else {
+        error.message
+    };
+    let failed = ToolError::new(kind, Delivery::Answered, message).with_code(error.code);
+    match error.data {
+        Some(data) => failed.with_data(data),
+        None => failed,
+    }
+}
+
+/// Reads an HTTP answer that is not a success. `rpc` is the JSON-RPC error in its body, if any.
+pub(super) fn status(
+    status: StatusCode,
+    headers: &HeaderMap,
+    rpc: Option<RpcError>,
+    in_session: bool,
+) -> RequestError {
+    if status == StatusCode::NOT_FOUND && in_session {
+        return RequestError::SessionGone;
+    }
+    let kind = match status.as_u16() {
+        401 | 403 => ErrorKind::Unauthorized,
+        429 => ErrorKind::RateLimited,
+        500..=599 => ErrorKind::ServerFault,
+        300..=399 => ErrorKind::Protocol,
+        _ => {
+            // here the body decides, if it can
+            if let Some(rpc) = rpc {
+                return RequestError::Refused(rpc);
+            }
+            ErrorKind::InvalidCall
+        }
+    };
+    let said = rpc.as_ref().map_or("", |rpc| &rpc.message);
+    let mut message = format!("the server answered HTTP {status}");
+    if !said.is_empty() {
+        message.push_str(": ");
+        message.push_str(said);
+    } else if let (true, Some(to)) = (status.is_redirection(), headers.get(header::LOCATION)) {
+        message.push_str(&format!(
+            ": redirects are not followed; the address to configure may be {}",
+            String::from_utf8_lossy(to.as_bytes())
+        ));
+    }
+    let mut error = ToolError::new(kind, Delivery::Answered, message).with_code(
+        rpc.as_ref()
+            .map_or_else(|| i64::from(status.as_u16()), |rpc| rpc.code),
+    );
+    if let Some(data) = rpc.and_then(|rpc| rpc.data) {
+        error = error.with_data(data);
+    }
+    match retry_after(headers) {
+        Some(wait) => RequestError::Failed(error.with_retry_after(wait)),
+        None => RequestError::Failed(error),
+    }
+}
+
+/// Reads `Retry-After`: seconds, or a date. A date counts from the answer's own `Date`, so that the
+/// two clocks need not agree.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let then = httpdate::parse_http_date(text).ok()?;
+    let now = httpdate::parse_http_date(headers.get(header::DATE)?.to_str().ok()?).ok()?;
+    Some(then.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_code_decides_whose_fault_it_was() {
+        let cases = [
+            (-32700, ErrorKind::InvalidCall),
+            (-32600, ErrorKind::InvalidCall),
+            (-32601, ErrorKind::InvalidCall),
+            (-32602, ErrorKind::InvalidCall),
+            (-32603, ErrorKind::ServerFault),
+            (-32000, ErrorKind::ServerFault),
+            (-32019, ErrorKind::ServerFault),
+            (-32020, ErrorKind::Protocol),
+            (-32021, ErrorKind::InvalidCall),
+            (-32022, ErrorKind::Protocol),
+            (-32042, ErrorKind::ServerFault),
+            (7, ErrorKind::ServerFault),
+        ];
+        for (code, kind) in cases {
+            let error = refused(RpcError::new(code, "no").with_data("[1 ]"));
+            assert_eq!(error.kind(), kind, "{code}");
+            assert_eq!(error.delivery(), Delivery::Answered);
+            assert_eq!(error.code(), Some(code));
+            assert_eq!(error.message(), "no");
+            assert_eq!(error.data().map(|data| &data[..]), Some(&b"[1 ]"[..]));
+        }
+    }
+
+    #[test]
+    fn a_status_decides_where_the_body_does_not() {
+        let none = HeaderMap::new();
+        let cases = [
+            (401, ErrorKind::Unauthorized),
+            (403, ErrorKind::Unauthorized),
+            (404, ErrorKind::InvalidCall),
+            (418, ErrorKind::InvalidCall),
+            (429, ErrorKind::RateLimited),
+            (307, ErrorKind::Protocol),
+            (500, ErrorKind::ServerFault),
+            (503, ErrorKind::ServerFault),
+        ];
+        for (code, kind) in cases {
+            let code = StatusCode::from_u16(code).unwrap();
+            let error = status(code, &none, None, false).into_tool_error();
+            assert_eq!(error.kind(), kind, "{code}");
+            assert_eq!(error.delivery(), Delivery::Answered, "{code}");
+            assert_eq!(error.code(), Some(i64::from(code.as_u16())));
+        }
+        let rpc = || Some(RpcError::new(-32602, "no such tool"));
+        let bad = status(StatusCode::BAD_REQUEST, &none, rpc(), true).into_tool_error();
+        assert_eq!((bad.code(), bad.message()), (Some(-32602), "no such tool"));
+        assert!(matches!(
+            status(StatusCode::NOT_FOUND, &none, rpc(), true),
+            RequestError::SessionGone
+        ));
+    }
+
+    #[test]
+    fn the_wait_a_server_asks_for_is_read_in_both_forms() {
+        let wait = |pairs: &[(header::HeaderName, &'static str)]| {
+            let headers: HeaderMap = pairs
+                .iter()
+                .map(|(name, value)| (name.clone(), HeaderValue::from_static(value)))
+                .collect();
+            retry_after(&headers)
+        };
+        let seconds = [(header::RETRY_AFTER, "7")];
+        assert_eq!(wait(&seconds), Some(Duration::from_secs(7)));
+        let date = [
+            (header::RETRY_AFTER, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (header::DATE, "Sun, 06 Nov 1994 08:49:00 GMT"),
+        ];
+        assert_eq!(wait(&date), Some(Duration::from_secs(37)));
+        assert_eq!(wait(&date[..1]), None, "a date needs a date to count from");
+        assert_eq!(wait(&[(header::RETRY_AFTER, "soon")]), None);
+    }
+
+    #[test]
+    fn what_fails_before_the_call_leaves_the_call_unsent() {
+        let busy = status(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &HeaderMap::new(),
+            None,
+            false,
+        );
+        let error = busy.before_the_call().into_tool_error();
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert_eq!(error.kind(), ErrorKind::ConnectFailed);
+        assert_eq!(error.code(), Some(503));
+        let denied = status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), None, false);
+        let error = denied.before_the_call().into_tool_error();
+        assert_eq!(error.kind(), ErrorKind::Unauthorized);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+    }
+}

@@ -1,0 +1,135 @@
+//! One request on its way out.
+
+use std::sync::Arc;
+
+use tollgate_core::{ProgressSink, ToolCall};
+
+use crate::wire::{RequestId, meta, write};
+
+/// One request: its method, its `params` without `_meta`, and the call behind it.
+#[derive(Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) method: &'static str,
+    params: Vec<u8>,
+    call: Option<&'a ToolCall>,
+}
+
+impl<'a> Ask<'a> {
+    /// Takes a method and a raw `params` object.
+    pub(super) fn new(method: &'static str, params: impl Into<Vec<u8>>) -> Self {
+        Self {
+            method,
+            params: params.into(),
+            call: None,
+        }
+    }
+
+    /// Turns a call into a request. Its arguments are copied as they are.
+    pub(super) fn call(call: &'a ToolCall) -> Self {
+        Self {
+            method: "tools/call",
+            params: meta::call_params(call.tool().name().as_str(), call.arguments(), None),
+            call: Some(call),
+        }
+    }
+
+    /// Returns the call behind the request.
+    pub(super) fn tool_call(&self) -> Option<&'a ToolCall> {
+        self.call
+    }
+
+    /// Returns where progress goes.
+    pub(super) fn progress(&self) -> Option<&'a Arc<dyn ProgressSink>> {
+        self.call.and_then(ToolCall::progress)
+    }
+
+    /// Says whether the server may be told that nobody waits any more.
+    ///
+    /// `initialize` may not be cancelled, and an old server may not understand that a probe is.
+    pub(super) fn is_cancellable(&self) -> bool {
+        !matches!(self.method, "initialize" | "server/discover")
+    }
+
+    /// Writes the request. `context` is what modern requests carry in `_meta`: raw members.
+    ///
+    /// The request's own number serves as progress token: it is unique among those in flight.
+    pub(super) fn to_message(&self, id: u64, context: Option<&[u8]>) -> Vec<u8> {
+        let meta = self.meta(id, context);
+        let request = RequestId::number(id);
+        if meta.len() == 2 {
+            return write::request(&request, self.method, Some(&self.params));
+        }
+        let mut params = Vec::with_capacity(self.params.len() + meta.len() + 10);
+        params.extend_from_slice(&self.params);
+        // params are an object written here: its last byte is the bracket
+        params.pop();
+        write::member(&mut params, "_meta", &meta);
+        params.push(b'}');
+        write::request(&request, self.method, Some(&params))
+    }
+
+    fn meta(&self, id: u64, context: Option<&[u8]>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(2 + context.map_or(0, <[u8]>::len));
+        out.push(b'{');
+        if let Some(context) = context {
+            out.extend_from_slice(context);
+        }
+        if self.progress().is_some() {
+            write::member(&mut out, meta::PROGRESS_TOKEN, id.to_string().as_bytes());
+        }
+        if let Some(trace) = self.call.and_then(ToolCall::trace) {
+            text_member(&mut out, meta::TRACEPARENT, &trace.parent);
+            if let Some(state) = &trace.state {
+                text_member(&mut out, meta::TRACESTATE, state);
+            }
+        }
+        out.push(b'}');
+        out
+    }
+}
+
+fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
+    let mut value = Vec::with_capacity(text.len() + 2);
+    write::string(&mut value, text);
+    write::member(out, name, &value);
+}
+
+/// Writes what every modern request says of its client: the raw members of `_meta`, no brackets.
+pub(super) fn modern_context(client_info: &[u8]) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    text_member(&mut out, meta::PROTOCOL_VERSION, crate::wire::LATEST);
+    write::member(&mut out, meta::CLIENT_INFO, client_info);
+    write::member(&mut out, meta::CLIENT_CAPABILITIES, b"{}");
+    out.split_off(1)
+}
+
+/// Writes the cancellation of a request.
+pub(super) fn cancelled(id: u64) -> Vec<u8> {
+    let params = format!(r#"{{"requestId":{id},"reason":"nobody waits for the answer any more"}}"#);
+    write::notification("notifications/cancelled", Some(params.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_is_added_only_where_there_is_something_to_say() {
+        let ask = Ask::new("ping", "{}");
+        assert_eq!(
+            ask.to_message(3, None),
+            br#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
+        );
+        let context = modern_context(br#"{"name":"t","version":"1"}"#);
+        let text = String::from_utf8(ask.to_message(4, Some(&context))).unwrap();
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":{"#,
+                r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+                r#""io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"#,
+                r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#
+            )
+        );
+    }
+}

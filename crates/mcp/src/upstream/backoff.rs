@@ -1,0 +1,57 @@
+//! How long to wait before the next attempt to connect.
+
+use std::time::Duration;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// At once, then 100 ms doubling up to a cap, each shortened by up to half at random.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    cap: Duration,
+    failures: u32,
+}
+
+impl Backoff {
+    pub(super) fn new(cap: Duration) -> Self {
+        Self { cap, failures: 0 }
+    }
+
+    /// Returns the next pause; `random` is from 0 to 1.
+    pub(super) fn next(&mut self, random: f64) -> Duration {
+        let doublings = self.failures.checked_sub(1);
+        self.failures = self.failures.saturating_add(1);
+        doublings.map_or(Duration::ZERO, |doublings| {
+            let full = FIRST_PAUSE
+                .saturating_mul(2_u32.saturating_pow(doublings))
+                .min(self.cap);
+            full.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+        })
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// How long a connection has to last to count as one: a shorter one does not reset the pauses.
+    pub(super) fn cap(&self) -> Duration {
+        self.cap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_start_at_nothing_and_end_at_the_cap() {
+        let mut backoff = Backoff::new(Duration::from_secs(5));
+        let millis: Vec<_> = (0..9).map(|_| backoff.next(1.0).as_millis()).collect();
+        assert_eq!(millis, [0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(backoff.next(0.0).as_millis(), 2500);
+        for _ in 0..100 {
+            assert!(backoff.next(1.0) <= Duration::from_secs(5));
+        }
+        backoff.reset();
+        assert_eq!(backoff.next(1.0), Duration::ZERO);
+    }
+}

@@ -1,0 +1,148 @@
+//! Settings of an upstream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::ServerId;
+
+use super::handle::Upstream;
+use super::shared::Shared;
+use super::target::Target;
+use crate::wire::{DEFAULT_MAX_LINE, write};
+
+/// Which era to speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "there are two eras, and not knowing"
+)]
+pub enum EraChoice {
+    /// Ask the server.
+    #[default]
+    Auto,
+    /// Only 2026-07-28 and later.
+    Modern,
+    /// Only up to 2025-11-25; the server is not probed.
+    Legacy,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    pub(super) era: EraChoice,
+    pub(super) connect_timeout: Duration,
+    pub(super) list_timeout: Duration,
+    pub(super) probe_timeout: Duration,
+    pub(super) reconnect_cap: Duration,
+    pub(super) keepalive: Option<Duration>,
+    pub(super) shutdown_grace: Duration,
+    pub(super) max_message: usize,
+    /// The implementation object we introduce ourselves with, raw.
+    pub(super) client_info: Arc<[u8]>,
+}
+
+/// Sets an upstream up. Every option has a default that suits most servers.
+#[derive(Debug)]
+#[must_use = "nothing happens before `start`"]
+pub struct UpstreamBuilder {
+    id: ServerId,
+    target: Target,
+    options: Options,
+}
+
+impl UpstreamBuilder {
+    pub(super) fn new(id: ServerId, target: Target) -> Self {
+        Self {
+            id,
+            target,
+            options: Options {
+                era: EraChoice::Auto,
+                connect_timeout: Duration::from_secs(30),
+                list_timeout: Duration::from_secs(60),
+                probe_timeout: Duration::from_secs(10),
+                reconnect_cap: Duration::from_secs(5),
+                keepalive: None,
+                shutdown_grace: Duration::from_secs(2),
+                max_message: DEFAULT_MAX_LINE,
+                client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
+            },
+        }
+    }
+
+    /// Sets the era. Default: [`EraChoice::Auto`].
+    pub fn era(mut self, era: EraChoice) -> Self {
+        self.options.era = era;
+        self
+    }
+
+    /// Sets how long one attempt to connect may take, greeting included. Default: 30 s, since `npx`
+    /// and `uvx` download on a cold start.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.options.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a listing may take, all pages of it. Default: 60 s.
+    pub fn list_timeout(mut self, timeout: Duration) -> Self {
+        self.options.list_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a server may keep silent at `server/discover` before it is greeted as a legacy
+    /// one; also, how long it may keep silent at a keepalive. Default: 10 s.
+    pub fn probe_timeout(mut self, timeout: Duration) -> Self {
+        self.options.probe_timeout = timeout;
+        self
+    }
+
+    /// Sets the longest pause between two attempts to connect. The first follows a loss at once, the
+    /// second after 100 ms; then the pause doubles. Default: 5 s.
+    pub fn reconnect_cap(mut self, cap: Duration) -> Self {
+        self.options.reconnect_cap = cap;
+        self
+    }
+
+    /// Asks for a sign of life when nothing was heard for this long; no answer counts as a loss.
+    /// Default: never.
+    pub fn keepalive(mut self, period: Duration) -> Self {
+        self.options.keepalive = Some(period);
+        self
+    }
+
+    /// Sets how long a child may take to end after its input is closed, and again after SIGTERM.
+    /// Default: 2 s.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.options.shutdown_grace = grace;
+        self
+    }
+
+    /// Sets the longest message accepted, in bytes. Default: 16 MiB.
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.options.max_message = bytes;
+        self
+    }
+
+    /// Sets the name and version to introduce ourselves with. Default: `tollgate` and its version.
+    pub fn client_info(mut self, name: &str, version: &str) -> Self {
+        self.options.client_info = client_info(name, version);
+        self
+    }
+
+    /// Starts connecting, in the background. Never fails: see [`Upstream::ready`].
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn start(self) -> Upstream {
+        Upstream::start(Shared::new(self.id, self.options), self.target)
+    }
+}
+
+fn client_info(name: &str, version: &str) -> Arc<[u8]> {
+    let mut out = b"{\"name\":".to_vec();
+    write::string(&mut out, name);
+    out.extend_from_slice(b",\"version\":");
+    write::string(&mut out, version);
+    out.push(b'}');
+    out.into()
+}

@@ -1,0 +1,226 @@
+//! The handle: one MCP server as a tool server.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tollgate_core::{
+    BoxFuture, BoxStream, Delivery, ErrorKind, ServerEvent, ServerId, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolServer,
+};
+
+use super::answer::RequestError;
+use super::ask::Ask;
+use super::builder::UpstreamBuilder;
+use super::http::HttpLink;
+use super::info::ServerInfo;
+use super::list::{Listing, Pages};
+use super::pipe::{self, PipeLink};
+use super::shared::{Shared, UpstreamStatus};
+use super::target::Target;
+use crate::wire::code;
+
+/// One MCP server, connected for as long as a handle or a call lives.
+///
+/// See the [module](super) for what it promises. Cloning copies a pointer.
+#[derive(Clone)]
+pub struct Upstream(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    link: Link,
+    stop: CancellationToken,
+    /// Ends the tasks when the last handle goes.
+    _last: DropGuard,
+}
+
+enum Link {
+    Pipe(Arc<PipeLink>),
+    Http(Arc<HttpLink>),
+}
+
+impl Upstream {
+    /// Sets up a server under the given id.
+    pub fn builder(id: ServerId, target: Target) -> UpstreamBuilder {
+        UpstreamBuilder::new(id, target)
+    }
+
+    pub(super) fn start(shared: Arc<Shared>, target: Target) -> Self {
+        let stop = CancellationToken::new();
+        let link = match target {
+            Target::Command(spec) => {
+                Link::Pipe(PipeLink::start(&shared, pipe::End::Command(spec), &stop))
+            }
+            Target::Io(io) => Link::Pipe(PipeLink::start(&shared, pipe::End::Io(io), &stop)),
+            Target::Http(spec) => Link::Http(HttpLink::start(&shared, spec, &stop)),
+        };
+        Self(Arc::new(Inner {
+            shared,
+            link,
+            _last: stop.clone().drop_guard(),
+            stop,
+        }))
+    }
+
+    /// Waits until the server is connected.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ConnectFailed`] with the reason of the last failure if that takes longer than
+    /// `timeout`, or if the upstream was shut down. Attempts go on after it.
+    pub async fn ready(&self, timeout: Duration) -> Result<(), ToolError> {
+        let mut status = self.0.shared.status();
+        let up =
+            status.wait_for(|status| matches!(status, UpstreamStatus::Up | UpstreamStatus::Closed));
+        let is_up = match tokio::time::timeout(timeout, up).await {
+            Ok(Ok(status)) => *status == UpstreamStatus::Up,
+            Ok(Err(_)) | Err(_) => false,
+        };
+        if is_up {
+            return Ok(());
+        }
+        let message = format!("not connected within {timeout:?}: {}", self.status());
+        Err(self.attach(ToolError::new(
+            ErrorKind::ConnectFailed,
+            Delivery::NotSent,
+            message,
+        )))
+    }
+
+    /// Returns how the connection stands.
+    #[must_use]
+    pub fn status(&self) -> UpstreamStatus {
+        self.0.shared.status().borrow().clone()
+    }
+
+    /// Returns what the server last said about itself; nothing before the first connection.
+    #[must_use]
+    pub fn server_info(&self) -> Option<Arc<ServerInfo>> {
+        self.0.shared.info()
+    }
+
+    /// Shuts the connection down in good order, for all handles, and waits until that is done: a
+    /// child has ended, a session is deleted.
+    pub async fn shutdown(&self) {
+        self.0.stop.cancel();
+        let mut status = self.0.shared.status();
+        // an error would mean that the state itself is gone, and it is in our hands
+        let _ = status
+            .wait_for(|status| *status == UpstreamStatus::Closed)
+            .await;
+    }
+
+    fn attach(&self, error: ToolError) -> ToolError {
+        error.with_server(self.0.shared.id.clone())
+    }
+
+    async fn request(&self, ask: &Ask<'_>) -> Result<bytes::Bytes, RequestError> {
+        match &self.0.link {
+            Link::Pipe(link) => link.request(ask).await,
+            Link::Http(link) => link.request(ask).await,
+        }
+    }
+
+    async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        let ask = Ask::call(call);
+        let mut answer = self.request(&ask).await;
+        if let (Err(RequestError::Refused(error)), Link::Http(_)) = (&answer, &self.0.link)
+            && error.code == code::HEADER_MISMATCH
+        {
+            // Refused before it ran: our idea of the mirrored arguments is stale. A fresh list
+            // tells; if there is none to be had, the refusal stands.
+            if self.list().await.is_ok() {
+                answer = self.request(&ask).await;
+            }
+        }
+        let body = answer.map_err(RequestError::into_tool_error)?;
+        ToolOutput::from_json(body).map_err(|error| {
+            ToolError::new(
+                ErrorKind::Protocol,
+                Delivery::Answered,
+                "the server's answer is no tool result",
+            )
+            .with_source(error)
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+        let timeout = self.0.shared.options.list_timeout;
+        let listing = tokio::time::timeout(timeout, self.all_pages())
+            .await
+            .map_err(|_| {
+                ToolError::new(
+                    ErrorKind::Timeout,
+                    Delivery::Unknown,
+                    format!("no complete list of tools within {timeout:?}"),
+                )
+            })?
+            .map_err(RequestError::into_tool_error)?;
+        if let Link::Http(link) = &self.0.link {
+            link.mirror(listing.headers);
+        }
+        Ok(listing.tools)
+    }
+
+    async fn all_pages(&self) -> Result<Listing, RequestError> {
+        let mut status = self.0.shared.status();
+        // a scan right after the start waits for the first attempt; later ones are told at once
+        let _ = status
+            .wait_for(|status| *status != UpstreamStatus::Connecting)
+            .await;
+        let mut pages = Pages::default();
+        let mut ask = Pages::first();
+        loop {
+            let page = self.request(&ask).await?;
+            match pages.take(&page).map_err(RequestError::protocol)? {
+                Some(next) => ask = next,
+                None => break,
+            }
+        }
+        let mirrored = match &self.0.link {
+            Link::Pipe(_) => false,
+            Link::Http(link) => link.mirrors(),
+        };
+        Ok(pages.finish(&self.0.shared.id, mirrored))
+    }
+}
+
+impl ToolServer for Upstream {
+    fn id(&self) -> &ServerId {
+        &self.0.shared.id
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        Box::pin(async move { self.list().await.map_err(|error| self.attach(error)) })
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        // a running call is a handle: the connection stays until it has its answer
+        let upstream = self.clone();
+        Box::pin(async move {
+            upstream
+                .run(&call)
+                .await
+                .map_err(|error| upstream.attach(error))
+        })
+    }
+
+    fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
+        let events = self.0.shared.subscribe();
+        Some(Box::pin(stream::unfold(events, async |mut events| {
+            let event = events.recv().await?;
+            Some((event, events))
+        })))
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("id", &self.0.shared.id)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! Finds out which era a server belongs to.
+//!
+//! The rule: ask `server/discover`. A result, or an error only a modern server knows, means modern;
+//! any other error, or silence, means legacy. No single code decides.
+
+use bytes::Bytes;
+
+use super::answer::RequestError;
+use super::ask::Ask;
+use super::info::{Discovery, ServerInfo};
+use crate::wire::{Era, LATEST_LEGACY, RpcError, code};
+
+/// What the probe told.
+#[derive(Debug)]
+pub(super) enum Probe {
+    /// A modern server, and what it said of itself.
+    Modern(ServerInfo),
+    /// Anything that should be greeted with `initialize`.
+    Legacy,
+    /// No era fits, or nobody is there.
+    Failed(RequestError),
+}
+
+/// Asks who is there, the modern way.
+pub(super) fn discover() -> Ask<'static> {
+    Ask::new("server/discover", "{}")
+}
+
+/// Greets a legacy server.
+pub(super) fn initialize(client_info: &[u8]) -> Ask<'static> {
+    let mut params =
+        format!(r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{{}},"clientInfo":"#)
+            .into_bytes();
+    params.extend_from_slice(client_info);
+    params.push(b'}');
+    Ask::new("initialize", params)
+}
+
+/// Judges the answer to [`discover`].
+pub(super) fn judge(answer: Result<Bytes, RequestError>) -> Probe {
+    match answer {
+        Ok(result) => match ServerInfo::discovered(&result) {
+            Ok(Discovery::Modern(info)) => Probe::Modern(info),
+            Ok(Discovery::Other(versions)) => negotiate(&versions),
+            // an answer that is no discovery: a server that says yes to everything
+            Err(_) => Probe::Legacy,
+        },
+        Err(RequestError::Refused(error)) => judge_refusal(error),
+        // over HTTP an old server may refuse the request before it looks at the message
+        Err(RequestError::Failed(error))
+            if error.code().is_some_and(|code| {
+                (400..500).contains(&code) && !matches!(code, 401 | 403 | 429)
+            }) =>
+        {
+            Probe::Legacy
+        }
+        Err(error) => Probe::Failed(error),
+    }
+}
+
+fn judge_refusal(error: RpcError) -> Probe {
+    match error.code {
+        code::UNSUPPORTED_VERSION => {
+            let supported: Vec<String> = error
+                .data
+                .as_deref()
+                .and_then(|data| serde_json::from_slice::<serde_json::Value>(data).ok())
+                .and_then(|data| serde_json::from_value(data.get("supported")?.clone()).ok())
+                .unwrap_or_default();
+            negotiate(&supported)
+        }
+        code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY => {
+            Probe::Failed(RequestError::Refused(error))
+        }
+        _ => Probe::Legacy,
+    }
+}
+
+fn negotiate(supported: &[String]) -> Probe {
+    let shared = supported.iter().any(|version| {
+        Era::of(version) == Era::Legacy && crate::wire::KNOWN_VERSIONS.contains(&version.as_str())
+    });
+    if shared {
+        Probe::Legacy
+    } else {
+        Probe::Failed(RequestError::protocol(format!(
+            "the server speaks none of our revisions, only {supported:?}: use another version of it"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{Delivery, ErrorKind, ToolError};
+
+    use super::*;
+
+    fn refused(code: i64) -> Result<Bytes, RequestError> {
+        Err(RequestError::Refused(RpcError::new(code, "no")))
+    }
+
+    fn http(status: i64) -> Result<Bytes, RequestError> {
+        let error = ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, "no");
+        Err(RequestError::Failed(error.with_code(status)))
+    }
+
+    #[test]
+    fn only_what_a_legacy_server_cannot_say_is_modern() {
+        for code in [-32601, -32602, -32600, -32000, -32603, 0] {
+            assert!(matches!(judge(refused(code)), Probe::Legacy), "{code}");
+        }
+        for code in [-32020, -32021] {
+            assert!(matches!(judge(refused(code)), Probe::Failed(_)), "{code}");
+        }
+        for status in [400, 404, 405, 406] {
+            assert!(matches!(judge(http(status)), Probe::Legacy), "{status}");
+        }
+        for status in [401, 403, 429, 500, 503] {
+            assert!(matches!(judge(http(status)), Probe::Failed(_)), "{status}");
+        }
+        assert!(matches!(judge(Ok("{}".into())), Probe::Legacy));
+        assert!(matches!(
+            judge(Err(RequestError::lost("gone"))),
+            Probe::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn an_unsupported_revision_is_negotiated_from_the_list() {
+        let answer = |data: &'static str| {
+            let error = RpcError::new(code::UNSUPPORTED_VERSION, "no").with_data(data);
+            judge(Err(RequestError::Refused(error)))
+        };
+        assert!(matches!(
+            answer(r#"{"supported":["2025-06-18"]}"#),
+            Probe::Legacy
+        ));
+        assert!(matches!(
+            answer(r#"{"supported":["2029-01-01"]}"#),
+            Probe::Failed(_)
+        ));
+        assert!(matches!(answer("{}"), Probe::Failed(_)));
+    }
+}

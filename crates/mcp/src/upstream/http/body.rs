@@ -1,0 +1,129 @@
+//! Reads the bodies of answers, none of them longer than a limit.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use sse_stream::SseStream;
+
+use crate::upstream::answer::RequestError;
+
+/// How much of a body is read that only explains a refusal.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// Reads a whole body. The usual one arrives in one piece and is not copied.
+pub(super) async fn whole(
+    mut response: reqwest::Response,
+    limit: usize,
+) -> Result<Bytes, RequestError> {
+    let mut first = Bytes::new();
+    let mut rest: Option<BytesMut> = None;
+    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error))? {
+        if first.len() + rest.as_ref().map_or(0, BytesMut::len) + chunk.len() > limit {
+            return Err(too_long(limit));
+        }
+        match &mut rest {
+            Some(rest) => rest.extend_from_slice(&chunk),
+            None if first.is_empty() => first = chunk,
+            None => {
+                let mut all = BytesMut::from(std::mem::take(&mut first));
+                all.extend_from_slice(&chunk);
+                rest = Some(all);
+            }
+        }
+    }
+    Ok(rest.map_or(first, BytesMut::freeze))
+}
+
+/// Reads the body of a refusal; nothing if it cannot be read, since the status says enough.
+pub(super) async fn refusal(response: reqwest::Response) -> Option<Bytes> {
+    whole(response, MAX_REFUSAL).await.ok()
+}
+
+type Events = SseStream<
+    sse_stream::ByteStreamBody<Pin<Box<dyn Stream<Item = Result<Bytes, ReadError>> + Send>>, Bytes>,
+>;
+
+/// The messages of an event stream.
+pub(super) struct EventReader {
+    events: Pin<Box<Events>>,
+    /// Bytes read since the last event.
+    pending: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+enum ReadError {
+    Broken(reqwest::Error),
+    TooLong(usize),
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Broken(error) => write!(f, "{error}"),
+            Self::TooLong(limit) => write!(f, "an event is longer than {limit} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl EventReader {
+    pub(super) fn new(response: reqwest::Response, limit: usize) -> Self {
+        let pending = Arc::new(AtomicUsize::new(0));
+        let counter = pending.clone();
+        let bytes = response.bytes_stream().map(move |chunk| {
+            let chunk = chunk.map_err(ReadError::Broken)?;
+            if counter.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > limit {
+                return Err(ReadError::TooLong(limit));
+            }
+            Ok(chunk)
+        });
+        let bytes: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(bytes);
+        Self {
+            events: Box::pin(SseStream::from_bytes_stream(bytes)),
+            pending,
+        }
+    }
+
+    /// Returns the data of the next event that has any; nothing at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
+        loop {
+            match self.events.next().await {
+                None => return Ok(None),
+                Some(Err(error)) => {
+                    return Err(RequestError::lost(format!(
+                        "the answer broke off: {}",
+                        innermost(&error)
+                    )));
+                }
+                Some(Ok(event)) => {
+                    self.pending.store(0, Ordering::Relaxed);
+                    // a priming event has an id and no data
+                    if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                        return Ok(Some(Bytes::from(data)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn too_long(limit: usize) -> RequestError {
+    RequestError::protocol(format!("the answer is longer than {limit} bytes"))
+}
+
+fn broken(error: &reqwest::Error) -> RequestError {
+    RequestError::lost(format!("the answer broke off: {}", innermost(error)))
+}
+
+/// Returns the cause at the bottom: what the operating system said, not who passed it on.
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

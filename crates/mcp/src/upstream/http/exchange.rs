@@ -1,0 +1,291 @@
+//! One request and its answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::Response;
+use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolError};
+
+use super::body::{self, EventReader, innermost};
+use super::link::Endpoint;
+use super::session::Session;
+use crate::upstream::answer::{self, RequestError};
+use crate::upstream::ask::{self, Ask};
+use crate::upstream::peer::reply;
+use crate::wire::{Era, Message, ParamHeaders, RequestId, header};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// An answer, and the session id it came with (only `initialize` looks at it).
+pub(super) struct Answered {
+    pub(super) result: Bytes,
+    pub(super) session_id: Option<HeaderValue>,
+}
+
+/// Sends one request and reads its answer. Dropping the future cancels the request.
+pub(super) async fn exchange(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    ask: &Ask<'_>,
+    mirrored: Option<&ParamHeaders>,
+) -> Result<Answered, RequestError> {
+    let id = endpoint.next_id();
+    let headers = headers(session, ask, mirrored)?;
+    let message = ask.to_message(id, session.context.as_deref());
+    let mut in_flight = InFlight {
+        endpoint,
+        session,
+        id,
+        armed: session.info.era == Era::Legacy && ask.is_cancellable(),
+    };
+    let response = endpoint.post(headers, message).await?;
+    let answered = read(endpoint, session, response, id, ask.progress()).await;
+    in_flight.armed = false;
+    answered
+}
+
+/// Sends a notification, or an answer to a request of the server; reads no answer.
+pub(super) async fn tell(
+    endpoint: &Arc<Endpoint>,
+    session: &Session,
+    message: Vec<u8>,
+) -> Result<(), RequestError> {
+    let mut headers = HeaderMap::new();
+    common(&mut headers, session);
+    let response = endpoint.post(headers, message).await?;
+    let status = response.status();
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(answer::status(
+            status,
+            response.headers(),
+            None,
+            session.can_be_forgotten(),
+        ))
+    }
+}
+
+fn common(headers: &mut HeaderMap, session: &Session) {
+    headers.insert(CONTENT_TYPE, JSON);
+    headers.insert(ACCEPT, JSON_OR_EVENTS);
+    headers.insert(header::PROTOCOL_VERSION, session.version.clone());
+    if let Some(id) = &session.id {
+        headers.insert(header::SESSION_ID, id.clone());
+    }
+}
+
+fn headers(
+    session: &Session,
+    ask: &Ask<'_>,
+    mirrored: Option<&ParamHeaders>,
+) -> Result<HeaderMap, RequestError> {
+    let mut headers = HeaderMap::new();
+    common(&mut headers, session);
+    if ask.method == "initialize" {
+        // nothing is agreed yet: the message itself says what is offered
+        headers.remove(header::PROTOCOL_VERSION);
+    }
+    if session.info.era == Era::Legacy {
+        return Ok(headers);
+    }
+    headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
+    let Some(call) = ask.tool_call() else {
+        return Ok(headers);
+    };
+    let invalid = |what: &str| {
+        RequestError::Failed(ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::NotSent,
+            format!("{what} cannot travel in a header"),
+        ))
+    };
+    let name = header::encode_value(call.tool().name().as_str());
+    let name = HeaderValue::try_from(name).map_err(|_| invalid("the tool's name"))?;
+    headers.insert(header::NAME, name);
+    if let Some(mirrored) = mirrored {
+        let values = mirrored.values(call.arguments()).map_err(|error| {
+            RequestError::Failed(
+                ToolError::new(
+                    ErrorKind::InvalidCall,
+                    Delivery::NotSent,
+                    "the arguments cannot be mirrored into headers",
+                )
+                .with_source(error),
+            )
+        })?;
+        for (name, value) in values {
+            let name = HeaderName::try_from(name).map_err(|_| invalid("an argument's name"))?;
+            let value = HeaderValue::try_from(value).map_err(|_| invalid("an argument"))?;
+            headers.insert(name, value);
+        }
+    }
+    Ok(headers)
+}
+
+async fn read(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    response: Response,
+    id: u64,
+    progress: Option<&Arc<dyn ProgressSink>>,
+) -> Result<Answered, RequestError> {
+    let status = response.status();
+    let session_id = response.headers().get(header::SESSION_ID).cloned();
+    if !status.is_success() {
+        let headers = response.headers().clone();
+        let rpc = match body::refusal(response).await.as_ref().map(Message::parse) {
+            Some(Ok(Message::Response {
+                outcome: Err(error),
+                ..
+            })) => Some(error),
+            _ => None,
+        };
+        return Err(answer::status(
+            status,
+            &headers,
+            rpc,
+            session.can_be_forgotten(),
+        ));
+    }
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let limit = endpoint.shared.options.max_message;
+    let result = if content_type.starts_with("text/event-stream") {
+        let events = EventReader::new(response, limit);
+        read_events(endpoint, session, events, id, progress).await?
+    } else if content_type.starts_with("application/json") {
+        let body = body::whole(response, limit).await?;
+        match Message::parse(&body) {
+            Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
+                outcome.map_err(RequestError::Refused)?
+            }
+            Ok(_) => {
+                return Err(RequestError::protocol(
+                    "the server answered with another message",
+                ));
+            }
+            Err(error) => {
+                return Err(RequestError::protocol(format!(
+                    "the server's answer cannot be read: {error}"
+                )));
+            }
+        }
+    } else {
+        return Err(RequestError::protocol(format!(
+            "the server answered HTTP {status} with content type {content_type:?}, which is neither \
+             JSON nor an event stream"
+        )));
+    };
+    Ok(Answered { result, session_id })
+}
+
+async fn read_events(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    mut events: EventReader,
+    id: u64,
+    progress: Option<&Arc<dyn ProgressSink>>,
+) -> Result<Bytes, RequestError> {
+    while let Some(event) = events.next().await? {
+        match Message::parse(&event) {
+            Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
+                return outcome.map_err(RequestError::Refused);
+            }
+            Ok(Message::Notification { method, params }) if method == "notifications/progress" => {
+                if let (Some(progress), Some(params)) = (progress, params) {
+                    progress.report(&params); // the stream belongs to this request alone
+                }
+            }
+            Ok(other) => aside(endpoint, session, other),
+            Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
+                return Err(RequestError::protocol(format!(
+                    "the server's answer cannot be read: {error}"
+                )));
+            }
+            Err(error) => {
+                tracing::debug!(server = %endpoint.shared.id, %error, "an event that is no message");
+            }
+        }
+    }
+    Err(RequestError::lost(
+        "the server ended the stream without an answer",
+    ))
+}
+
+/// An error without an id is about the request it answers.
+fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
+    of.is_none_or(|of| of.as_u64() == Some(id))
+}
+
+/// Takes what comes beside the answer.
+pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: Message) {
+    match message {
+        Message::Notification { method, .. } if method == "notifications/tools/list_changed" => {
+            endpoint.shared.tools_changed();
+        }
+        Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
+            let (endpoint, session) = (endpoint.clone(), session.clone());
+            tokio::spawn(async move {
+                let told = tell(&endpoint, &session, reply(&id, &method)).await;
+                if let Err(error) = told {
+                    let error = error.into_tool_error();
+                    tracing::debug!(server = %endpoint.shared.id, %error, "a reply was not taken");
+                }
+            });
+        }
+        other => {
+            tracing::trace!(server = %endpoint.shared.id, ?other, "a message of no concern");
+        }
+    }
+}
+
+/// Says to a legacy server that nobody waits any more. A modern one sees its stream closed.
+struct InFlight<'a> {
+    endpoint: &'a Arc<Endpoint>,
+    session: &'a Arc<Session>,
+    id: u64,
+    armed: bool,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        // without a runtime the process is ending, and the connections with it
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (endpoint, session) = (self.endpoint.clone(), self.session.clone());
+            let message = ask::cancelled(self.id);
+            runtime.spawn(async move {
+                // nobody is left to be told of a failure
+                let _ = tell(&endpoint, &session, message).await;
+            });
+        }
+    }
+}
+
+/// Reads why a request could not be sent, or was not answered.
+pub(super) fn unsent(error: &reqwest::Error) -> RequestError {
+    let cause = innermost(error);
+    if error.is_connect() {
+        return RequestError::not_sent(format!(
+            "no connection to the server: {cause}; check its address and that it runs"
+        ));
+    }
+    if error.is_builder() {
+        return RequestError::Failed(ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::NotSent,
+            format!("the request cannot be made: {cause}"),
+        ));
+    }
+    RequestError::lost(format!("the connection broke before an answer: {cause}"))
+}

@@ -1,0 +1,320 @@
+//! What calls see of an HTTP server: a session, made when needed and renewed when lost.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use parking_lot::RwLock;
+use reqwest::Response;
+use tokio_util::sync::CancellationToken;
+use tollgate_core::{Delivery, ErrorKind};
+
+use super::exchange::{self, Answered, exchange, unsent};
+use super::session::Session;
+use super::{attend, client};
+use crate::upstream::answer::RequestError;
+use crate::upstream::ask::Ask;
+use crate::upstream::builder::EraChoice;
+use crate::upstream::handshake::{self, Probe};
+use crate::upstream::info::ServerInfo;
+use crate::upstream::list;
+use crate::upstream::shared::Shared;
+use crate::upstream::target::HttpSpec;
+use crate::wire::{Era, ParamHeaders, code, write};
+
+/// Where requests go.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) shared: Arc<Shared>,
+    client: Result<reqwest::Client, String>,
+    url: reqwest::Url,
+    headers: HeaderMap,
+    next_id: AtomicU64,
+}
+
+/// The session of the moment, and how to get another.
+#[derive(Debug)]
+pub(in crate::upstream) struct HttpLink {
+    pub(super) endpoint: Arc<Endpoint>,
+    session: RwLock<Option<Arc<Session>>>,
+    /// Held while a session is made, so that a hundred calls make one. Holds the last failure, and
+    /// how many attempts there were: who waited for an attempt that failed shares its failure.
+    making: tokio::sync::Mutex<()>,
+    attempts: AtomicU64,
+    failure: RwLock<Option<tollgate_core::ToolError>>,
+    /// Which arguments to mirror, from the last listing.
+    mirrored: RwLock<HashMap<String, Arc<ParamHeaders>>>,
+}
+
+impl Endpoint {
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) async fn post(
+        &self,
+        headers: HeaderMap,
+        message: Vec<u8>,
+    ) -> Result<Response, RequestError> {
+        self.send(http::Method::POST, headers, message).await
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: http::Method,
+        headers: HeaderMap,
+        message: Vec<u8>,
+    ) -> Result<Response, RequestError> {
+        let client = self
+            .client
+            .as_ref()
+            .map_err(|error| RequestError::not_sent(error.clone()))?;
+        let mut all = self.headers.clone();
+        all.extend(headers);
+        let mut request = client.request(method, self.url.clone()).headers(all);
+        if !message.is_empty() {
+            request = request.body(message);
+        }
+        request.send().await.map_err(|error| unsent(&error))
+    }
+}
+
+impl HttpLink {
+    /// Starts the task that watches the server for as long as `stop` does not fire.
+    pub(in crate::upstream) fn start(
+        shared: &Arc<Shared>,
+        spec: HttpSpec,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        let (url, headers) = spec.into_parts();
+        let link = Arc::new(Self {
+            endpoint: Arc::new(Endpoint {
+                shared: shared.clone(),
+                client: client::build(&url, shared.options.connect_timeout),
+                url,
+                headers,
+                next_id: AtomicU64::new(1),
+            }),
+            session: RwLock::new(None),
+            making: tokio::sync::Mutex::new(()),
+            attempts: AtomicU64::new(0),
+            failure: RwLock::new(None),
+            mirrored: RwLock::default(),
+        });
+        tokio::spawn(attend::run(link.clone(), stop.clone()));
+        link
+    }
+
+    /// Sends a request in the session of the moment.
+    pub(in crate::upstream) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
+        let session = self
+            .session()
+            .await
+            .map_err(RequestError::before_the_call)?;
+        let mut answer = self.exchange(&session, ask).await;
+        if matches!(answer, Err(RequestError::SessionGone)) {
+            // refused before it ran, so it may be sent again, once
+            let session = self
+                .renewed(&session)
+                .await
+                .map_err(RequestError::before_the_call)?;
+            answer = self.exchange(&session, ask).await;
+        }
+        answer
+    }
+
+    /// Says whether the server's era mirrors arguments into headers.
+    pub(in crate::upstream) fn mirrors(&self) -> bool {
+        self.current()
+            .is_some_and(|session| list::mirrors(session.info.era))
+    }
+
+    /// Takes which arguments to mirror, from a fresh listing.
+    pub(in crate::upstream) fn mirror(&self, headers: HashMap<String, Arc<ParamHeaders>>) {
+        *self.mirrored.write() = headers;
+    }
+
+    pub(super) fn current(&self) -> Option<Arc<Session>> {
+        self.session.read().clone()
+    }
+
+    /// Returns the session of the moment, or makes one.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, RequestError> {
+        match self.current() {
+            Some(session) => Ok(session),
+            None => self.make(None).await,
+        }
+    }
+
+    /// Makes another session in place of a lost one.
+    pub(super) async fn renewed(&self, lost: &Arc<Session>) -> Result<Arc<Session>, RequestError> {
+        self.make(Some(lost)).await
+    }
+
+    /// Sends one request in a given session, and notes what its fate says about the server.
+    pub(super) async fn exchange(
+        &self,
+        session: &Arc<Session>,
+        ask: &Ask<'_>,
+    ) -> Result<Bytes, RequestError> {
+        let mirrored = self.mirrored_of(ask);
+        let answer = exchange(&self.endpoint, session, ask, mirrored.as_deref()).await;
+        self.note(session, answer.as_ref().map(|_| ()));
+        answer.map(|answered| answered.result)
+    }
+
+    fn mirrored_of(&self, ask: &Ask<'_>) -> Option<Arc<ParamHeaders>> {
+        let tool = ask.tool_call()?.tool();
+        if let Some(known) = self.mirrored.read().get(tool.name().as_str()) {
+            return Some(known.clone());
+        }
+        // not listed through this handle: the definition of the call is what there is
+        let schema = tool.definition().input_schema()?;
+        ParamHeaders::from_schema(schema.get()).ok().map(Arc::new)
+    }
+
+    /// Draws conclusions for the calls to come.
+    fn note(&self, session: &Arc<Session>, answer: Result<(), &RequestError>) {
+        let shared = &self.endpoint.shared;
+        match answer {
+            Ok(()) => shared.up(),
+            Err(RequestError::Refused(error)) => {
+                shared.up();
+                if error.code == code::UNSUPPORTED_VERSION || lost_session(session, &error.message)
+                {
+                    self.forget(session);
+                }
+            }
+            Err(RequestError::SessionGone) => {}
+            Err(RequestError::Failed(error)) => {
+                if error.delivery() == Delivery::NotSent && error.kind() == ErrorKind::ConnectFailed
+                {
+                    shared.down(error.message());
+                } else if error.delivery() == Delivery::Answered
+                    && (error.code() == Some(405) || lost_session(session, error.message()))
+                {
+                    // another kind of server seems to be there now: find out with the next call
+                    self.forget(session);
+                }
+            }
+        }
+    }
+
+    pub(super) fn forget(&self, lost: &Arc<Session>) {
+        let mut session = self.session.write();
+        if session.as_ref().is_some_and(|now| Arc::ptr_eq(now, lost)) {
+            *session = None;
+        }
+    }
+
+    /// Makes a session, unless somebody did meanwhile.
+    async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
+        let before = self.attempts.load(Ordering::Acquire);
+        let _making = self.making.lock().await;
+        if let Some(now) = self.current()
+            && lost.is_none_or(|lost| !Arc::ptr_eq(lost, &now))
+        {
+            return Ok(now);
+        }
+        if self.attempts.load(Ordering::Acquire) != before
+            && let Some(failure) = self.failure.read().clone()
+        {
+            return Err(RequestError::Failed(failure));
+        }
+        let timeout = self.endpoint.shared.options.connect_timeout;
+        let greeted = tokio::time::timeout(timeout, self.greet(lost)).await;
+        let made = greeted.unwrap_or_else(|_| {
+            Err(RequestError::not_sent(format!(
+                "the server did not answer the greeting within {timeout:?}"
+            )))
+        });
+        self.attempts.fetch_add(1, Ordering::Release);
+        match made {
+            Ok(session) => {
+                let session = Arc::new(session);
+                *self.session.write() = Some(session.clone());
+                *self.failure.write() = None;
+                self.endpoint.shared.set_info(session.info.clone());
+                self.endpoint.shared.up();
+                Ok(session)
+            }
+            Err(error) => {
+                let error = error.into_tool_error();
+                *self.session.write() = None;
+                *self.failure.write() = Some(error.clone());
+                self.endpoint.shared.down(error.message());
+                Err(RequestError::Failed(error))
+            }
+        }
+    }
+
+    /// Finds out the era and greets the server in it. The era belongs to the server, so one that
+    /// lost a session is not asked again; if it has changed, this fails and the next greeting asks.
+    async fn greet(&self, lost: Option<&Arc<Session>>) -> Result<Session, RequestError> {
+        let options = &self.endpoint.shared.options;
+        let was_legacy = lost.is_some_and(|lost| lost.info.era == Era::Legacy);
+        if options.era == EraChoice::Legacy || was_legacy {
+            return self.initialize().await;
+        }
+        let probe = Arc::new(Session::probe(&options.client_info));
+        let ask = handshake::discover();
+        let answer = exchange(&self.endpoint, &probe, &ask, None);
+        let answer = tokio::time::timeout(options.probe_timeout, answer).await;
+        let verdict = match answer {
+            Ok(answer) => handshake::judge(answer.map(|answered| answered.result)),
+            Err(_) => Probe::Legacy,
+        };
+        match verdict {
+            Probe::Modern(info) => Ok(Session::new(info, None, &options.client_info)),
+            Probe::Legacy if options.era == EraChoice::Auto => self.initialize().await,
+            Probe::Legacy => Err(RequestError::protocol(
+                "the server speaks only legacy revisions, and the era is set to modern",
+            )),
+            Probe::Failed(error) => Err(error),
+        }
+    }
+
+    async fn initialize(&self) -> Result<Session, RequestError> {
+        let client_info = &self.endpoint.shared.options.client_info;
+        // nothing of a session is known yet, and no modern header may be sent
+        let mut blank = Session::probe(client_info);
+        blank.context = None;
+        Arc::make_mut(&mut blank.info).era = Era::Legacy;
+        let blank = Arc::new(blank);
+        let ask = handshake::initialize(client_info);
+        let Answered { result, session_id } = exchange(&self.endpoint, &blank, &ask, None).await?;
+        let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
+        let session = Session::new(info, session_id, client_info);
+        let ready = write::notification("notifications/initialized", None);
+        exchange::tell(&self.endpoint, &session, ready).await?;
+        Ok(session)
+    }
+
+    /// Ends the session in good order, if there is one.
+    pub(super) async fn end(&self) {
+        let Some(session) = self.session.write().take() else {
+            return;
+        };
+        if let Some(id) = &session.id {
+            let mut headers = HeaderMap::new();
+            headers.insert(crate::wire::header::SESSION_ID, id.clone());
+            headers.insert(
+                crate::wire::header::PROTOCOL_VERSION,
+                HeaderValue::clone(&session.version),
+            );
+            let grace = self.endpoint.shared.options.shutdown_grace;
+            let delete = self
+                .endpoint
+                .send(http::Method::DELETE, headers, Vec::new());
+            // a courtesy: a server that is gone or does not care is none of our business now
+            let _ = tokio::time::timeout(grace, delete).await;
+        }
+    }
+}
+
+/// Recognises servers that answer 400, with words, where the protocol wants 404 for a lost session.
+fn lost_session(session: &Session, message: &str) -> bool {
+    session.can_be_forgotten() && message.to_ascii_lowercase().contains("session")
+}

@@ -1,0 +1,13 @@
+//! Servers behind streamable HTTP.
+//!
+//! There is no connection to lose: each request stands alone. What is kept is the session, which for
+//! a modern server is only the knowledge that it is modern.
+
+mod attend;
+mod body;
+mod client;
+mod exchange;
+mod link;
+mod session;
+
+pub(super) use link::HttpLink;

@@ -1,0 +1,189 @@
+//! `tools/list`, page by page.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tollgate_core::{ServerId, ToolDefinition};
+
+use super::ask::Ask;
+use crate::wire::{Era, ParamHeaders, write};
+
+/// More pages than this are taken for a loop.
+const MAX_PAGES: usize = 1000;
+
+/// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    elements: Vec<Bytes>,
+    cursors: HashSet<String>,
+    pages: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+impl Pages {
+    /// Returns the first request.
+    pub(super) fn first() -> Ask<'static> {
+        Ask::new("tools/list", "{}")
+    }
+
+    /// Takes a page; returns the request for the next one, nothing after the last.
+    ///
+    /// A cursor means nothing to us, and an empty one is as good as any: only a missing one ends.
+    pub(super) fn take(&mut self, page: &[u8]) -> Result<Option<Ask<'static>>, String> {
+        let page: Page<'_> = serde_json::from_slice(page)
+            .map_err(|error| format!("its list of tools cannot be read: {error}"))?;
+        self.pages += 1;
+        // copied one by one, so that a kept definition does not keep the whole page
+        self.elements.extend(
+            page.tools
+                .iter()
+                .map(|tool| Bytes::copy_from_slice(tool.get().as_bytes())),
+        );
+        let Some(cursor) = page.next_cursor else {
+            return Ok(None);
+        };
+        if self.pages >= MAX_PAGES {
+            return Err(format!("its list of tools has more than {MAX_PAGES} pages"));
+        }
+        let mut params = b"{\"cursor\":".to_vec();
+        write::string(&mut params, &cursor);
+        params.push(b'}');
+        if !self.cursors.insert(cursor) {
+            return Err("its list of tools goes in a circle: a cursor came twice".to_owned());
+        }
+        Ok(Some(Ask::new("tools/list", params)))
+    }
+
+    /// Reads the definitions. One that cannot be used is left out, with a warning, and hides no other.
+    ///
+    /// `mirrored` says whether arguments are to be mirrored into headers: then a tool that marks
+    /// them in a way the protocol forbids may not be used either.
+    pub(super) fn finish(self, server: &ServerId, mirrored: bool) -> Listing {
+        let mut listing = Listing::default();
+        for raw in self.elements {
+            let definition = match ToolDefinition::from_json(raw) {
+                Ok(definition) => definition,
+                Err(error) => {
+                    tracing::warn!(
+                        server = %server,
+                        tool = error.tool().unwrap_or("?"),
+                        reason = %error,
+                        "a listed tool is left out"
+                    );
+                    continue;
+                }
+            };
+            if mirrored && let Some(schema) = definition.input_schema() {
+                match ParamHeaders::from_schema(schema.get()) {
+                    Ok(headers) => {
+                        let name = definition.name().as_str().to_owned();
+                        listing.headers.insert(name, Arc::new(headers));
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            server = %server,
+                            tool = %definition.name(),
+                            reason = %error,
+                            "a listed tool is left out"
+                        );
+                        continue;
+                    }
+                }
+            }
+            listing.tools.push(definition);
+        }
+        listing
+    }
+}
+
+/// A whole listing.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) tools: Vec<ToolDefinition>,
+    /// Which arguments to mirror, by tool.
+    pub(super) headers: HashMap<String, Arc<ParamHeaders>>,
+}
+
+/// Says whether requests of this era mirror arguments. Only HTTP asks.
+pub(super) fn mirrors(era: Era) -> bool {
+    era == Era::Modern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(listing: &Listing) -> Vec<&str> {
+        listing
+            .tools
+            .iter()
+            .map(|tool| tool.name().as_str())
+            .collect()
+    }
+
+    #[test]
+    fn an_empty_cursor_is_a_cursor_and_a_missing_one_the_end() {
+        let mut pages = Pages::default();
+        let next = pages
+            .take(br#"{"tools":[{"name":"a"}],"nextCursor":""}"#)
+            .unwrap()
+            .unwrap();
+        let asked = String::from_utf8(next.to_message(1, None)).unwrap();
+        assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
+        assert!(
+            pages
+                .take(br#"{"tools":[{"name":"b"}],"nextCursor":null}"#)
+                .unwrap()
+                .is_none()
+        );
+        let listing = pages.finish(&ServerId::new("s").unwrap(), false);
+        assert_eq!(names(&listing), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_circle_and_an_endless_list_are_errors() {
+        let mut pages = Pages::default();
+        let page = br#"{"tools":[],"nextCursor":"x"}"#;
+        assert!(pages.take(page).is_ok());
+        assert!(pages.take(page).unwrap_err().contains("circle"));
+        let mut pages = Pages::default();
+        let mut last = Ok(None);
+        for number in 0..=MAX_PAGES {
+            last = pages
+                .take(format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#).as_bytes())
+                .map(|ask| ask.map(|_| ()));
+            if last.is_err() {
+                break;
+            }
+        }
+        assert!(last.unwrap_err().contains("1000"));
+    }
+
+    #[test]
+    fn a_broken_definition_hides_no_other_and_the_rest_keep_their_bytes() {
+        let odd = r#"{ "name":"b", "execution":{"taskSupport":"optional"} , "x-vendor": 1e2 }"#;
+        let bad = r#"{"name":"c","inputSchema":{"type":"object","properties":{"n":
+            {"type":"number","x-mcp-header":"N"}}}}"#;
+        let page = format!(r#"{{"tools":[{{"name":7}},{odd},{bad},3]}}"#);
+        let listed = |mirrored| {
+            let mut pages = Pages::default();
+            assert!(pages.take(page.as_bytes()).unwrap().is_none());
+            pages.finish(&ServerId::new("s").unwrap(), mirrored)
+        };
+        let listing = listed(true);
+        assert_eq!(names(&listing), ["b"]);
+        assert_eq!(&listing.tools[0].raw()[..], odd.as_bytes());
+        assert_eq!(names(&listed(false)), ["b", "c"], "nothing is mirrored");
+    }
+}

@@ -1,0 +1,33 @@
+//! What both transports say to a server besides calls.
+
+use super::ask::Ask;
+use super::handshake;
+use crate::wire::{Era, RequestId, RpcError, code, write};
+
+/// Answers a request of the server: we declare no capability, so only `ping` has an answer.
+pub(super) fn reply(id: &RequestId, method: &str) -> Vec<u8> {
+    if method == "ping" {
+        return write::result(id, b"{}");
+    }
+    let error = RpcError::new(
+        code::METHOD_NOT_FOUND,
+        format!("this client does not offer {method}"),
+    );
+    write::error(Some(id), &error)
+}
+
+/// The cheapest question of an era.
+pub(super) fn sign_of_life(era: Era) -> Ask<'static> {
+    match era {
+        Era::Legacy => Ask::new("ping", "{}"),
+        Era::Modern => handshake::discover(),
+    }
+}
+
+/// Asks a modern server to announce changes of its tools.
+pub(super) fn listen() -> Ask<'static> {
+    Ask::new(
+        "subscriptions/listen",
+        r#"{"notifications":{"toolsListChanged":true}}"#,
+    )
+}

@@ -1,0 +1,221 @@
+//! A server run as a child process.
+
+use std::collections::VecDeque;
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tollgate_core::ServerId;
+
+use crate::upstream::target::CommandSpec;
+
+/// How many of the last lines of standard error are kept for the error text.
+const TAIL_LINES: usize = 5;
+/// Longer lines of standard error are cut.
+const TAIL_LINE_BYTES: u64 = 4096;
+/// How long the exit status may take once the output has ended.
+const STATUS_WAIT: Duration = Duration::from_millis(250);
+
+/// What a child finds in its environment unless told otherwise: what programs need to find their
+/// files and their way to the network, and no secrets.
+const SAFE_ENVIRONMENT: [&str; 26] = [
+    "APPDATA",
+    "COMSPEC",
+    "HOME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LC_ALL",
+    "LOCALAPPDATA",
+    "LOGNAME",
+    "NO_PROXY",
+    "PATH",
+    "PATHEXT",
+    "PROGRAMFILES",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "USERPROFILE",
+];
+
+/// A running child. Dropped, it is killed, with everything it started.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    group: Group,
+    tail: Arc<Mutex<VecDeque<String>>>,
+    program: String,
+}
+
+impl Process {
+    pub(super) fn spawn(
+        id: &ServerId,
+        spec: &CommandSpec,
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut command = Command::new(&spec.program);
+        command
+            .args(&spec.args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if !spec.whole_environment {
+            command.env_clear();
+            command.envs(
+                SAFE_ENVIRONMENT
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            );
+        }
+        command.envs(&spec.env);
+        if let Some(cwd) = &spec.cwd {
+            command.current_dir(cwd);
+        }
+        // a group of its own, so that what npx or uvx start can be ended too
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let group = Group::of(&child);
+        let tail = Arc::default();
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(forward(id.clone(), stderr, Arc::clone(&tail)));
+        }
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => {
+                let program = spec.program.to_string_lossy().into_owned();
+                let process = Self {
+                    child,
+                    group,
+                    tail,
+                    program,
+                };
+                Ok((process, stdin, stdout))
+            }
+            _ => Err(io::Error::other("the child has no pipes")),
+        }
+    }
+
+    /// Says why the output has ended: how the child exited, and what it last said.
+    pub(super) async fn epitaph(&mut self) -> String {
+        let mut text = match tokio::time::timeout(STATUS_WAIT, self.child.wait()).await {
+            Ok(Ok(status)) => format!("{} ended ({status})", self.program),
+            Ok(Err(error)) => format!("{} cannot be waited for: {error}", self.program),
+            Err(_) => format!("{} closed its output but runs on", self.program),
+        };
+        // what it said last is still on its way through the forwarding task
+        tokio::task::yield_now().await;
+        let tail = self.tail.lock();
+        if !tail.is_empty() {
+            text.push_str("; it last said: ");
+            text.push_str(&Vec::from_iter(tail.iter().map(String::as_str)).join(" | "));
+        }
+        text
+    }
+
+    /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
+    pub(super) async fn end(mut self, grace: Duration) {
+        if tokio::time::timeout(grace, self.child.wait())
+            .await
+            .is_err()
+        {
+            self.group.terminate();
+            if tokio::time::timeout(grace, self.child.wait())
+                .await
+                .is_err()
+            {
+                self.group.kill();
+                // cannot fail but by a child that is gone already
+                let _ = self.child.kill().await;
+            }
+        }
+        // dropping `self.group` takes what the child left behind
+    }
+}
+
+async fn forward(id: ServerId, stderr: ChildStderr, tail: Arc<Mutex<VecDeque<String>>>) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // a line without an end is handed on in pieces
+        let mut piece = (&mut reader).take(TAIL_LINE_BYTES);
+        match piece.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        if text.is_empty() {
+            continue;
+        }
+        tracing::debug!(server = %id, "stderr: {text}");
+        let mut tail = tail.lock();
+        if tail.len() == TAIL_LINES {
+            tail.pop_front();
+        }
+        tail.push_back(text.to_owned());
+    }
+}
+
+/// The process group of a child; killed when dropped.
+#[derive(Debug)]
+struct Group {
+    #[cfg(unix)]
+    leader: Option<rustix::process::Pid>,
+}
+
+#[cfg(unix)]
+impl Group {
+    fn of(child: &Child) -> Self {
+        let leader = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw);
+        Self { leader }
+    }
+
+    fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    fn kill(&self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(leader) = self.leader {
+            // fails only if nobody of the group is left
+            let _ = rustix::process::kill_process_group(leader, signal);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_: &Child) -> Self {
+        Self {}
+    }
+
+    fn terminate(&self) {}
+
+    fn kill(&self) {}
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,321 @@
+//! One connection: a task that writes, a task that reads, and the requests between them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::waiters::{Answer, Waiters};
+use crate::upstream::answer::RequestError;
+use crate::upstream::ask::{self, Ask};
+use crate::upstream::peer::reply;
+use crate::upstream::shared::Shared;
+use crate::wire::{LineError, LineReader, Message, RequestId, flatten, write};
+
+/// Lines are put together into one write up to this size.
+const BATCH_BYTES: usize = 64 * 1024;
+const BATCH_LINES: usize = 64;
+
+/// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
+#[derive(Debug)]
+pub(super) struct Connection {
+    waiters: Mutex<Waiters>,
+    outgoing: mpsc::UnboundedSender<Line>,
+    next_id: AtomicU64,
+    /// Whether anything was read since the flag was last lowered.
+    heard: AtomicBool,
+    closed: CancellationToken,
+    reason: Mutex<Option<String>>,
+}
+
+/// One line to write; a request's is passed over if nobody waits for it any more.
+#[derive(Debug)]
+struct Line {
+    request: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Connection {
+    /// Starts the two tasks. They end with the connection.
+    pub(super) fn open<R, W>(shared: &Arc<Shared>, reader: R, writer: W) -> Arc<Self>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (outgoing, lines) = mpsc::unbounded_channel();
+        let connection = Arc::new(Self {
+            waiters: Mutex::default(),
+            outgoing,
+            next_id: AtomicU64::new(1),
+            heard: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+            reason: Mutex::new(None),
+        });
+        tokio::spawn({
+            let connection = connection.clone();
+            async move {
+                let closed = connection.closed.clone();
+                // dropping the writer closes the server's input: its sign to end
+                closed
+                    .run_until_cancelled(connection.write_lines(writer, lines))
+                    .await;
+            }
+        });
+        tokio::spawn({
+            let connection = connection.clone();
+            let lines = LineReader::new(reader, shared.options.max_message);
+            let shared = shared.clone();
+            async move {
+                let closed = connection.closed.clone();
+                closed
+                    .run_until_cancelled(connection.read_lines(&shared, lines))
+                    .await;
+            }
+        });
+        connection
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future cancels the request.
+    pub(super) async fn request(&self, ask: &Ask<'_>, context: Option<&[u8]>) -> Answer {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let bytes = ask.to_message(id, context);
+        let receiver = self.waiters.lock().add(id, ask.progress().cloned());
+        let Some(receiver) = receiver else {
+            return Err(RequestError::not_sent("the connection is closing"));
+        };
+        let _in_flight = InFlight {
+            connection: self,
+            id,
+            cancellable: ask.is_cancellable(),
+        };
+        self.send(Some(id), bytes);
+        // the sender goes without a word only if the whole connection is dropped unclosed
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(&self, method: &str) {
+        self.send(None, write::notification(method, None));
+    }
+
+    /// Fires when the connection has ended or has to.
+    pub(super) fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+
+    /// Ends the connection. The first reason stays; those who wait are told by [`fail_all`].
+    ///
+    /// [`fail_all`]: Self::fail_all
+    pub(super) fn close(&self, reason: impl Into<String>) {
+        self.waiters.lock().close();
+        self.reason.lock().get_or_insert_with(|| reason.into());
+        self.closed.cancel();
+    }
+
+    /// Returns why the connection ended.
+    pub(super) fn reason(&self) -> String {
+        self.reason.lock().clone().unwrap_or_default()
+    }
+
+    /// Fails all requests in flight, for this reason.
+    pub(super) fn fail_all(&self, reason: &str) {
+        self.waiters.lock().fail_all(reason);
+    }
+
+    /// Says whether anything was read since the last time it was asked.
+    pub(super) fn was_heard(&self) -> bool {
+        self.heard.swap(false, Ordering::Relaxed)
+    }
+
+    fn send(&self, request: Option<u64>, mut bytes: Vec<u8>) {
+        flatten(&mut bytes);
+        bytes.push(b'\n');
+        // fails only if the writer has ended, and then all that wait are about to be told
+        let _ = self.outgoing.send(Line { request, bytes });
+    }
+
+    async fn write_lines<W: AsyncWrite + Unpin>(
+        &self,
+        mut writer: W,
+        mut lines: mpsc::UnboundedReceiver<Line>,
+    ) {
+        let mut waiting = Vec::with_capacity(BATCH_LINES);
+        let mut batch = Batch::default();
+        while lines.recv_many(&mut waiting, BATCH_LINES).await > 0 {
+            let mut due = waiting.drain(..).peekable();
+            while due.peek().is_some() {
+                batch.clear();
+                {
+                    let mut waiters = self.waiters.lock();
+                    for line in due.by_ref() {
+                        // marked before the write: an answer may overtake the writer's next step
+                        if line.request.is_none_or(|id| waiters.start(id)) {
+                            batch.push(line);
+                        }
+                        if batch.bytes.len() >= BATCH_BYTES {
+                            break;
+                        }
+                    }
+                }
+                if let Err((written, error)) = batch.write_to(&mut writer).await {
+                    let mut waiters = self.waiters.lock();
+                    for id in batch.unwritten(written) {
+                        waiters.unstart(id);
+                    }
+                    drop(waiters);
+                    self.close(format!("writing to the server failed: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn read_lines<R: AsyncRead + Unpin>(&self, shared: &Shared, mut lines: LineReader<R>) {
+        let reason = loop {
+            match lines.next().await {
+                Ok(Some(line)) => {
+                    self.heard.store(true, Ordering::Relaxed);
+                    self.receive(shared, &line);
+                }
+                Ok(None) => break "the server closed its output".to_owned(),
+                // whose answer it was cannot be told, and that call must not hang
+                Err(error @ (LineError::TooLong { .. } | LineError::Io(_))) => {
+                    break error.to_string();
+                }
+            }
+        };
+        self.close(reason);
+    }
+
+    fn receive(&self, shared: &Shared, line: &Bytes) {
+        match Message::parse(line) {
+            Ok(Message::Response {
+                id: Some(id),
+                outcome,
+            }) => self.answer(shared, &id, outcome.map_err(RequestError::Refused)),
+            Ok(Message::Response { id: None, outcome }) => {
+                if let Err(error) = outcome {
+                    tracing::warn!(server = %shared.id, %error, "an error about no request");
+                }
+            }
+            Ok(Message::Request { id, method, .. }) => {
+                let reply = reply(&id, &method);
+                self.send(None, reply);
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.notified(shared, &method, params.as_ref());
+            }
+            Err(error) => match error.id() {
+                Some(id) => {
+                    let why = format!("the server's answer cannot be read: {error}");
+                    self.answer(shared, id, Err(RequestError::protocol(why)));
+                }
+                // some servers print to the wrong stream
+                None => tracing::debug!(server = %shared.id, %error, "a line that is no message"),
+            },
+        }
+    }
+
+    fn answer(&self, shared: &Shared, id: &RequestId, answer: Answer) {
+        let found = id
+            .as_u64()
+            .is_some_and(|id| self.waiters.lock().answer(id, answer));
+        if !found {
+            tracing::debug!(server = %shared.id, %id, "an answer nobody waits for");
+        }
+    }
+
+    fn notified(&self, shared: &Shared, method: &str, params: Option<&Bytes>) {
+        match method {
+            "notifications/tools/list_changed" => shared.tools_changed(),
+            "notifications/progress" => {
+                let Some(params) = params else { return };
+                let sink = progress_id(params).and_then(|id| self.waiters.lock().progress(id));
+                if let Some(sink) = sink {
+                    sink.report(params); // outside of the lock: it is not our code
+                }
+            }
+            _ => tracing::trace!(server = %shared.id, method, "a notification of no concern"),
+        }
+    }
+}
+
+/// Reads which request a progress report belongs to.
+fn progress_id(params: &[u8]) -> Option<u64> {
+    let token =
+        crate::wire::object::get_member(params, crate::wire::meta::PROGRESS_TOKEN).ok()??;
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
+/// Takes a request out when nobody waits for it any more, and tells the server if it may know of it.
+struct InFlight<'a> {
+    connection: &'a Connection,
+    id: u64,
+    cancellable: bool,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        let is_known = self.connection.waiters.lock().forget(self.id);
+        if is_known && self.cancellable {
+            self.connection.send(None, ask::cancelled(self.id));
+        }
+    }
+}
+
+/// Lines put together for one write.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each request begins.
+    starts: Vec<(u64, usize)>,
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BATCH_BYTES);
+        self.starts.clear();
+    }
+
+    fn push(&mut self, line: Line) {
+        if let Some(id) = line.request {
+            self.starts.push((id, self.bytes.len()));
+        }
+        if self.bytes.is_empty() {
+            self.bytes = line.bytes; // the usual case: one line, not copied
+        } else {
+            self.bytes.extend_from_slice(&line.bytes);
+        }
+    }
+
+    /// Writes all; an error comes with how many bytes were written before it.
+    async fn write_to<W: AsyncWrite + Unpin>(
+        &self,
+        writer: &mut W,
+    ) -> Result<(), (usize, std::io::Error)> {
+        let mut written = 0;
+        while written < self.bytes.len() {
+            match writer.write(&self.bytes[written..]).await {
+                Ok(0) => return Err((written, std::io::ErrorKind::WriteZero.into())),
+                Ok(more) => written += more,
+                Err(error) => return Err((written, error)),
+            }
+        }
+        writer.flush().await.map_err(|error| (written, error))
+    }
+
+    /// Returns the requests of which not one byte was written.
+    fn unwritten(&self, written: usize) -> impl Iterator<Item = u64> {
+        self.starts
+            .iter()
+            .filter(move |(_, start)| *start >= written)
+            .map(|(id, _)| *id)
+    }
+}

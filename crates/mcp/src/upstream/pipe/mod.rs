@@ -1,0 +1,10 @@
+//! Servers on the other end of a pipe: children, and anything a connector yields.
+
+mod child;
+mod connection;
+mod link;
+mod session;
+mod supervisor;
+mod waiters;
+
+pub(super) use link::{End, PipeLink};

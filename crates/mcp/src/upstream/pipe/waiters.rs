@@ -1,0 +1,148 @@
+//! Who waits for which answer, and how far each request got.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tollgate_core::ProgressSink;
+
+use crate::upstream::answer::RequestError;
+
+/// What a request ends with.
+pub(super) type Answer = Result<Bytes, RequestError>;
+
+/// The requests in flight on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    waiting: HashMap<u64, Waiter>,
+    closing: bool,
+}
+
+struct Waiter {
+    answer: oneshot::Sender<Answer>,
+    progress: Option<Arc<dyn ProgressSink>>,
+    /// Whether a byte of the request may have been written.
+    started: bool,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiter")
+            .field("started", &self.started)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waiters {
+    /// Adds a request; nothing if the connection is closing.
+    pub(super) fn add(
+        &mut self,
+        id: u64,
+        progress: Option<Arc<dyn ProgressSink>>,
+    ) -> Option<oneshot::Receiver<Answer>> {
+        if self.closing {
+            return None;
+        }
+        let (answer, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            answer,
+            progress,
+            started: false,
+        };
+        self.waiting.insert(id, waiter);
+        Some(receiver)
+    }
+
+    /// Notes that a request is about to be written. False if nobody waits for it any more.
+    pub(super) fn start(&mut self, id: u64) -> bool {
+        self.waiting
+            .get_mut(&id)
+            .map(|waiter| waiter.started = true)
+            .is_some()
+    }
+
+    /// Notes that not one byte of a request was written after all.
+    pub(super) fn unstart(&mut self, id: u64) {
+        if let Some(waiter) = self.waiting.get_mut(&id) {
+            waiter.started = false;
+        }
+    }
+
+    /// Hands over an answer. False if nobody waits for it.
+    pub(super) fn answer(&mut self, id: u64, answer: Answer) -> bool {
+        match self.waiting.remove(&id) {
+            // the receiver may be gone in this very moment: then nobody needs the answer
+            Some(waiter) => waiter.answer.send(answer).is_ok(),
+            None => false,
+        }
+    }
+
+    /// Takes out a request nobody waits for. Says whether the server may know of it.
+    pub(super) fn forget(&mut self, id: u64) -> bool {
+        self.waiting
+            .remove(&id)
+            .is_some_and(|waiter| waiter.started)
+    }
+
+    pub(super) fn progress(&self, id: u64) -> Option<Arc<dyn ProgressSink>> {
+        self.waiting.get(&id)?.progress.clone()
+    }
+
+    /// Takes no further requests.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Fails all that wait: as lost if they may have been written, else as not sent.
+    pub(super) fn fail_all(&mut self, reason: &str) {
+        self.closing = true;
+        for (_, waiter) in self.waiting.drain() {
+            let error = if waiter.started {
+                RequestError::lost(format!("the connection broke before an answer: {reason}"))
+            } else {
+                RequestError::not_sent(format!("the connection broke before sending: {reason}"))
+            };
+            let _ = waiter.answer.send(Err(error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Delivery;
+
+    use super::*;
+
+    fn delivery(receiver: &mut oneshot::Receiver<Answer>) -> Delivery {
+        let error = receiver.try_recv().unwrap().expect_err("failed");
+        error.into_tool_error().delivery()
+    }
+
+    #[test]
+    fn a_loss_says_which_requests_may_have_run() {
+        let mut waiters = Waiters::default();
+        let mut written = waiters.add(1, None).unwrap();
+        let mut queued = waiters.add(2, None).unwrap();
+        let mut refused = waiters.add(3, None).unwrap();
+        assert!(waiters.start(1) && waiters.start(3));
+        waiters.unstart(3);
+        waiters.fail_all("gone");
+        assert_eq!(delivery(&mut written), Delivery::Unknown);
+        assert_eq!(delivery(&mut queued), Delivery::NotSent);
+        assert_eq!(delivery(&mut refused), Delivery::NotSent);
+        assert!(waiters.add(4, None).is_none(), "closed for good");
+    }
+
+    #[test]
+    fn a_forgotten_request_is_neither_written_nor_answered() {
+        let mut waiters = Waiters::default();
+        let _receiver = waiters.add(1, None);
+        assert!(!waiters.forget(1), "the server never heard of it");
+        assert!(!waiters.start(1));
+        assert!(!waiters.answer(1, Ok(Bytes::new())));
+        let _receiver = waiters.add(2, None);
+        assert!(waiters.start(2));
+        assert!(waiters.forget(2), "the server may have heard of it");
+    }
+}

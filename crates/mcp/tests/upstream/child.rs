@@ -1,0 +1,104 @@
+//! Servers run as children.
+#![cfg(unix)]
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tempfile::TempDir;
+use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use tollgate_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
+
+use crate::script::{INITIALIZED, assert_fails, call, id};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A shell script that greets us as a legacy server, then goes on as given.
+fn shell(then: &str) -> UpstreamBuilder {
+    let script = format!(
+        "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{INITIALIZED}}}'; read ready; {then}"
+    );
+    let command = CommandSpec::new("/bin/sh").with_args(["-c", &script]);
+    Upstream::builder(id(), Target::Command(command)).era(EraChoice::Legacy)
+}
+
+#[tokio::test]
+async fn a_child_that_dies_says_why_and_is_started_again() {
+    let dir = TempDir::new().unwrap();
+    let mark = dir.path().join("second");
+    let mark = mark.display();
+    let upstream = shell(&format!(
+        "read call; if test -e {mark}; then \
+           echo '{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{{\"content\":[]}}}}'; read end; \
+         else echo famous last words >&2; touch {mark}; exit 3; fi"
+    ))
+    .start();
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    assert!(error.message().contains("exit status: 3"), "{error}");
+    assert!(error.message().contains("famous last words"), "{error}");
+    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    upstream.call(call("x", "{}")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let command = CommandSpec::new("/no/such/program");
+    let upstream = Upstream::builder(id(), Target::Command(command)).start();
+    let error = upstream.list_tools().await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("/no/such/program"), "{error}");
+}
+
+/// Reads a fifo to its end, which comes when the last process that writes to it is gone.
+fn until_writers_are_gone(fifo: std::path::PathBuf) -> tokio::task::JoinHandle<String> {
+    tokio::task::spawn_blocking(move || std::fs::read_to_string(fifo).unwrap())
+}
+
+#[tokio::test]
+async fn what_a_child_has_started_ends_with_it() {
+    for stubborn in ["", "trap '' TERM; "] {
+        let dir = TempDir::new().unwrap();
+        let fifo = dir.path().join("fifo");
+        let path = fifo.display();
+        let upstream = shell(&format!(
+            "{stubborn}mkfifo {path}; (echo up; exec sleep 1000) > {path} & \
+             echo '{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}}'; wait"
+        ))
+        .shutdown_grace(Duration::from_millis(20))
+        .start();
+        let mut events = upstream.events().unwrap();
+        // announced once the fifo is there
+        while events.next().await != Some(ServerEvent::ToolsChanged) {}
+        let gone = until_writers_are_gone(fifo);
+        if stubborn.is_empty() {
+            upstream.shutdown().await;
+        } else {
+            drop(upstream);
+        }
+        assert_eq!(gone.await.unwrap(), "up\n");
+    }
+}
+
+#[tokio::test]
+async fn a_child_sees_what_it_is_given_and_none_of_our_secrets() {
+    // `cargo test` sets this one for us
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let answer = r#"echo "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"content\":[],\"seen\":\"$GIVEN,$CARGO_MANIFEST_DIR\"}}"; read end"#;
+    let script = format!(
+        "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{INITIALIZED}}}'; read ready; read call; {answer}"
+    );
+    let command = CommandSpec::new("sh")
+        .with_args(["-c", &script])
+        .with_env("GIVEN", "yes");
+    let upstream = Upstream::builder(id(), Target::Command(command))
+        .era(EraChoice::Legacy)
+        .start();
+    upstream.ready(LONG).await.unwrap();
+    let output = upstream.call(call("x", "{}")).await.unwrap();
+    let body = String::from_utf8(output.body().to_vec()).unwrap();
+    assert!(body.contains(r#""seen":"yes,""#), "{body}");
+}

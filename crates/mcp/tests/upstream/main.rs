@@ -1,0 +1,17 @@
+//! The upstream client against scripted servers, byte by byte, and against real ones.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are not covered by the allowance for tests"
+)]
+
+mod child;
+mod http;
+mod http_faults;
+mod pipe;
+mod pipe_faults;
+mod pipe_greeting;
+mod rmcp_servers;
+mod script;
+mod script_http;

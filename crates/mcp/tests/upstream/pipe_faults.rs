@@ -1,0 +1,175 @@
+//! What goes wrong over a pipe, and what is said of the calls it happened to.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use tollgate_mcp::upstream::{Io, Target, Upstream, UpstreamStatus};
+
+use crate::script::{assert_fails, call, id, scripted};
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let mut events = upstream.events().unwrap();
+    events.next().await;
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+
+    let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
+    let written = tokio::spawn(upstream.call(call("written", &long)));
+    tokio::task::yield_now().await; // the writer is stuck in the middle of it
+    let queued = tokio::spawn(upstream.call(call("queued", "{}")));
+    tokio::task::yield_now().await;
+    drop(peer);
+    let error = written.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    let error = queued.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+
+    let mut peer = script.accept().await;
+    let error = upstream.call(call("down", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("is down"), "{error}");
+    peer.initialize().await;
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let running = tokio::spawn(upstream.call(call("after", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_not_there_is_tried_for_ever() {
+    let attempts = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = attempts.clone();
+    let io = Io::new(move || {
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async { Err(std::io::Error::other("nobody home")) }
+    });
+    let upstream = Upstream::builder(id(), Target::Io(io)).start();
+    let error = upstream
+        .ready(Duration::from_secs(3600))
+        .await
+        .expect_err("nobody");
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("nobody home"), "{error}");
+    // pauses of 2.5 to 5 s over an hour
+    let attempts = attempts.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((720..1500).contains(&attempts), "{attempts}");
+    let error = upstream.list_tools().await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    upstream.shutdown().await;
+    assert_eq!(upstream.status(), UpstreamStatus::Closed);
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert!(error.message().contains("shut down"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_keep_code_message_and_data() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    for (code, kind) in [
+        (-32602, ErrorKind::InvalidCall),
+        (-32603, ErrorKind::ServerFault),
+        (-32005, ErrorKind::ServerFault),
+    ] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = peer.asked("tools/call").await;
+        peer.refuse(&asked, code).await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, kind, Delivery::Answered);
+        assert_eq!((error.code(), error.message()), (Some(code), "no"));
+        assert_eq!(&error.data().unwrap()[..], b"[1 ]");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_none_fails_its_call_alone() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let other = tokio::spawn(upstream.call(call("other", "{}")));
+    let other_asked = peer.asked("tools/call").await;
+    for answer in [
+        r#""result":[1]"#,
+        r#""result":null"#,
+        r#""error":"no""#,
+        r#""x":1"#,
+    ] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = peer.asked("tools/call").await;
+        peer.line("Listening on port 3000!").await;
+        peer.line(&format!(
+            r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#,
+            asked.id
+        ))
+        .await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+    }
+    peer.reply(&other_asked, r#"{"content":[]}"#).await;
+    other.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_beyond_the_limit_ends_the_connection_and_no_call_hangs() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.max_message(1024).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, &format!(r#"{{"content":"{}"}}"#, "x".repeat(2000)))
+        .await;
+    let error = running.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    assert!(error.message().contains("1024"), "{error}");
+    script.accept().await.initialize().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_gives_no_sign_of_life_is_given_up() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.keepalive(Duration::from_secs(60)).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let asked = peer.asked("ping").await;
+    peer.reply(&asked, "{}").await;
+    peer.asked("ping").await; // not answered
+    script.accept().await.initialize().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_ends_is_an_error() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    let lists = upstream.clone();
+    let listing = tokio::spawn(async move { lists.list_tools().await });
+    for _ in 0..2 {
+        let asked = peer.asked("tools/list").await;
+        peer.reply(&asked, r#"{"tools":[],"nextCursor":"again"}"#)
+            .await;
+    }
+    let error = listing.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+
+    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    peer.asked("tools/list").await; // and silence
+    let error = listing.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::Timeout, Delivery::Unknown);
+}
