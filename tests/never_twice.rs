@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate::{Delivery, ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput};
@@ -43,10 +44,18 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-fn server(id: &str, fates: &[Fate]) -> (Arc<MockServer>, MockService) {
-    let fates = fates.to_vec();
-    let mock = MockService::new(move |_, n| {
+/// How often each call ran, by tool and arguments.
+type Executions = Arc<Mutex<HashMap<(String, Vec<u8>), usize>>>;
+
+/// A server that meets its calls with these fates in turn. What it says was not sent did not run.
+fn server(id: &str, fates: &[Fate], executions: &Executions) -> Arc<MockServer> {
+    let (fates, executions) = (fates.to_vec(), executions.clone());
+    let mock = MockService::new(move |call: ToolCall, n| {
         let fate = fates[n % fates.len()];
+        if !matches!(fate, Fate::Fails(_, Delivery::NotSent)) {
+            let key = (call.tool().name().to_string(), call.arguments().to_vec());
+            *executions.lock().entry(key).or_insert(0) += 1;
+        }
         async move {
             match fate {
                 Fate::Answers => Ok(ToolOutput::text("done")),
@@ -59,22 +68,13 @@ fn server(id: &str, fates: &[Fate]) -> (Arc<MockServer>, MockService) {
     let tool = |name: &str, annotations: Value| json!({"name": name, "annotations": annotations});
     let tools = vec![
         tool("read", json!({"readOnlyHint": true})),
-        tool("write", json!({"destructiveHint": false})),
+        tool("send", json!({"destructiveHint": false})),
         tool(
             "wipe",
             json!({"destructiveHint": true, "idempotentHint": true}),
         ),
     ];
-    (MockServer::new(id, tools, mock.clone()), mock)
-}
-
-fn executions(seen: &[ToolCall]) -> HashMap<(String, Vec<u8>), usize> {
-    let mut counts = HashMap::new();
-    for call in seen {
-        let key = (call.tool().name().to_string(), call.arguments().to_vec());
-        *counts.entry(key).or_insert(0) += 1;
-    }
-    counts
+    MockServer::new(id, tools, mock)
 }
 
 proptest! {
@@ -84,7 +84,7 @@ proptest! {
     fn whatever_servers_do_an_unsafe_call_reaches_them_at_most_once(
         first in prop::collection::vec(fate(), 1..12),
         second in prop::collection::vec(fate(), 1..12),
-        tools in prop::collection::vec(prop_oneof![Just("read"), Just("write"), Just("wipe")], 1..20),
+        tools in prop::collection::vec(prop_oneof![Just("read"), Just("send"), Just("wipe")], 1..20),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -92,8 +92,9 @@ proptest! {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let (one, one_mock) = server("one", &first);
-            let (two, two_mock) = server("two", &second);
+            let executions = Executions::default();
+            let one = server("one", &first, &executions);
+            let two = server("two", &second, &executions);
             let builder = Stack::builder()
                 .server(Server::shared(one.clone()).in_set("set".parse().unwrap()))
                 .server(Server::shared(two.clone()).in_set("set".parse().unwrap()));
@@ -118,11 +119,9 @@ proptest! {
                 tokio::time::advance(Duration::from_secs(120)).await;
             }
 
-            let mut seen = one_mock.seen();
-            seen.extend(two_mock.seen());
-            for ((tool, arguments), runs) in executions(&seen) {
+            for ((tool, arguments), runs) in executions.lock().iter() {
                 if tool != "read" {
-                    prop_assert_eq!(runs, 1, "{} {:?}", tool, String::from_utf8(arguments));
+                    prop_assert_eq!(*runs, 1, "{} {:?}", tool, std::str::from_utf8(arguments));
                 }
             }
             Ok(())
