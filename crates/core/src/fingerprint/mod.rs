@@ -1,8 +1,8 @@
 //! The identity of JSON values: a keyed 128-bit structural hash.
 //!
 //! Two spellings of one value meet (order of members, white space, escapes in strings); two
-//! different values never do, short of breaking SipHash. Values are hashed from the raw text, in one
-//! pass and without building a tree.
+//! different values never do, short of breaking SipHash. The raw text is read in one pass, without
+//! building a tree.
 //!
 //! Not RFC 8785 (JSON canonicalization): it writes every integer through an IEEE double, so that
 //! `9007199254740993` and `9007199254740992` become the same text. Here a number is its spelling:
@@ -19,7 +19,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 mod scan;
 
-use scan::{Tag, feed, scan};
+use scan::{Tag, scan};
 
 /// The identity of a value under one [`FingerprintKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ impl FingerprintKey {
     /// differently.
     pub fn json(&self, text: &[u8]) -> Result<Fingerprint, FingerprintError> {
         let mut hasher = self.0;
-        scan(text, self.0)?.feed(&mut hasher);
+        hasher.write(&scan(text)?);
         Ok(Fingerprint(hasher.finish128().into()))
     }
 
@@ -116,7 +116,8 @@ impl FingerprintKey {
     #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Fingerprint {
         let mut hasher = self.0;
-        feed(&mut hasher, Tag::Bytes, bytes);
+        hasher.write_u8(Tag::Bytes as u8);
+        hasher.write(bytes);
         Fingerprint(hasher.finish128().into())
     }
 

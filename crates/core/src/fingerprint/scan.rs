@@ -1,15 +1,21 @@
-//! One pass over a JSON text.
+//! One pass over a JSON text: into one canonical run of bytes.
+//!
+//! Each value begins with a [`Tag`]. Numbers and strings go on with their length and their bytes,
+//! arrays with their elements, objects with their members in the order of their names; both end
+//! with [`Tag::End`]. No run is the beginning of another, so two values share one only if they are
+//! equal.
 
 use std::borrow::Cow;
-use std::hash::Hasher;
 
-use siphasher::sip128::{Hasher128, SipHasher13};
 use smallvec::SmallVec;
 
 use super::FingerprintError;
 
 /// How deeply arrays and objects may be nested: serde_json's own limit.
 const MAX_DEPTH: usize = 128;
+
+/// The canonical bytes of one value; usual arguments need no allocation.
+pub(super) type Canonical = SmallVec<[u8; 512]>;
 
 /// Says what the bytes after it are, so that `"1"`, `1` and `[1]` differ.
 #[derive(Clone, Copy)]
@@ -22,46 +28,32 @@ pub(super) enum Tag {
     String = 4,
     Array = 5,
     Object = 6,
-    Bytes = 7,
-    Combined = 8,
+    End = 7,
+    Bytes = 8,
+    Combined = 9,
 }
 
-pub(super) fn feed(hasher: &mut SipHasher13, tag: Tag, bytes: &[u8]) {
-    hasher.write_u8(tag as u8);
-    hasher.write_u64(bytes.len() as u64);
-    hasher.write(bytes);
-}
-
-/// A scanned value: scalars as they stand in the text, containers already hashed.
-pub(super) enum Scanned<'a> {
-    Word(Tag),
-    Number(&'a [u8]),
-    String(Cow<'a, [u8]>),
-    Container(Tag, u128),
-}
-
-impl Scanned<'_> {
-    pub(super) fn feed(&self, hasher: &mut SipHasher13) {
-        match self {
-            Self::Word(tag) => hasher.write_u8(*tag as u8),
-            Self::Number(digits) => feed(hasher, Tag::Number, digits),
-            Self::String(text) => feed(hasher, Tag::String, text),
-            Self::Container(tag, hash) => {
-                hasher.write_u8(*tag as u8);
-                hasher.write_u128(*hash);
-            }
-        }
-    }
+/// Where a member of an object stands in the canonical bytes, from its name on.
+#[derive(Clone, Copy)]
+struct Member {
+    start: usize,
+    name: usize,
+    value: usize,
+    end: usize,
 }
 
 /// Scans a text that must hold exactly one value.
-pub(super) fn scan(text: &[u8], key: SipHasher13) -> Result<Scanned<'_>, FingerprintError> {
-    let mut scanner = Scanner { text, at: 0, key };
+pub(super) fn scan(text: &[u8]) -> Result<Canonical, FingerprintError> {
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        out: Canonical::new(),
+    };
     scanner.skip_space();
-    let value = scanner.value(0)?;
+    scanner.value(0)?;
     scanner.skip_space();
     if scanner.at == text.len() {
-        Ok(value)
+        Ok(scanner.out)
     } else {
         Err(FingerprintError::Malformed)
     }
@@ -71,7 +63,7 @@ pub(super) fn scan(text: &[u8], key: SipHasher13) -> Result<Scanned<'_>, Fingerp
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    key: SipHasher13,
+    out: Canonical,
 }
 
 impl<'a> Scanner<'a> {
@@ -91,11 +83,11 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn value(&mut self, depth: usize) -> Result<Scanned<'a>, FingerprintError> {
+    fn value(&mut self, depth: usize) -> Result<(), FingerprintError> {
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b'"') => self.string().map(Scanned::String),
+            Some(b'"') => self.string(),
             Some(b't') => self.word(b"true", Tag::True),
             Some(b'f') => self.word(b"false", Tag::False),
             Some(b'n') => self.word(b"null", Tag::Null),
@@ -104,15 +96,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn word(&mut self, word: &[u8], tag: Tag) -> Result<Scanned<'a>, FingerprintError> {
+    fn word(&mut self, word: &[u8], tag: Tag) -> Result<(), FingerprintError> {
         if !self.text[self.at..].starts_with(word) {
             return Err(FingerprintError::Malformed);
         }
         self.at += word.len();
-        Ok(Scanned::Word(tag))
+        self.out.push(tag as u8);
+        Ok(())
     }
 
-    fn number(&mut self) -> Result<Scanned<'a>, FingerprintError> {
+    fn number(&mut self) -> Result<(), FingerprintError> {
         let start = self.at;
         self.eat(b'-');
         let first = self.peek();
@@ -129,7 +122,16 @@ impl<'a> Scanner<'a> {
                 return Err(FingerprintError::Malformed);
             }
         }
-        Ok(Scanned::Number(&self.text[start..self.at]))
+        let text = self.text;
+        self.write(Tag::Number, &text[start..self.at])
+    }
+
+    fn write(&mut self, tag: Tag, bytes: &[u8]) -> Result<(), FingerprintError> {
+        let length = u32::try_from(bytes.len()).map_err(|_| FingerprintError::Malformed)?;
+        self.out.push(tag as u8);
+        self.out.extend_from_slice(&length.to_le_bytes());
+        self.out.extend_from_slice(bytes);
+        Ok(())
     }
 
     fn digits(&mut self) -> usize {
@@ -140,8 +142,13 @@ impl<'a> Scanner<'a> {
         self.at - start
     }
 
+    fn string(&mut self) -> Result<(), FingerprintError> {
+        let text = self.read_string()?;
+        self.write(Tag::String, &text)
+    }
+
     /// Reads a string; borrows it unless it holds an escape.
-    fn string(&mut self) -> Result<Cow<'a, [u8]>, FingerprintError> {
+    fn read_string(&mut self) -> Result<Cow<'a, [u8]>, FingerprintError> {
         let start = self.at;
         if !self.eat(b'"') {
             return Err(FingerprintError::Malformed);
@@ -173,58 +180,85 @@ impl<'a> Scanner<'a> {
             .map_err(|_| FingerprintError::InvalidEscape)
     }
 
-    fn array(&mut self, depth: usize) -> Result<Scanned<'a>, FingerprintError> {
-        self.descend(depth)?;
-        let mut hasher = self.key;
+    fn array(&mut self, depth: usize) -> Result<(), FingerprintError> {
+        self.descend(depth, Tag::Array)?;
         if !self.eat(b']') {
             loop {
                 self.skip_space();
-                self.value(depth + 1)?.feed(&mut hasher);
+                self.value(depth + 1)?;
                 if self.ends(b']')? {
                     break;
                 }
             }
         }
-        Ok(Scanned::Container(Tag::Array, hasher.finish128().into()))
+        self.out.push(Tag::End as u8);
+        Ok(())
     }
 
-    fn object(&mut self, depth: usize) -> Result<Scanned<'a>, FingerprintError> {
-        self.descend(depth)?;
-        let mut members: SmallVec<[(Cow<'a, [u8]>, Scanned<'a>); 8]> = SmallVec::new();
+    fn object(&mut self, depth: usize) -> Result<(), FingerprintError> {
+        self.descend(depth, Tag::Object)?;
+        let mut members: SmallVec<[Member; 8]> = SmallVec::new();
         if !self.eat(b'}') {
             loop {
                 self.skip_space();
-                let name = self.string()?;
+                let start = self.out.len();
+                self.string()?;
+                let value = self.out.len();
                 self.skip_space();
                 if !self.eat(b':') {
                     return Err(FingerprintError::Malformed);
                 }
                 self.skip_space();
-                members.push((name, self.value(depth + 1)?));
+                self.value(depth + 1)?;
+                // tag and length stand before the name's own bytes
+                members.push(Member {
+                    start,
+                    name: start + 5,
+                    value,
+                    end: self.out.len(),
+                });
                 if self.ends(b'}')? {
                     break;
                 }
             }
         }
-        members.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
-        if members.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        self.sort(&mut members)?;
+        self.out.push(Tag::End as u8);
+        Ok(())
+    }
+
+    /// Puts an object's members, the last things written, into the order of their names.
+    fn sort(&mut self, members: &mut [Member]) -> Result<(), FingerprintError> {
+        let out = &self.out;
+        let name = |member: &Member| &out[member.name..member.value];
+        if members.is_sorted_by(|left, right| name(left) < name(right)) {
+            return Ok(());
+        }
+        let start = members.first().map_or(out.len(), |member| member.start);
+        members.sort_unstable_by(|left, right| name(left).cmp(name(right)));
+        if members
+            .windows(2)
+            .any(|pair| name(&pair[0]) == name(&pair[1]))
+        {
             return Err(FingerprintError::DuplicateMember);
         }
-        let mut hasher = self.key;
-        for (name, value) in &members {
-            feed(&mut hasher, Tag::String, name);
-            value.feed(&mut hasher);
+        let mut sorted = Canonical::with_capacity(out.len() - start);
+        for member in members {
+            sorted.extend_from_slice(&out[member.start..member.end]);
         }
-        Ok(Scanned::Container(Tag::Object, hasher.finish128().into()))
+        self.out.truncate(start);
+        self.out.extend_from_slice(&sorted);
+        Ok(())
     }
 
     /// Steps over the opening bracket and the space behind it.
-    fn descend(&mut self, depth: usize) -> Result<(), FingerprintError> {
+    fn descend(&mut self, depth: usize, tag: Tag) -> Result<(), FingerprintError> {
         if depth >= MAX_DEPTH {
             return Err(FingerprintError::TooDeep);
         }
         self.at += 1;
         self.skip_space();
+        self.out.push(tag as u8);
         Ok(())
     }
 
