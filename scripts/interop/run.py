@@ -6,6 +6,7 @@ With GATEWAY empty the same clients talk to the servers directly: that checks th
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -194,6 +195,8 @@ def main():
     for name, step in (("inspector", inspector), ("effects", effects.run), ("kill", faults.run)):
         if name in parts:
             guarded(report, name, step, work)
+    if not report.failed:
+        shutil.rmtree(work, ignore_errors=True)
     print(f"{report.passed} passed, {report.failed} failed", flush=True)
     sys.exit(1 if report.failed or not report.passed else 0)
 
