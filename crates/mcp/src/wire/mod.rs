@@ -9,6 +9,7 @@
 
 mod error;
 pub mod header;
+mod id;
 mod line;
 mod message;
 pub mod meta;
@@ -18,7 +19,8 @@ mod version;
 pub mod write;
 
 pub use error::{RpcError, code};
+pub use id::RequestId;
 pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
-pub use message::{InvalidMessage, Message, RequestId};
+pub use message::{InvalidMessage, Message};
 pub use param_header::{InvalidParamHeader, ParamHeaders};
 pub use version::{Era, KNOWN_VERSIONS, LATEST, LATEST_LEGACY};

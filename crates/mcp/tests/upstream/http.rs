@@ -87,6 +87,8 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
         delete.answer(200, "", "").await;
         closing.await.unwrap();
         assert_eq!(upstream.status(), UpstreamStatus::Closed);
+        let error = upstream.call(call("x", "{}")).await.unwrap_err();
+        assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     }
 }
 

@@ -41,8 +41,10 @@ pub(super) async fn exchange(
         id,
         armed: session.info.era == Era::Legacy && ask.is_cancellable(),
     };
-    let response = endpoint.post(headers, message).await?;
-    let answered = read(endpoint, session, response, id, ask.progress()).await;
+    let answered = match endpoint.post(headers, message).await {
+        Ok(response) => read(endpoint, session, response, id, ask.progress()).await,
+        Err(error) => Err(error),
+    };
     in_flight.armed = false;
     answered
 }

@@ -20,7 +20,7 @@ use crate::upstream::builder::EraChoice;
 use crate::upstream::handshake::{self, Probe};
 use crate::upstream::info::ServerInfo;
 use crate::upstream::list;
-use crate::upstream::shared::Shared;
+use crate::upstream::shared::{Shared, UpstreamStatus};
 use crate::upstream::target::HttpSpec;
 use crate::wire::{Era, ParamHeaders, code, write};
 
@@ -39,9 +39,10 @@ pub(super) struct Endpoint {
 pub(in crate::upstream) struct HttpLink {
     pub(super) endpoint: Arc<Endpoint>,
     session: RwLock<Option<Arc<Session>>>,
-    /// Held while a session is made, so that a hundred calls make one. Holds the last failure, and
-    /// how many attempts there were: who waited for an attempt that failed shares its failure.
+    /// Held while a session is made, so that a hundred calls make one.
     making: tokio::sync::Mutex<()>,
+    /// How many attempts there were, and the last failure: who waited for an attempt that failed
+    /// shares its failure instead of trying in turn.
     attempts: AtomicU64,
     failure: RwLock<Option<tollgate_core::ToolError>>,
     /// Which arguments to mirror, from the last listing.
@@ -109,6 +110,9 @@ impl HttpLink {
 
     /// Sends a request in the session of the moment.
     pub(in crate::upstream) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
+        if *self.endpoint.shared.status().borrow() == UpstreamStatus::Closed {
+            return Err(RequestError::not_sent("the connection was shut down"));
+        }
         let session = self
             .session()
             .await

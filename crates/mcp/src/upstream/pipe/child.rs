@@ -171,6 +171,9 @@ async fn forward(id: ServerId, stderr: ChildStderr, tail: Arc<Mutex<VecDeque<Str
 }
 
 /// The process group of a child; killed when dropped.
+///
+/// Dropped right after the child was waited for: its number is not given to others while the group
+/// has members, and without any there is nobody to signal.
 #[derive(Debug)]
 struct Group {
     #[cfg(unix)]
