@@ -163,7 +163,11 @@ impl HttpLink {
         session: &Arc<Session>,
         ask: &Ask<'_>,
     ) -> Result<Bytes, RequestError> {
-        let mirrored = self.mirrored_of(ask);
+        let mirrored = if list::mirrors(session.info.era) {
+            self.mirrored_of(ask)
+        } else {
+            None
+        };
         let answer = exchange(&self.endpoint, session, ask, mirrored.as_deref()).await;
         self.note(session, answer.as_ref().map(|_| ()));
         answer.map(|answered| answered.result)
