@@ -134,11 +134,12 @@ async fn until(due: Option<Instant>) {
 
 /// Waits for the next event; for ever, where there is none.
 async fn next(events: &mut Option<BoxStream<'static, ServerEvent>>) -> ServerEvent {
-    if let Some(stream) = events {
-        if let Some(event) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-            return event;
-        }
-        *events = None;
+    let Some(stream) = events else {
+        return std::future::pending().await;
+    };
+    if let Some(event) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+        return event;
     }
-    std::future::pending().await
+    *events = None;
+    ServerEvent::Down("it was shut down".to_owned())
 }

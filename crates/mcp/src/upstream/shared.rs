@@ -106,21 +106,23 @@ impl Shared {
             .retain(|subscriber| subscriber.send(ServerEvent::ToolsChanged).is_ok());
     }
 
-    /// Adds a subscriber. The state of the moment is its first event.
+    /// Adds a subscriber. The state of the moment is its first event; while the first connection is
+    /// still being made there is none: the server is not there yet, and that is no failure.
     pub(super) fn subscribe(&self) -> mpsc::UnboundedReceiver<ServerEvent> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {
             UpstreamStatus::Up => Some(ServerEvent::Up),
             UpstreamStatus::Down(reason) => Some(ServerEvent::Down(reason.to_string())),
-            UpstreamStatus::Connecting => Some(ServerEvent::Down("not connected yet".to_owned())),
-            UpstreamStatus::Closed => None,
+            UpstreamStatus::Connecting => None,
+            // its sender is dropped, and so the stream ends
+            UpstreamStatus::Closed => return receiver,
         };
         if let Some(now) = now {
             // the receiver is in our hands, so this cannot fail
             let _ = sender.send(now);
-            subscribers.push(sender);
         }
+        subscribers.push(sender);
         receiver
     }
 
