@@ -1,5 +1,6 @@
 //! The layers without the stack: cache and retry around a service of one's own, in a plain
 //! `ServiceBuilder`. `cargo run --example layers`.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,5 @@
 //! Two in-process tools behind the whole stack: `cargo run --example minimal`.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,6 @@
 //! A replica set: reads are shared, a destructive call goes to the primary only.
 //! `cargo run --example replicas`.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
 

@@ -10,6 +10,10 @@ use tollgate::{CallRecord, Delivery, ErrorKind, Server, Stack, ToolError, ToolOu
 use tollgate_core::ServerEvent;
 use tollgate_testkit::{MockServer, MockService};
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`tool(name, json!({}))` reads better"
+)]
 fn tool(name: &str, annotations: Value) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations})
 }

@@ -25,6 +25,26 @@ pub enum Target {
     Io(Io),
 }
 
+impl Target {
+    /// Names a program and its arguments; [`CommandSpec`] has the rest.
+    #[must_use]
+    pub fn command(
+        program: impl Into<OsString>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Self {
+        Self::Command(CommandSpec::new(program).with_args(args))
+    }
+
+    /// Names an HTTP endpoint; [`HttpSpec`] has the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHttpSpec`] if `url` is not an absolute `http` or `https` URL.
+    pub fn http(url: &str) -> Result<Self, InvalidHttpSpec> {
+        HttpSpec::new(url).map(Self::Http)
+    }
+}
+
 /// A program to start.
 ///
 /// The child gets a small environment: what programs need to find their files (`PATH`, `HOME` and
