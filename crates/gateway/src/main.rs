@@ -1,1 +1,27 @@
-fn main() {}
+//! The `tollgate` binary: an MCP gateway that lets annotations decide every call.
+
+mod api;
+mod app;
+mod args;
+mod assemble;
+mod backend;
+mod commands;
+mod config;
+mod http;
+mod inflight;
+mod metrics;
+mod output;
+mod sample;
+mod shutdown;
+mod stdio;
+mod view;
+
+use std::process::ExitCode;
+
+/// Calls allocate small buffers on every core; the system's allocator serialises more of that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    app::main()
+}

@@ -1,0 +1,155 @@
+//! The asking side.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+use crate::app::AppError;
+use crate::view::{CallView, ErrorView, ExplainView, ToolView};
+
+/// A running gateway.
+pub(crate) struct Remote {
+    client: Client,
+    base: Url,
+}
+
+impl Remote {
+    /// Looks whether a gateway runs there. `None`: something answers, but no gateway.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the address cannot be used, or nothing answers.
+    pub(crate) async fn find(url: &str) -> Result<Option<Self>, AppError> {
+        let base =
+            Url::parse(url).map_err(|error| AppError::Usage(format!("--url {url:?}: {error}")))?;
+        let client = client(base.scheme() == "https")?;
+        let remote = Self { client, base };
+        let answer = remote
+            .client
+            .get(remote.at(&["readyz"]))
+            .send()
+            .await
+            .map_err(|error| {
+                AppError::Remote(format!(
+                    "nothing answers at {url}: {}\n\
+                 start a gateway with `tollgate serve`, or name a server: `-- tollgate sample`",
+                    cause(&error)
+                ))
+            })?;
+        let body: Option<serde_json::Value> = answer.json_or_none().await;
+        Ok(body
+            .is_some_and(|body| body.get("tollgate").is_some())
+            .then_some(remote))
+    }
+
+    /// Lists the tools.
+    pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
+        self.read(self.client.get(self.at(&["api", "tools"])).send().await)
+            .await
+    }
+
+    /// Explains one tool.
+    pub(crate) async fn explain(&self, tool: &str) -> Result<ExplainView, AppError> {
+        self.read(
+            self.client
+                .get(self.at(&["api", "tools", tool]))
+                .send()
+                .await,
+        )
+        .await
+    }
+
+    /// Calls one tool.
+    pub(crate) async fn call(&self, tool: &str, arguments: Bytes) -> Result<CallView, AppError> {
+        let request = self
+            .client
+            .post(self.at(&["api", "tools", tool, "call"]))
+            .body(arguments);
+        self.read(request.send().await).await
+    }
+
+    /// Replaces the path: the endpoint and the operator's routes stand side by side.
+    fn at(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        url.set_query(None);
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().pop().extend(path);
+        }
+        url
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        answer: Result<Response, reqwest::Error>,
+    ) -> Result<T, AppError> {
+        let answer = answer.map_err(|error| failed(&self.base, &error))?;
+        let status = answer.status();
+        let body = answer
+            .bytes()
+            .await
+            .map_err(|error| failed(&self.base, &error))?;
+        if status == StatusCode::OK {
+            return serde_json::from_slice(&body).map_err(|error| {
+                AppError::Remote(format!(
+                    "the answer of {} cannot be read: {error}",
+                    self.base
+                ))
+            });
+        }
+        let told = serde_json::from_slice::<ErrorView>(&body).map(|error| error.message);
+        Err(AppError::Remote(told.unwrap_or_else(|_| {
+            format!(
+                "{} answered {status}: {}",
+                self.base,
+                String::from_utf8_lossy(&body)
+            )
+        })))
+    }
+}
+
+fn client(verifies: bool) -> Result<Client, AppError> {
+    let unusable =
+        |error: &dyn std::fmt::Display| AppError::Remote(format!("no HTTP client: {error}"));
+    // no proxy: gateways are asked on the machine or the network they run on
+    let mut builder = Client::builder().no_proxy();
+    if verifies {
+        // the system's certificates, checked by the provider that is linked in anyway; an error
+        // means that one is installed already
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    } else {
+        // plain HTTP works on machines without any certificate
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(&error))?
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        builder = builder.tls_backend_preconfigured(tls);
+    }
+    builder.build().map_err(|error| unusable(&error))
+}
+
+trait JsonOrNone {
+    async fn json_or_none(self) -> Option<serde_json::Value>;
+}
+
+impl JsonOrNone for Response {
+    async fn json_or_none(self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&self.bytes().await.ok()?).ok()
+    }
+}
+
+fn failed(url: &Url, error: &reqwest::Error) -> AppError {
+    AppError::Remote(format!("asking {url} failed: {}", cause(error)))
+}
+
+/// The innermost cause says what happened; the outer ones only where.
+fn cause(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}

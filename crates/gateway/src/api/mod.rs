@@ -1,0 +1,10 @@
+//! What the command line asks a running gateway: over HTTP, beside the MCP endpoint.
+//!
+//! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
+//! they are. So `tollgate call`, `tools` and `explain` ask here.
+
+mod client;
+mod routes;
+
+pub(crate) use client::Remote;
+pub(crate) use routes::routes;

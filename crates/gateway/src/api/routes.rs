@@ -1,0 +1,115 @@
+//! The serving side.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use tollgate::{Caller, ErrorKind, Principal, ToolError};
+
+use crate::http::{Operator, json};
+use crate::view::{CallView, ErrorView, ExplainView, ToolView};
+
+/// Returns the routes, to be nested under `/api`.
+pub(crate) fn routes(operator: Arc<Operator>) -> Router {
+    Router::new()
+        .route("/tools", get(tools))
+        .route("/tools/{tool}", get(explain))
+        .route("/tools/{tool}/call", post(call))
+        .layer(from_fn_with_state(operator.clone(), local_only))
+        .with_state(operator)
+}
+
+async fn tools(State(operator): State<Arc<Operator>>) -> Response {
+    json(StatusCode::OK, &ToolView::all(&operator.stack))
+}
+
+async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>) -> Response {
+    match operator.stack.explain(&tool) {
+        Ok(explanation) => json(StatusCode::OK, &ExplainView::of(&explanation)),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn call(
+    State(operator): State<Arc<Operator>>,
+    Path(tool): Path<String>,
+    arguments: Bytes,
+) -> Response {
+    let _counted = operator.calls.enter();
+    // whoever asks here is known no better than a client of the endpoint, and shares its results
+    let caller = Arc::new(Caller::new(Principal::new("anonymous")));
+    match CallView::make(&operator.stack, &tool, arguments, caller).await {
+        Ok(view) => json(StatusCode::OK, &view),
+        Err(error) => refusal(&error),
+    }
+}
+
+fn refusal(error: &ToolError) -> Response {
+    let status = match error.kind() {
+        ErrorKind::UnknownTool => StatusCode::NOT_FOUND,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    json(status, &ErrorView::of(error))
+}
+
+/// No web page has business here: browsers send `Origin`, and a rebound name is no host of ours.
+async fn local_only(
+    State(operator): State<Arc<Operator>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.headers().contains_key(header::ORIGIN) {
+        return json(StatusCode::FORBIDDEN, &"web pages may not ask here");
+    }
+    if !host_is_allowed(request.headers(), &operator.allowed_hosts) {
+        return json(StatusCode::FORBIDDEN, &"this Host is not allowed");
+    }
+    next.run(request).await
+}
+
+/// Compares the name in `Host`, without its port.
+fn host_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
+    let Some(host) = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+    else {
+        return false;
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let is_host = |known: &String| {
+        known == "*" || known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host)
+    };
+    allowed.iter().any(is_host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_given_are_hosts() {
+        let allowed = ["localhost".to_owned(), "[::1]".to_owned()];
+        for (host, want) in [
+            ("localhost:7420", true),
+            ("LOCALHOST", true),
+            ("[::1]:80", true),
+            ("[::1]", true),
+            ("evil.example", false),
+            ("localhost.evil.example:7420", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            assert_eq!(host_is_allowed(&headers, &allowed), want, "{host}");
+        }
+        assert!(!host_is_allowed(&HeaderMap::new(), &allowed));
+    }
+}

@@ -1,0 +1,141 @@
+//! From arguments to an exit code: logging, the runtime, one command.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use tollgate::core::InvalidName;
+use tollgate::{BuildError, ToolError};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::{Args, Command};
+use crate::commands;
+use crate::config::ConfigError;
+use crate::output::Screen;
+
+/// How long the runtime may take to end. Reading standard input cannot be cancelled, so it is not
+/// waited for.
+const RUNTIME_END: Duration = Duration::from_millis(500);
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppError {
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{what}: {source}")]
+    Io {
+        what: String,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    #[error("{0}")]
+    Remote(String),
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl AppError {
+    /// Says what was being done when input or output failed.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+
+    /// 2 for what the caller has to write otherwise, 1 for what failed.
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Build(_) | Self::Config(_) | Self::Name(_) | Self::Usage(_) => ExitCode::from(2),
+            Self::Io { .. } | Self::Remote(_) | Self::Tool(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+/// What a command ends with: whether what was asked for succeeded.
+pub(crate) type Outcome = Result<ExitCode, AppError>;
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    let args = Args::parse();
+    let screen = Screen::new();
+    let ended = start_log(&args).and_then(|()| run(args.command, &screen));
+    ended.unwrap_or_else(|error| {
+        screen.error(&error);
+        error.exit_code()
+    })
+}
+
+fn run(command: Command, screen: &Screen) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(AppError::io("the runtime does not start"))?;
+    let ended = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => commands::serve::run(args, screen).await,
+            Command::Run(args) => commands::run::run(args, screen).await,
+            Command::Call(args) => commands::call::run(args, screen).await,
+            Command::Tools(args) => commands::tools::run(args, screen).await,
+            Command::Explain(args) => commands::explain::run(args, screen).await,
+            Command::Demo(args) => commands::demo::run(args, screen).await,
+            Command::Sample(args) => commands::sample::run(args, screen).await,
+        }
+    });
+    runtime.shutdown_timeout(RUNTIME_END);
+    ended
+}
+
+/// Logs go to standard error: standard output carries results, or a protocol.
+fn start_log(args: &Args) -> Result<(), AppError> {
+    let default = if matches!(args.command, Command::Serve(_)) {
+        "info"
+    } else {
+        "error"
+    };
+    let levels = args.log.as_deref().unwrap_or(default);
+    let levels = parse_levels(levels)?;
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(Screen::stderr_is_coloured());
+    tracing_subscriber::registry()
+        .with(levels)
+        .with(layer)
+        .init();
+    Ok(())
+}
+
+/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip of
+/// the keyboard would turn the log off.
+fn parse_levels(text: &str) -> Result<Targets, AppError> {
+    let lone_words_are_levels = text
+        .split(',')
+        .filter(|part| !part.contains('='))
+        .all(|part| part.trim().parse::<LevelFilter>().is_ok());
+    let targets = text.parse::<Targets>().ok();
+    targets.filter(|_| lone_words_are_levels).ok_or_else(|| {
+        AppError::Usage(format!(
+            "--log {text:?}: expected off, error, warn, info, debug or trace, or TARGET=LEVEL pairs"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_a_word_we_know_or_a_pair() {
+        for text in ["info", "off", "warn,tollgate_cache=debug"] {
+            assert!(parse_levels(text).is_ok(), "{text}");
+        }
+        for text in ["loud", "tollgate_cache", "info,tollgate=loud"] {
+            assert!(parse_levels(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::parse_listen;
+
+/// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
+/// repeats, routing and confirmation of every call.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tollgate",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Try it, with nothing else installed:
+  tollgate demo                             a tour in a few seconds
+  tollgate serve                            a gateway over an embedded sample
+  tollgate run -- tollgate sample           wrap one MCP server, over stdio
+
+Use it:
+  tollgate run -- npx -y @modelcontextprotocol/server-filesystem /data
+  tollgate serve --config tollgate.toml
+  tollgate explain files__write_file --config tollgate.toml"
+)]
+pub(crate) struct Args {
+    /// Log level on standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,...
+    /// (default: info for `serve`, error for the rest)
+    #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_LOG")]
+    pub(crate) log: Option<String>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the gateway over HTTP: /mcp, /healthz, /readyz, /metrics
+    Serve(Serve),
+    /// Wrap one MCP server: same tools, same names, with the stack in between
+    Run(Run),
+    /// Call one tool, and say what became of the call
+    Call(Call),
+    /// List the tools and what is made of each
+    Tools(Tools),
+    /// Say why a tool's calls are treated as they are
+    Explain(Explain),
+    /// Show what the stack does, and what it saves, on the embedded sample
+    Demo(Demo),
+    /// Serve the sample MCP server itself, without the stack
+    Sample(Sample),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --config an embedded sample is served: one replica set of two MCP servers.
+
+Examples:
+  tollgate serve
+  tollgate serve --config tollgate.toml --check
+  tollgate serve --config tollgate.toml --http 127.0.0.1:8080
+
+Ctrl-C or SIGTERM lets calls in flight end (10 s, or `http.drain`).")]
+pub(crate) struct Serve {
+    /// The config file; see docs/config.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Check the config, print what would run, and end
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Listen here instead (an address with a port, or a port on loopback)
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Say where it listens, or what was checked, as one JSON line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Put it in front of a server in a desktop client's configuration:
+  { \"mcpServers\": { \"files\": {
+      \"command\": \"tollgate\",
+      \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/data\"] } } }
+
+Standard output carries the protocol only; logs go to standard error (--log info).
+The server inherits the environment.
+
+Examples:
+  tollgate run -- tollgate sample
+  tollgate run --http 7421 -- mcp-server-time --local-timezone UTC")]
+pub(crate) struct Run {
+    /// Serve over HTTP here instead of stdio
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Put NAME__ before the names of the tools (default: names stay as they are)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) prefix: Option<String>,
+    /// The server to wrap
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Where the tools are.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct From {
+    /// A running gateway, or any other MCP endpoint
+    #[arg(long, default_value = "http://127.0.0.1:7420/mcp")]
+    pub(crate) url: String,
+    /// Start a stack of one's own with this config file instead
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub(crate) config: Option<PathBuf>,
+    /// Start a stack of one's own around this MCP server instead
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["url", "config"])]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The result goes to standard output. Standard error gets one line: effect, server, cache, attempts,
+time. The exit code is 1 if the tool reports an error or the call fails.
+
+Examples:
+  tollgate call orders__get_order '{\"order_id\": 1}'
+  tollgate call get_order '{\"order_id\": 1}' -- tollgate sample
+  tollgate call --json files__read_file '{\"path\": \"/data/a\"}' --config tollgate.toml")]
+pub(crate) struct Call {
+    /// The tool: as clients see it, or SET.TOOL
+    pub(crate) tool: String,
+    /// The arguments, as a JSON object
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub(crate) arguments: String,
+    /// Print the raw result instead of its text
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) from: From,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tollgate tools
+  tollgate tools --json -- tollgate sample
+  tollgate tools --config tollgate.toml")]
+pub(crate) struct Tools {
+    /// Print one JSON object per tool
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) from: From,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tollgate explain orders__delete_order
+  tollgate explain delete_order -- tollgate sample")]
+pub(crate) struct Explain {
+    /// The tool: as clients see it, or SET.TOOL
+    pub(crate) tool: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) from: From,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// Print one JSON object per row, and one for the sum
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tollgate sample                       over stdio, for a client to start
+  tollgate sample --http 7422           over HTTP
+  tollgate run -- tollgate sample       behind the stack")]
+pub(crate) struct Sample {
+    /// Serve over HTTP here instead of stdio
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) http: Option<SocketAddr>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Args::command().debug_assert();
+    }
+}

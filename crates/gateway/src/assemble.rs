@@ -1,0 +1,199 @@
+//! From a config to a running stack.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use tollgate::breaker::BreakerConfig;
+use tollgate::cache::CacheConfig;
+use tollgate::retry::RetryConfig;
+use tollgate::{RuleSet, Server, Stack, StackBuilder, ToolServer, router};
+use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
+
+use crate::app::AppError;
+use crate::config::{Config, EraName, Partition, Rules, ServerConfig, Strategy, TargetConfig};
+use crate::metrics::Telemetry;
+
+/// Whether children inherit the environment of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Environment {
+    /// Only what programs need to find their files, and what the config adds.
+    Small,
+    /// All of it: the command line's own child.
+    Inherited,
+}
+
+/// How long a start waits for the first attempts to connect; a cold `npx` downloads first.
+const FIRST_ATTEMPTS: Duration = Duration::from_secs(30);
+
+/// Starts a stack over the config's servers.
+///
+/// # Errors
+///
+/// [`AppError`] if the settings contradict each other.
+pub(crate) async fn stack(
+    config: &Config,
+    environment: Environment,
+    telemetry: &Telemetry,
+) -> Result<Stack, AppError> {
+    let mut upstreams = Vec::new();
+    let mut servers = Vec::new();
+    for server in &config.servers {
+        let upstream = upstream_of(server, environment)?;
+        servers.push(server_of(server, upstream.clone()));
+        upstreams.push(upstream);
+    }
+    stack_over(config, &upstreams, servers, telemetry).await
+}
+
+/// Starts a stack with the config's settings over other servers.
+///
+/// # Errors
+///
+/// [`AppError`] if the settings contradict each other.
+pub(crate) async fn stack_over(
+    config: &Config,
+    upstreams: &[Upstream],
+    servers: Vec<Server>,
+    telemetry: &Telemetry,
+) -> Result<Stack, AppError> {
+    attempted(upstreams).await;
+    let stack = settings(config, telemetry);
+    let stack = servers
+        .into_iter()
+        .fold(stack, StackBuilder::server)
+        .build()
+        .await?;
+    telemetry.observe(&stack);
+    Ok(stack)
+}
+
+/// Waits until every server is connected, or failed to. A stack takes one that is still connecting
+/// for one that is down, and would be there without its tools.
+async fn attempted(upstreams: &[Upstream]) {
+    // a listing waits for the first attempt; what it lists, the stack asks again
+    let attempts = join_all(upstreams.iter().map(ToolServer::list_tools));
+    if tokio::time::timeout(FIRST_ATTEMPTS, attempts)
+        .await
+        .is_err()
+    {
+        tracing::warn!("some servers have not answered yet; going on without");
+    }
+}
+
+fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
+    let retry = RetryConfig::default()
+        .with_max_attempts(config.max_attempts)
+        .with_budget_percent(percent(config.retry_budget));
+    Stack::builder()
+        .profile(config.profile.clone())
+        .rules(match config.rules {
+            Rules::Standard => RuleSet::Standard,
+            Rules::Neurolink => RuleSet::Neurolink,
+        })
+        .cache(cache(config))
+        .retry(retry)
+        .breaker(breaker(config))
+        .strategy(match config.strategy {
+            Strategy::RoundRobin => router::Strategy::RoundRobin,
+            Strategy::Weighted => router::Strategy::Weighted,
+            Strategy::LeastConnections => router::Strategy::LeastConnections,
+        })
+        .call_deadline(config.call_deadline)
+        .metrics(Arc::clone(telemetry.metrics()))
+}
+
+fn cache(config: &Config) -> CacheConfig {
+    let mut cache = CacheConfig::default();
+    cache.enabled = config.cache.enabled;
+    cache.max_bytes = config.cache.max_bytes;
+    cache.max_item_bytes = config.cache.max_item_bytes;
+    cache.idempotent_writes = config.cache.idempotent_writes;
+    cache.partition = match config.cache.partition {
+        Partition::Principal => tollgate::cache::Partition::Principal,
+        Partition::Shared => tollgate::cache::Partition::Shared,
+    };
+    cache
+}
+
+fn breaker(config: &Config) -> BreakerConfig {
+    let standard = BreakerConfig::default();
+    let open_time = config.breaker_open_for;
+    standard
+        .with_failures(config.breaker_failures)
+        .with_open_time(open_time)
+        .with_max_open_time(standard.max_open_time.max(open_time))
+}
+
+/// The share as the layer counts it; the config was checked to be from 0 to 1.
+fn percent(share: f64) -> u32 {
+    (0..=100)
+        .find(|percent| f64::from(*percent) >= share * 100.0)
+        .unwrap_or(100)
+}
+
+fn upstream_of(config: &ServerConfig, environment: Environment) -> Result<Upstream, AppError> {
+    let target = match &config.target {
+        TargetConfig::Command { program, args, env } => {
+            let mut command = CommandSpec::new(program).with_args(args);
+            for (name, value) in env {
+                command = command.with_env(name, value);
+            }
+            if environment == Environment::Inherited {
+                command = command.with_whole_environment();
+            }
+            Target::Command(command)
+        }
+        TargetConfig::Http { url, headers } => Target::Http(endpoint(url, headers)?),
+    };
+    Ok(Upstream::builder(config.id.clone(), target)
+        .era(match config.era {
+            EraName::Auto => EraChoice::Auto,
+            EraName::Modern => EraChoice::Modern,
+            EraName::Legacy => EraChoice::Legacy,
+        })
+        .start())
+}
+
+fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
+    let mut server = Server::new(upstream)
+        .in_set(config.set.clone())
+        .weight(config.weight)
+        .trust(config.trust)
+        .prefix(config.prefix.as_deref())
+        .max_concurrent(config.max_concurrent)
+        .defaults(config.defaults.clone());
+    for category in &config.categories {
+        server = server.category(category);
+    }
+    for (tool, hints) in &config.tools {
+        server = server.override_tool(tool.clone(), hints.clone());
+    }
+    server
+}
+
+fn endpoint(
+    url: &str,
+    headers: &std::collections::BTreeMap<String, String>,
+) -> Result<HttpSpec, AppError> {
+    let unusable =
+        |error: tollgate_mcp::upstream::InvalidHttpSpec| AppError::Usage(error.to_string());
+    let mut spec = HttpSpec::new(url).map_err(unusable)?;
+    for (name, value) in headers {
+        spec = spec.with_header(name, value).map_err(unusable)?;
+    }
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_becomes_the_next_whole_percent() {
+        for (share, want) in [(0.0, 0), (0.2, 20), (0.005, 1), (1.0, 100)] {
+            assert_eq!(percent(share), want, "{share}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The stack, as what stands behind the MCP endpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tollgate::core::{BoxFuture, BoxStream};
+use tollgate::registry::Catalogue;
+use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+
+use crate::inflight::Inflight;
+use crate::view::PlanView;
+
+/// Under which key of the list's `_meta` the plans are.
+const PLANS: &str = "io.tollgate/plans";
+
+/// Serves a stack. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct StackBackend {
+    stack: Stack,
+    calls: Inflight,
+    listing: Arc<Mutex<Arc<ToolListing>>>,
+}
+
+impl StackBackend {
+    pub(crate) fn new(stack: Stack, calls: Inflight) -> Self {
+        let listing = Arc::new(Mutex::new(Arc::new(list(&stack.catalogue()))));
+        Self {
+            stack,
+            calls,
+            listing,
+        }
+    }
+
+    fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
+        if request.input_responses.is_some() || request.request_state.is_some() {
+            // the state belongs to one upstream's exchange, and calls of the stack carry none
+            return Err(ToolError::new(
+                ErrorKind::InvalidCall,
+                Delivery::NotSent,
+                "multi-round exchanges are not carried; call the tool with all its arguments",
+            ));
+        }
+        let mut call = self
+            .stack
+            .prepare(&request.name, request.arguments)?
+            .with_caller(request.caller);
+        if let Some(trace) = request.trace {
+            call = call.with_trace(trace);
+        }
+        if let Some(progress) = request.progress {
+            call = call.with_progress(progress);
+        }
+        Ok(call)
+    }
+}
+
+impl Backend for StackBackend {
+    fn info(&self) -> FaceInfo {
+        FaceInfo::new("tollgate", env!("CARGO_PKG_VERSION")).with_title("Tollgate")
+    }
+
+    fn tools(&self) -> Arc<ToolListing> {
+        let catalogue = self.stack.catalogue();
+        let mut listing = self.listing.lock();
+        if listing.generation != catalogue.generation() {
+            *listing = Arc::new(list(&catalogue));
+        }
+        listing.clone()
+    }
+
+    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let counted = self.calls.enter();
+        let call = self.start(request);
+        let stack = self.stack.clone();
+        Box::pin(async move {
+            let _counted = counted;
+            stack.run(call?).await
+        })
+    }
+
+    fn changes(&self) -> BoxStream<'static, ()> {
+        self.stack.changes()
+    }
+}
+
+/// Lists the tools with the servers' own bytes. The plans stand beside them, in `_meta`.
+fn list(catalogue: &Catalogue) -> ToolListing {
+    let tools = catalogue
+        .entries()
+        .iter()
+        .map(|entry| entry.listed().clone())
+        .collect();
+    let plans: BTreeMap<&str, PlanView> = catalogue
+        .entries()
+        .iter()
+        .map(|entry| (entry.client_name(), PlanView::of(entry.tool())))
+        .collect();
+    let listing = ToolListing::new(catalogue.generation(), tools);
+    match serde_json::to_vec(&BTreeMap::from([(PLANS, plans)])) {
+        Ok(meta) => listing.with_meta(Bytes::from(meta)),
+        // plain data always has a JSON form; without it the tools are listed all the same
+        Err(_) => listing,
+    }
+}

@@ -1,0 +1,56 @@
+//! `tollgate call`: one call, its result, and what became of it.
+
+use std::process::ExitCode;
+
+use crate::app::{AppError, Outcome};
+use crate::args::Call;
+use crate::commands::from::Place;
+use crate::output::{Screen, took};
+use crate::view::CallView;
+
+pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
+    match serde_json::from_str::<serde_json::Value>(&args.arguments) {
+        Ok(arguments) if arguments.is_object() => {}
+        Ok(_) => return Err(AppError::Usage("the arguments are no JSON object".into())),
+        Err(error) => {
+            return Err(AppError::Usage(format!(
+                "the arguments are no JSON object: {error}"
+            )));
+        }
+    }
+    let place = Place::find(&args.from).await?;
+    let view = place.call(&args.tool, args.arguments).await?;
+    let succeeded = show(&view, args.json, screen);
+    Ok(if succeeded {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Shows result and summary; `false` if the tool reports an error, or the call failed.
+fn show(view: &CallView, json: bool, screen: &Screen) -> bool {
+    let output = view.output();
+    match (&output, &view.result) {
+        (Some(_), Some(raw)) if json => screen.out(raw.get()),
+        (Some(output), _) => screen.out(output.to_text()),
+        _ => {}
+    }
+    if let Some(error) = &view.error {
+        screen.error(&error.message);
+    }
+    screen.note(summary(view));
+    output.is_some_and(|output| !output.is_error())
+}
+
+/// One line: effect, server, cache, attempts, time.
+fn summary(view: &CallView) -> String {
+    format!(
+        "{}  server {}  cache {}  attempts {}  {}",
+        view.effect,
+        view.server.as_deref().unwrap_or("-"),
+        view.cache,
+        view.attempts,
+        took(view.took()),
+    )
+}

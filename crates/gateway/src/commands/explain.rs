@@ -1,0 +1,18 @@
+//! `tollgate explain`: why a tool's calls are treated as they are.
+
+use std::process::ExitCode;
+
+use crate::app::Outcome;
+use crate::args::Explain;
+use crate::commands::from::Place;
+use crate::output::Screen;
+
+pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
+    let explanation = Place::find(&args.from).await?.explain(&args.tool).await?;
+    if args.json {
+        screen.json(&explanation);
+    } else {
+        screen.out(explanation.text.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}

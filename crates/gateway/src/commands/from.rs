@@ -1,0 +1,150 @@
+//! Where `call`, `tools` and `explain` find their tools: a running gateway, or a stack of their own.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use tollgate::{Caller, ServerId, Stack};
+
+use crate::api::Remote;
+use crate::app::AppError;
+use crate::args::From;
+use crate::assemble::{self, Environment};
+use crate::config::{Config, ServerConfig};
+use crate::metrics::Telemetry;
+use crate::view::{CallView, ExplainView, ToolView};
+
+/// A place to find tools in.
+pub(crate) enum Place {
+    /// A running gateway.
+    Gateway(Remote),
+    /// A stack that lives as long as the command.
+    Own(Box<Own>),
+}
+
+/// A stack of the command's own.
+pub(crate) struct Own {
+    stack: Stack,
+    /// Held for its drop: the stack writes into it.
+    _telemetry: Telemetry,
+}
+
+impl Place {
+    /// Finds or starts what the arguments name.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start.
+    pub(crate) async fn find(from: &From) -> Result<Self, AppError> {
+        let (config, environment) = if let Some(file) = &from.config {
+            (Config::load(file)?, Environment::Small)
+        } else if let Some((program, args)) = from.command.split_first() {
+            (wrap(program, args, None)?, Environment::Inherited)
+        } else {
+            match Remote::find(&from.url).await? {
+                Some(remote) => return Ok(Self::Gateway(remote)),
+                None => (endpoint(&from.url), Environment::Small),
+            }
+        };
+        let telemetry = Telemetry::new()?;
+        let stack = assemble::stack(&config, environment, &telemetry).await?;
+        if let [server] = &stack.servers()[..]
+            && !server.up
+        {
+            let reason = server.last_error.as_deref().unwrap_or("it does not answer");
+            return Err(AppError::Remote(format!(
+                "server `{}` is down: {reason}",
+                server.id
+            )));
+        }
+        Ok(Self::Own(Box::new(Own {
+            stack,
+            _telemetry: telemetry,
+        })))
+    }
+
+    pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
+        match self {
+            Self::Gateway(remote) => remote.tools().await,
+            Self::Own(own) => Ok(ToolView::all(&own.stack)),
+        }
+    }
+
+    pub(crate) async fn explain(&self, tool: &str) -> Result<ExplainView, AppError> {
+        match self {
+            Self::Gateway(remote) => remote.explain(tool).await,
+            Self::Own(own) => Ok(ExplainView::of(&own.stack.explain(tool)?)),
+        }
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: String) -> Result<CallView, AppError> {
+        let arguments = Bytes::from(arguments);
+        match self {
+            Self::Gateway(remote) => remote.call(tool, arguments).await,
+            Self::Own(own) => {
+                Ok(CallView::make(&own.stack, tool, arguments, Caller::local()).await?)
+            }
+        }
+    }
+}
+
+/// Describes one server to wrap: its tools keep their names unless a prefix is given.
+///
+/// # Errors
+///
+/// [`AppError`] if the prefix is no name.
+pub(crate) fn wrap(
+    program: &str,
+    args: &[String],
+    prefix: Option<&str>,
+) -> Result<Config, AppError> {
+    let id = match prefix {
+        Some(prefix) => {
+            ServerId::new(prefix).map_err(|error| AppError::Usage(format!("--prefix: {error}")))?
+        }
+        None => id_of(program),
+    };
+    let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
+    server.prefix = prefix.map(str::to_owned);
+    Ok(Config::without_file(vec![server]))
+}
+
+fn endpoint(url: &str) -> Config {
+    Config::without_file(vec![ServerConfig::url(fallback(), url.to_owned())])
+}
+
+/// Names a server after its program, as far as names allow.
+fn id_of(program: &str) -> ServerId {
+    let stem = Path::new(program)
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    let plain: String = stem
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .take(32)
+        .collect();
+    ServerId::new(plain.trim_start_matches('-')).unwrap_or_else(|_| fallback())
+}
+
+#[expect(clippy::expect_used, reason = "a fixed name, and a test makes it")]
+fn fallback() -> ServerId {
+    ServerId::new("server").expect("`server` is a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_after_its_program_as_far_as_names_allow() {
+        for (program, want) in [
+            ("/usr/bin/mcp-server-time", "mcp-server-time"),
+            ("npx", "npx"),
+            ("my_server.py", "myserver"),
+            ("…", "server"),
+            ("--", "server"),
+        ] {
+            assert_eq!(id_of(program).as_str(), want);
+        }
+    }
+}

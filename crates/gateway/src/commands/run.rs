@@ -1,0 +1,45 @@
+//! `tollgate run`: the stack around one MCP server.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use crate::app::{AppError, Outcome};
+use crate::args::Run;
+use crate::assemble::{self, Environment};
+use crate::backend::StackBackend;
+use crate::commands::{from, serve};
+use crate::inflight::Inflight;
+use crate::metrics::Telemetry;
+use crate::output::Screen;
+use crate::{shutdown, stdio};
+
+pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
+    let stop = shutdown::on_signal()?;
+    let Some((program, rest)) = args.command.split_first() else {
+        return Err(AppError::Usage("expected a command after `--`".into()));
+    };
+    let mut config = from::wrap(program, rest, args.prefix.as_deref())?;
+    let telemetry = Telemetry::new()?;
+    let starting = assemble::stack(&config, Environment::Inherited, &telemetry);
+    let stack = tokio::select! {
+        stack = starting => stack?,
+        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+    };
+    for server in stack.servers().into_iter().filter(|server| !server.up) {
+        let reason = server
+            .last_error
+            .as_deref()
+            .unwrap_or("it does not answer yet");
+        screen.note(format_args!(
+            "`{program}` is not up: {reason}; attempts go on"
+        ));
+    }
+    if let Some(address) = args.http {
+        config.http.listen = address;
+        return serve::listen(stack, telemetry, &config.http, false, stop, screen).await;
+    }
+    let calls = Inflight::default();
+    let backend = Arc::new(StackBackend::new(stack, calls.clone()));
+    stdio::serve(backend, &calls, config.http.drain, stop, screen).await?;
+    Ok(ExitCode::SUCCESS)
+}

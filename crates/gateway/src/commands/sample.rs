@@ -1,0 +1,31 @@
+//! `tollgate sample`: one of the sample's servers, without the stack.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use crate::app::Outcome;
+use crate::args::Sample;
+use crate::config::Config;
+use crate::inflight::Inflight;
+use crate::output::Screen;
+use crate::{http, sample, shutdown, stdio};
+
+pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
+    let stop = shutdown::on_signal()?;
+    let backend = Arc::new(sample::plain(sample::SET, &Arc::default()).await?);
+    let calls = Inflight::default();
+    let config = Config::without_file(Vec::new()).http;
+    if let Some(address) = args.http {
+        let listener = http::bind(address).await?;
+        screen.note(format_args!(
+            "sample listening on http://{}/mcp",
+            http::bound(&listener)?
+        ));
+        let routes = http::endpoint(backend, &config, &stop)?;
+        http::serve(listener, routes, &calls, config.drain, stop, screen).await?;
+    } else {
+        // a plain server has nothing to drain: who starts it also ends it
+        stdio::serve(backend, &calls, config.drain, stop, screen).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

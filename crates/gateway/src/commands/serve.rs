@@ -1,0 +1,208 @@
+//! `tollgate serve`: the gateway over HTTP.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use tollgate::Stack;
+
+use crate::app::{AppError, Outcome};
+use crate::args::Serve;
+use crate::assemble::{self, Environment};
+use crate::commands::tools::table;
+use crate::config::{Config, HttpConfig, ServerConfig, TargetConfig, show_duration, show_size};
+use crate::http::{self, Operator};
+use crate::inflight::Inflight;
+use crate::metrics::Telemetry;
+use crate::output::{Cell, Screen, Table};
+use crate::sample::Embedded;
+use crate::shutdown;
+use crate::view::ToolView;
+
+pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
+    let mut config = match &args.config {
+        Some(file) => Config::load(file)?,
+        None => Config::without_file(Vec::new()),
+    };
+    if let Some(address) = args.http {
+        config.http.listen = address;
+    }
+    if args.check {
+        return check(args.config.as_deref(), &config, args.json, screen);
+    }
+    let stop = shutdown::on_signal()?;
+    let telemetry = Telemetry::new()?;
+    let stack = tokio::select! {
+        stack = start(&args, &config, &telemetry) => stack?,
+        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+    };
+    if !config.http.listen.ip().is_loopback() {
+        screen.note(format_args!(
+            "note: {} is not loopback, and the gateway asks nobody who they are; put something in \
+             front that does",
+            config.http.listen
+        ));
+    }
+    if args.config.is_none() {
+        screen.note(
+            "no --config: serving the embedded sample, one replica set of two MCP servers over a \
+             small shop",
+        );
+    }
+    if !args.json {
+        screen.table(&table(&ToolView::all(&stack)));
+    }
+    listen(stack, telemetry, &config.http, args.json, stop, screen).await
+}
+
+async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Stack, AppError> {
+    if args.config.is_some() {
+        return assemble::stack(config, Environment::Small, telemetry).await;
+    }
+    let sample = Embedded::start().await?;
+    assemble::stack_over(config, &sample.upstreams, sample.servers()?, telemetry).await
+}
+
+#[derive(Serialize)]
+struct Listening {
+    listening: String,
+    tools: usize,
+}
+
+/// Serves a stack until a signal comes.
+pub(crate) async fn listen(
+    stack: Stack,
+    telemetry: Telemetry,
+    config: &HttpConfig,
+    json: bool,
+    stop: CancellationToken,
+    screen: &Screen,
+) -> Outcome {
+    let listener = http::bind(config.listen).await?;
+    let address = http::bound(&listener)?;
+    let tools = stack.catalogue();
+    let first = tools
+        .entries()
+        .first()
+        .map_or("TOOL", |entry| entry.client_name());
+    if json {
+        screen.json(&Listening {
+            listening: format!("http://{address}/mcp"),
+            tools: tools.entries().len(),
+        });
+    }
+    screen.note(format_args!("tollgate listening on http://{address}/mcp"));
+    screen.note(format_args!(
+        "try:  tollgate explain {first} --url http://{address}/mcp"
+    ));
+    let calls = Inflight::default();
+    let operator = Arc::new(Operator {
+        stack,
+        telemetry,
+        calls: calls.clone(),
+        allowed_hosts: config.allowed_hosts.clone(),
+    });
+    let routes = http::gateway(operator, config, &stop)?;
+    http::serve(listener, routes, &calls, config.drain, stop, screen).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Checked<'a> {
+    ok: bool,
+    listen: String,
+    profile: &'a str,
+    servers: Vec<CheckedServer<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckedServer<'a> {
+    id: &'a str,
+    set: &'a str,
+    weight: u32,
+    prefix: Option<&'a str>,
+    target: String,
+}
+
+/// Says what would run. The file was checked on the way here.
+fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
+    let server = |server: &'_ ServerConfig| -> String { target(&server.target) };
+    if json {
+        let servers = config.servers.iter().map(|one| CheckedServer {
+            id: one.id.as_str(),
+            set: one.set.as_str(),
+            weight: one.weight,
+            prefix: one.prefix.as_deref(),
+            target: server(one),
+        });
+        screen.json(&Checked {
+            ok: true,
+            listen: config.http.listen.to_string(),
+            profile: config.profile.name,
+            servers: servers.collect(),
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
+    match file {
+        Some(file) => screen.heading(&format!("{}: no problems; it would run", file.display())),
+        None => screen.heading("no --config: the embedded sample would run"),
+    }
+    screen.out(format_args!("endpoint   http://{}/mcp", config.http.listen));
+    screen.out(format_args!(
+        "profile    {}, whole calls within {}",
+        config.profile.name,
+        show_duration(config.call_deadline)
+    ));
+    screen.out(format_args!("cache      {}", cache(config)));
+    screen.out(format_args!(
+        "repeats    at most {} attempts, {} repeats per call over time",
+        config.max_attempts, config.retry_budget
+    ));
+    screen.out(format_args!(
+        "breaker    open for {} after {} failures in a row",
+        show_duration(config.breaker_open_for),
+        config.breaker_failures
+    ));
+    let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
+    for one in &config.servers {
+        servers.row(vec![
+            Cell::plain(&one.id),
+            Cell::plain(&one.set),
+            Cell::plain(one.weight),
+            Cell::plain(one.prefix.as_deref().unwrap_or("-")),
+            Cell::plain(server(one)),
+        ]);
+    }
+    screen.table(&servers);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cache(config: &Config) -> String {
+    if !config.cache.enabled {
+        return "off".into();
+    }
+    let writes = if config.cache.idempotent_writes {
+        "kept"
+    } else {
+        "not kept"
+    };
+    format!(
+        "{} in all, {} per result, idempotent writes {writes}",
+        show_size(config.cache.max_bytes),
+        show_size(config.cache.max_item_bytes)
+    )
+}
+
+/// Describes a target without its secrets: headers and environment are left out.
+fn target(target: &TargetConfig) -> String {
+    match target {
+        TargetConfig::Command { program, args, .. } => std::iter::once(program)
+            .chain(args)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" "),
+        TargetConfig::Http { url, .. } => url.clone(),
+    }
+}

@@ -1,0 +1,41 @@
+//! `tollgate tools`: every tool, and what is made of it.
+
+use std::process::ExitCode;
+
+use crate::app::Outcome;
+use crate::args::Tools;
+use crate::commands::from::Place;
+use crate::output::{Cell, Screen, Table};
+use crate::view::ToolView;
+
+pub(crate) async fn run(args: Tools, screen: &Screen) -> Outcome {
+    let tools = Place::find(&args.from).await?.tools().await?;
+    if args.json {
+        for tool in &tools {
+            screen.json(tool);
+        }
+    } else {
+        screen.table(&table(&tools));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts the verdicts under each other.
+pub(crate) fn table(tools: &[ToolView]) -> Table {
+    let mut table = Table::new(&[
+        "tool", "effect", "safety", "cache", "repeat", "confirm", "source",
+    ]);
+    for tool in tools {
+        let confirm = if tool.plan.confirm { "yes" } else { "no" };
+        table.row(vec![
+            Cell::plain(&tool.name),
+            Cell::effect(&tool.plan.effect),
+            Cell::plain(&tool.plan.safety),
+            Cell::plain(&tool.plan.cache),
+            Cell::plain(&tool.plan.repeat),
+            Cell::warn(confirm, tool.plan.confirm),
+            Cell::plain(&tool.source),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,259 @@
+//! The config file as it is written: every key, its type and its default.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Visitor};
+use tollgate::Trust;
+
+use super::units::{Size, duration};
+
+/// The whole file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    pub(crate) profile: ProfileName,
+    pub(crate) rules: Rules,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) call_deadline: Duration,
+    pub(crate) http: Http,
+    pub(crate) cache: Cache,
+    pub(crate) retry: Retry,
+    pub(crate) breaker: Breaker,
+    pub(crate) router: Router,
+    pub(crate) servers: BTreeMap<String, Server>,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self {
+            profile: ProfileName::default(),
+            rules: Rules::default(),
+            call_deadline: Duration::from_secs(120),
+            http: Http::default(),
+            cache: Cache::default(),
+            retry: Retry::default(),
+            breaker: Breaker::default(),
+            router: Router::default(),
+            servers: BTreeMap::new(),
+        }
+    }
+}
+
+/// How hints become a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProfileName {
+    #[default]
+    Standard,
+    Strict,
+}
+
+/// How missing hints are concluded from name and description.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Rules {
+    #[default]
+    Standard,
+    Neurolink,
+}
+
+/// `[http]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Http {
+    pub(crate) listen: String,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) drain: Duration,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:7420".into(),
+            allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
+            allowed_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
+                .map(Into::into)
+                .into(),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// `[cache]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Cache {
+    pub(crate) enabled: bool,
+    pub(crate) max_bytes: Size,
+    pub(crate) max_item_bytes: Size,
+    pub(crate) idempotent_writes: bool,
+    pub(crate) partition: Partition,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_bytes: Size(64 << 20),
+            max_item_bytes: Size(1 << 20),
+            idempotent_writes: true,
+            partition: Partition::default(),
+        }
+    }
+}
+
+/// Who may be served whose results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Partition {
+    #[default]
+    Principal,
+    Shared,
+}
+
+/// `[retry]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Retry {
+    pub(crate) max_attempts: u32,
+    pub(crate) budget: f64,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            budget: 0.2,
+        }
+    }
+}
+
+/// `[breaker]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Breaker {
+    pub(crate) failures: u32,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) open_for: Duration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self {
+            failures: 3,
+            open_for: Duration::from_secs(30),
+        }
+    }
+}
+
+/// `[router]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Router {
+    pub(crate) strategy: Strategy,
+}
+
+/// Which of the servers that may take a call gets it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Strategy {
+    RoundRobin,
+    #[default]
+    Weighted,
+    LeastConnections,
+}
+
+/// `[servers.ID]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Server {
+    pub(crate) command: Option<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) url: Option<String>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) set: Option<String>,
+    pub(crate) weight: u32,
+    pub(crate) categories: Vec<String>,
+    pub(crate) trust: Trust,
+    pub(crate) prefix: Prefix,
+    pub(crate) max_concurrent: usize,
+    pub(crate) era: EraName,
+    pub(crate) annotations: Hints,
+    pub(crate) tools: BTreeMap<String, Hints>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            url: None,
+            headers: BTreeMap::new(),
+            set: None,
+            weight: 100,
+            categories: Vec::new(),
+            trust: Trust::default(),
+            prefix: Prefix::default(),
+            max_concurrent: 64,
+            era: EraName::default(),
+            annotations: Hints::new(),
+            tools: BTreeMap::new(),
+        }
+    }
+}
+
+/// Hints as written. Checked one by one, so that each fault is reported at its own line.
+pub(crate) type Hints = BTreeMap<String, toml::Value>;
+
+/// Which revisions of the protocol are spoken to a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EraName {
+    #[default]
+    Auto,
+    Modern,
+    Legacy,
+}
+
+/// What stands before a tool's name in what clients see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    /// The replica set's name.
+    #[default]
+    Set,
+    /// Nothing: `prefix = false`.
+    None,
+    /// This.
+    Named(String),
+}
+
+impl<'de> Deserialize<'de> for Prefix {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct NameOrFalse;
+
+        impl Visitor<'_> for NameOrFalse {
+            type Value = Prefix;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name, or `false` for unprefixed tools")
+            }
+
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Prefix, E> {
+                Ok(if on { Prefix::Set } else { Prefix::None })
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Prefix, E> {
+                Ok(Prefix::Named(name.to_owned()))
+            }
+        }
+
+        from.deserialize_any(NameOrFalse)
+    }
+}

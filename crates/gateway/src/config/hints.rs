@@ -1,0 +1,132 @@
+//! Hints as an operator writes them: each key known, each value of its type, none in contradiction.
+
+use std::collections::BTreeMap;
+
+use tollgate::Annotations;
+
+/// The keys of a hint table. Short forms are understood too, and named by no message.
+const KNOWN: [&str; 13] = [
+    "auditRequired",
+    "complexity",
+    "costHint",
+    "destructiveHint",
+    "estimatedDuration",
+    "idempotentHint",
+    "openWorldHint",
+    "rateLimitHint",
+    "readOnlyHint",
+    "requiresConfirmation",
+    "securityLevel",
+    "tags",
+    "title",
+];
+
+/// Reads a table of hints, and tells `fault` of each key that cannot be used.
+pub(super) fn read(
+    written: &BTreeMap<String, toml::Value>,
+    mut fault: impl FnMut(&str, String),
+) -> Annotations {
+    let mut known = serde_json::Map::new();
+    for (key, value) in written {
+        match one(key, value) {
+            Ok(value) => {
+                known.insert(key.clone(), value);
+            }
+            Err(message) => fault(key, message),
+        }
+    }
+    // A key given in both its forms is the one fault left that only shows in the whole.
+    let hints: Annotations = match serde_json::from_value(known.into()) {
+        Ok(hints) => hints,
+        Err(error) => {
+            fault("", error.to_string());
+            Annotations::default()
+        }
+    };
+    if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
+        fault(
+            "destructiveHint",
+            "expected `false` beside `readOnlyHint = true`: what only reads destroys nothing"
+                .into(),
+        );
+    }
+    for (key, number) in [
+        ("estimatedDuration", hints.estimated_duration),
+        ("rateLimitHint", hints.rate_limit_hint),
+        ("costHint", hints.cost_hint),
+    ] {
+        if number.is_some_and(|number| !number.is_finite() || number < 0.0) {
+            fault(key, "expected a number that is not negative".into());
+        }
+    }
+    if hints.tags.iter().flatten().any(|tag| tag.trim().is_empty()) {
+        fault("tags", "expected words, found a blank one".into());
+    }
+    hints
+}
+
+fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
+    if let toml::Value::Float(number) = value
+        && !number.is_finite()
+    {
+        // JSON has no such numbers: they would silently become `null`
+        return Err("expected a number that is not negative".into());
+    }
+    let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    let alone = serde_json::json!({ key: value });
+    let hints: Annotations = serde_json::from_value(alone).map_err(|error| error.to_string())?;
+    if hints.vendor.is_empty() {
+        Ok(value)
+    } else {
+        Err(format!(
+            "unknown hint, expected one of {}",
+            KNOWN.join(", ")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(text: &str) -> (Annotations, Vec<(String, String)>) {
+        let mut faults = Vec::new();
+        let hints = read(&toml::from_str(text).unwrap(), |key, message| {
+            faults.push((key.to_owned(), message));
+        });
+        (hints, faults)
+    }
+
+    #[test]
+    fn every_known_hint_is_read() {
+        let (hints, faults) = read_all(
+            "readOnly = false\ndestructiveHint = false\ntags = [\"a\"]\ncostHint = 3\ncomplexity = \"simple\"",
+        );
+        assert_eq!(faults, []);
+        assert_eq!(hints.read_only_hint, Some(false));
+        assert_eq!(hints.cost_hint, Some(3.0));
+    }
+
+    #[test]
+    fn each_fault_names_its_key() {
+        let (_, faults) = read_all(
+            "readOnlyHint = true\ndestructiveHint = true\nreadOnlyHnt = 1\ncostHint = -1\ntags = [\" \"]\n\
+             complexity = \"huge\"\nrateLimitHint = nan",
+        );
+        let mut keys: Vec<_> = faults.iter().map(|(key, _)| key.as_str()).collect();
+        keys.sort_unstable();
+        assert_eq!(
+            keys,
+            [
+                "complexity",
+                "costHint",
+                "destructiveHint",
+                "rateLimitHint",
+                "readOnlyHnt",
+                "tags"
+            ]
+        );
+        let unknown = faults.iter().find(|(key, _)| key == "readOnlyHnt").unwrap();
+        assert!(unknown.1.contains("readOnlyHint"), "{}", unknown.1);
+    }
+}

@@ -1,0 +1,173 @@
+//! The config: read from TOML, checked as a whole, and turned into types that cannot be wrong.
+//!
+//! Every problem is reported, with file, line, column and key. What a file leaves out has the
+//! default documented in `docs/config.md`.
+
+mod check;
+mod error;
+mod file;
+mod hints;
+mod units;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tollgate::{Annotations, Profile, ReplicaSetId, ServerId, ToolName, Trust};
+
+pub(crate) use self::check::parse_listen;
+pub(crate) use self::error::ConfigError;
+pub(crate) use self::file::{EraName, Partition, Rules, Strategy};
+pub(crate) use self::units::{show_duration, show_size};
+
+use self::error::Source;
+use self::file::File;
+
+/// A config that was checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) profile: Profile,
+    pub(crate) rules: Rules,
+    pub(crate) call_deadline: Duration,
+    pub(crate) http: HttpConfig,
+    pub(crate) cache: CacheLimits,
+    pub(crate) max_attempts: u32,
+    pub(crate) retry_budget: f64,
+    pub(crate) breaker_failures: u32,
+    pub(crate) breaker_open_for: Duration,
+    pub(crate) strategy: Strategy,
+    pub(crate) servers: Vec<ServerConfig>,
+}
+
+/// Where and for whom the endpoint listens.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpConfig {
+    pub(crate) listen: SocketAddr,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) drain: Duration,
+}
+
+/// What the cache may keep.
+#[derive(Debug, Clone)]
+pub(crate) struct CacheLimits {
+    pub(crate) enabled: bool,
+    pub(crate) max_bytes: u64,
+    pub(crate) max_item_bytes: u64,
+    pub(crate) idempotent_writes: bool,
+    pub(crate) partition: Partition,
+}
+
+/// One server, and what the operator says about it.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerConfig {
+    pub(crate) id: ServerId,
+    pub(crate) target: TargetConfig,
+    pub(crate) set: ReplicaSetId,
+    pub(crate) weight: u32,
+    pub(crate) categories: Vec<String>,
+    pub(crate) trust: Trust,
+    pub(crate) prefix: Option<String>,
+    pub(crate) max_concurrent: usize,
+    pub(crate) era: EraName,
+    pub(crate) defaults: Annotations,
+    pub(crate) tools: BTreeMap<ToolName, Annotations>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub(crate) enum TargetConfig {
+    /// A child process, over its standard input and output.
+    Command {
+        program: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+    },
+    /// A streamable HTTP endpoint.
+    Http {
+        url: String,
+        headers: BTreeMap<String, String>,
+    },
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with every problem found.
+    pub(crate) fn load(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::unreadable(file, format!("cannot be read: {error}")))?;
+        Self::parse(file, &text)
+    }
+
+    /// Checks a file's text.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with every problem found.
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        let source = Source::new(text);
+        let written: File = toml::from_str(text)
+            .map_err(|error| ConfigError::new(file, vec![source.parser_fault(&error)]))?;
+        check::check(written, &source).map_err(|faults| ConfigError::new(file, faults))
+    }
+
+    /// Returns the defaults, with these servers: what stands in where there is no file.
+    pub(crate) fn without_file(servers: Vec<ServerConfig>) -> Self {
+        let mut config = check::defaults();
+        config.servers = servers;
+        config
+    }
+}
+
+impl ServerConfig {
+    /// Describes a child process with the defaults of the file.
+    pub(crate) fn command(id: ServerId, program: String, args: Vec<String>) -> Self {
+        let target = TargetConfig::Command {
+            program,
+            args,
+            env: BTreeMap::new(),
+        };
+        Self::with_defaults(id, target)
+    }
+
+    /// Describes an endpoint with the defaults of the file.
+    pub(crate) fn url(id: ServerId, url: String) -> Self {
+        Self::with_defaults(
+            id,
+            TargetConfig::Http {
+                url,
+                headers: BTreeMap::new(),
+            },
+        )
+    }
+
+    fn with_defaults(id: ServerId, target: TargetConfig) -> Self {
+        let file::Server {
+            weight,
+            trust,
+            max_concurrent,
+            era,
+            ..
+        } = file::Server::default();
+        Self {
+            set: ReplicaSetId::from(id.clone()),
+            id,
+            target,
+            weight,
+            categories: Vec::new(),
+            trust,
+            prefix: None,
+            max_concurrent,
+            era,
+            defaults: Annotations::default(),
+            tools: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! A table of files that must be refused, and what is said about each; and of files that are fine.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("t.toml"), text)
+}
+
+#[test]
+fn bad_files_are_refused_with_line_key_and_what_was_expected() {
+    let server = "[servers.a]\ncommand = \"x\"\n";
+    for (text, line, key, expected) in [
+        (
+            "profile = \"lax\"\n",
+            1,
+            "profile",
+            "`standard` or `strict`",
+        ),
+        ("\nrules = 3\n", 2, "rules", "as a string"),
+        ("call_deadline = 120\n", 1, "call_deadline", "\"30s\""),
+        (
+            "call_deadline = \"0s\"\n",
+            1,
+            "call_deadline",
+            "more than zero",
+        ),
+        ("colour = 1\n", 1, "colour", "expected one of `profile`"),
+        (
+            "[http]\nlisten = \"here\"\n",
+            2,
+            "http.listen",
+            "127.0.0.1:7420",
+        ),
+        (
+            "[http]\nallowed_hosts = []\n",
+            2,
+            "http.allowed_hosts",
+            "at least one",
+        ),
+        (
+            "[http]\nallowed_hosts = [\"h:http\"]\n",
+            2,
+            "http.allowed_hosts",
+            "a host",
+        ),
+        (
+            "[http]\nallowed_origins = [\"here\"]\n",
+            2,
+            "http.allowed_origins",
+            "scheme",
+        ),
+        ("[http]\ndrain = \"soon\"\n", 2, "http.drain", "\"30s\""),
+        ("[http]\nport = 1\n", 2, "http.port", "`listen`"),
+        (
+            "[cache]\nmax_bytes = \"much\"\n",
+            2,
+            "cache.max_bytes",
+            "64MiB",
+        ),
+        (
+            "[cache]\nmax_bytes = 10\nmax_item_bytes = 11\n",
+            3,
+            "cache.max_item_bytes",
+            "at most",
+        ),
+        (
+            "[cache]\npartition = \"all\"\n",
+            2,
+            "cache.partition",
+            "`principal` or `shared`",
+        ),
+        (
+            "[retry]\nmax_attempts = 0\n",
+            2,
+            "retry.max_attempts",
+            "1 or more",
+        ),
+        ("[retry]\nbudget = 1.5\n", 2, "retry.budget", "0.0 to 1.0"),
+        ("[retry]\nbudget = nan\n", 2, "retry.budget", "0.0 to 1.0"),
+        (
+            "[breaker]\nfailures = -1\n",
+            2,
+            "breaker.failures",
+            "expected u32",
+        ),
+        (
+            "[breaker]\nopen_for = \"0s\"\n",
+            2,
+            "breaker.open_for",
+            "more than zero",
+        ),
+        (
+            "[router]\nstrategy = \"best\"\n",
+            2,
+            "router.strategy",
+            "`least_connections`",
+        ),
+        (
+            "[servers.\"a b\"]\ncommand = \"x\"\n",
+            1,
+            "servers.a b",
+            "server id",
+        ),
+        ("[servers.b]\nweight = 1\n", 1, "servers.b", "`command`"),
+        (
+            "[servers.b]\ncommand = \"x\"\nurl = \"http://h/\"\n",
+            3,
+            "servers.b.url",
+            "either",
+        ),
+        (
+            "[servers.b]\nurl = \"ftp://h/\"\n",
+            2,
+            "servers.b.url",
+            "http://",
+        ),
+        (
+            "[servers.b]\nurl = \"http://h/\"\nargs = [\"-v\"]\n",
+            3,
+            "servers.b.args",
+            "`command`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nheaders = { A = \"1\" }\n",
+            3,
+            "servers.b.headers",
+            "`url`",
+        ),
+        (
+            "[servers.b]\nurl = \"http://h/\"\nheaders = { \"A B\" = \"1\" }\n",
+            3,
+            "servers.b.headers.A B",
+            "no header name",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nweight = 1001\n",
+            3,
+            "servers.b.weight",
+            "0 to 1000",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nweight = \"all\"\n",
+            3,
+            "servers.b.weight",
+            "expected u32",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"a__b\"\n",
+            3,
+            "servers.b.set",
+            "__",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nprefix = 3\n",
+            3,
+            "servers.b.prefix",
+            "`false`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nmax_concurrent = 0\n",
+            3,
+            "servers.b.max_concurrent",
+            "1 or more",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nera = \"old\"\n",
+            3,
+            "servers.b.era",
+            "`legacy`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\ntrust = \"full\"\n",
+            3,
+            "servers.b.trust",
+            "`untrusted`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nwieght = 1\n",
+            3,
+            "servers.b.wieght",
+            "`weight`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nreadOnlyHnt = true\n",
+            4,
+            "servers.b.tools.t.readOnlyHnt",
+            "readOnlyHint",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nannotations = { openWorldHint = \"no\" }\n",
+            3,
+            "servers.b.annotations.openWorldHint",
+            "expected a boolean",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"a\"\nprefix = false\n",
+            4,
+            "servers.b.prefix",
+            "same prefix",
+        ),
+    ] {
+        // the good server follows, so that lines are those of the fault alone
+        let error = parse(&format!("{text}{server}")).unwrap_err();
+        let [fault] = error.faults() else {
+            panic!("one fault expected in {text:?}:\n{error}");
+        };
+        assert_eq!(fault.line, Some(line), "{text:?}: {error}");
+        assert_eq!(fault.key, key, "{text:?}: {error}");
+        assert!(fault.message.contains(expected), "{text:?}: {error}");
+        assert!(
+            error.to_string().starts_with(&format!("t.toml:{line}:")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_refused_at_its_line() {
+    let error = parse("profile = \"standard\"\n[http\n").unwrap_err();
+    assert_eq!(error.faults()[0].line, Some(2), "{error}");
+}
+
+#[test]
+fn a_file_without_servers_is_refused() {
+    let error = parse("profile = \"strict\"\n").unwrap_err();
+    assert_eq!(
+        error.to_string().matches("[servers.NAME]").count(),
+        1,
+        "{error}"
+    );
+}
+
+#[test]
+fn every_problem_is_reported_in_the_order_of_the_file() {
+    let error =
+        parse("[retry]\nmax_attempts = 0\n[breaker]\nfailures = 0\n[servers.a]\n").unwrap_err();
+    let lines: Vec<_> = error.faults().iter().map(|fault| fault.line).collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(5)], "{error}");
+}
+
+#[test]
+fn what_a_file_leaves_out_is_the_default() {
+    let config = parse("[servers.a]\ncommand = \"x\"\n").unwrap();
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:7420");
+    assert_eq!(config.profile, Profile::standard());
+    assert_eq!(config.cache.max_bytes, 64 << 20);
+    let server = &config.servers[0];
+    assert_eq!(server.prefix.as_deref(), Some("a"));
+    assert_eq!((server.weight, server.max_concurrent), (100, 64));
+}
+
+#[test]
+fn prefix_and_set_are_what_they_say() {
+    let config = parse(
+        "[servers.a]\ncommand = \"x\"\nset = \"s\"\n[servers.b]\nurl = \"http://h:1/mcp\"\nprefix = false\n\
+         [servers.c]\ncommand = \"x\"\nprefix = \"p\"\n",
+    )
+    .unwrap();
+    let prefixes: Vec<_> = config
+        .servers
+        .iter()
+        .map(|server| server.prefix.as_deref())
+        .collect();
+    assert_eq!(prefixes, [Some("s"), None, Some("p")]);
+}
+
+#[test]
+fn idempotent_writes_have_one_switch() {
+    let config =
+        parse("[cache]\nidempotent_writes = false\n[servers.a]\ncommand = \"x\"\n").unwrap();
+    assert_eq!(config.profile.idempotent_ttl, None);
+}
+
+#[test]
+fn the_documented_files_are_accepted() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            Config::load(&path).unwrap_or_else(|error| panic!("{error}"));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 3, "only {seen} examples found");
+}
+
+#[test]
+fn the_page_about_the_config_shows_a_file_that_is_accepted() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let blocks: Vec<_> = text
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        parse(block).unwrap_or_else(|error| panic!("{error}\n{block}"));
+    }
+}
+
+#[test]
+fn an_address_may_be_a_port_or_a_name() {
+    for (text, want) in [
+        ("7420", "127.0.0.1:7420"),
+        ("localhost:0", "127.0.0.1:0"),
+        ("0.0.0.0:80", "0.0.0.0:80"),
+        ("[::1]:80", "[::1]:80"),
+    ] {
+        assert_eq!(parse_listen(text).unwrap().to_string(), want);
+    }
+    assert!(parse_listen("example.org:80").is_err());
+}

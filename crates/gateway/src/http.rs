@@ -1,0 +1,231 @@
+//! The HTTP listener: the MCP endpoint, and what operators ask.
+//!
+//! | path | what |
+//! | --- | --- |
+//! | `/mcp` | the endpoint for clients; Origin and Host are checked |
+//! | `/healthz` | 200 as long as the process answers |
+//! | `/readyz` | 200 while a server is up, else 503; the servers as JSON |
+//! | `/metrics` | Prometheus text |
+//! | `/api/tools…` | what `tollgate call`, `tools` and `explain` ask a running gateway |
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use axum::routing::get;
+use axum::serve::ListenerExt;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tollgate::Stack;
+use tollgate_mcp::face;
+
+use crate::api;
+use crate::app::AppError;
+use crate::backend::StackBackend;
+use crate::config::HttpConfig;
+use crate::inflight::Inflight;
+use crate::metrics::Telemetry;
+use crate::output::Screen;
+use crate::shutdown::drain;
+
+/// How long connections may take to write their last answers, once no call is in flight. Streams
+/// that clients only listen on would otherwise keep the process.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
+/// What the operator's routes read.
+pub(crate) struct Operator {
+    pub(crate) stack: Stack,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) calls: Inflight,
+    pub(crate) allowed_hosts: Vec<String>,
+}
+
+/// Listens.
+///
+/// # Errors
+///
+/// [`AppError`] names the address that is taken or not ours.
+pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, AppError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(AppError::io(format!("cannot listen on {address}")))
+}
+
+/// Returns the address a listener is bound to.
+///
+/// # Errors
+///
+/// [`AppError`] if the system does not say.
+pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
+    listener
+        .local_addr()
+        .map_err(AppError::io("the listener has no address"))
+}
+
+/// Puts the gateway's routes together.
+///
+/// # Errors
+///
+/// [`AppError`] if a pattern for `Host` or `Origin` is none.
+pub(crate) fn gateway(
+    operator: Arc<Operator>,
+    config: &HttpConfig,
+    stop: &CancellationToken,
+) -> Result<Router, AppError> {
+    let backend = StackBackend::new(operator.stack.clone(), operator.calls.clone());
+    let ready = operator.clone();
+    let metrics = operator.clone();
+    Ok(endpoint(Arc::new(backend), config, stop)?
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(async move || readiness(&ready.stack)))
+        .route("/metrics", get(async move || scrape(&metrics.telemetry)))
+        .nest("/api", api::routes(operator)))
+}
+
+/// Returns the route of the MCP endpoint alone. Its notification streams end with `stop`.
+///
+/// # Errors
+///
+/// [`AppError`] if a pattern for `Host` or `Origin` is none.
+pub(crate) fn endpoint<B: face::Backend>(
+    backend: Arc<B>,
+    config: &HttpConfig,
+    stop: &CancellationToken,
+) -> Result<Router, AppError> {
+    let hosts = patterns::<face::HostPattern>(&config.allowed_hosts)?;
+    let origins = patterns::<face::OriginPattern>(&config.allowed_origins)?;
+    let options = face::HttpOptions::default()
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .with_shutdown(stop.clone());
+    Ok(face::router(backend, options))
+}
+
+fn patterns<P: FromStr<Err = face::InvalidOption>>(texts: &[String]) -> Result<Vec<P>, AppError> {
+    let parsed: Result<_, _> = texts.iter().map(|text| text.parse()).collect();
+    // a config file was checked for this already, with file and line
+    parsed.map_err(|error: face::InvalidOption| AppError::Usage(error.to_string()))
+}
+
+/// Serves until asked to stop; then lets calls in flight end, within the limit.
+///
+/// # Errors
+///
+/// [`AppError`] if the listener breaks.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    routes: Router,
+    calls: &Inflight,
+    limit: Duration,
+    stop: CancellationToken,
+    screen: &Screen,
+) -> Result<(), AppError> {
+    let listener = listener.tap_io(|stream| {
+        // Nagle with delayed ACK holds the second part of an answer for 40 ms
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "no TCP_NODELAY");
+        }
+    });
+    let stopping = stop.clone();
+    let mut server = tokio::spawn(
+        axum::serve(listener, routes)
+            .with_graceful_shutdown(async move { stopping.cancelled().await })
+            .into_future(),
+    );
+    tokio::select! {
+        ended = &mut server => return flatten(ended),
+        () = stop.cancelled() => {}
+    }
+    drain(calls, limit, screen).await;
+    // a call that ended is not yet an answer that was written
+    match tokio::time::timeout(LAST_WRITES, &mut server).await {
+        Ok(ended) => flatten(ended),
+        Err(_) => {
+            server.abort();
+            Ok(())
+        }
+    }
+}
+
+fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), AppError> {
+    ended
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+        .map_err(AppError::io("the listener broke"))
+}
+
+#[derive(Serialize)]
+struct Readiness {
+    tollgate: &'static str,
+    ready: bool,
+    tools: usize,
+    servers: Vec<ServerView>,
+}
+
+#[derive(Serialize)]
+struct ServerView {
+    id: String,
+    set: String,
+    up: bool,
+    tools: usize,
+    error: Option<String>,
+}
+
+fn readiness(stack: &Stack) -> Response {
+    let server = |status: tollgate::ServerStatus| ServerView {
+        id: status.id.to_string(),
+        set: status.set.to_string(),
+        up: status.up,
+        tools: status.tools,
+        error: status.last_error,
+    };
+    let servers: Vec<_> = stack.servers().into_iter().map(server).collect();
+    let ready = servers.iter().any(|server| server.up);
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    json(
+        status,
+        &Readiness {
+            tollgate: env!("CARGO_PKG_VERSION"),
+            ready,
+            tools: stack.catalogue().entries().len(),
+            servers,
+        },
+    )
+}
+
+fn scrape(telemetry: &Telemetry) -> Response {
+    match telemetry.text() {
+        Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4", text),
+        Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error),
+    }
+}
+
+/// Answers with a value as JSON.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => answer(status, "application/json", text),
+        Err(error) => answer(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "text/plain",
+            error.to_string(),
+        ),
+    }
+}
+
+fn answer(status: StatusCode, kind: &'static str, text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,131 @@
+//! Metrics: taken through OpenTelemetry, shown as Prometheus text.
+
+use std::sync::Arc;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Meter, MeterProvider};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use prometheus::{Registry, TextEncoder};
+use tollgate::Stack;
+use tollgate::telemetry::Metrics;
+
+use crate::app::AppError;
+
+/// Where metrics come together.
+pub(crate) struct Telemetry {
+    registry: Registry,
+    /// Held for its drop: instruments end with it.
+    _provider: SdkMeterProvider,
+    meter: Meter,
+    metrics: Arc<Metrics>,
+}
+
+impl Telemetry {
+    /// Starts without any value.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the exporter cannot be registered.
+    pub(crate) fn new() -> Result<Self, AppError> {
+        let registry = Registry::new();
+        let exporter = opentelemetry_prometheus::exporter()
+            .with_registry(registry.clone())
+            .scope_info_enabled(false)
+            .without_target_info()
+            .build()
+            .map_err(|error| AppError::Usage(format!("metrics cannot be exported: {error}")))?;
+        let provider = SdkMeterProvider::builder().with_reader(exporter).build();
+        let meter = provider.meter("tollgate");
+        let metrics = Arc::new(Metrics::new(&meter));
+        Ok(Self {
+            registry,
+            _provider: provider,
+            meter,
+            metrics,
+        })
+    }
+
+    /// Returns what the stack writes into.
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Adds what is read off the stack when somebody asks: cache, breakers, servers.
+    pub(crate) fn observe(&self, stack: &Stack) {
+        type Count = fn(&tollgate::cache::CacheStats) -> u64;
+        let counts: [(&'static str, &'static str, Count); 4] = [
+            (
+                "tollgate_cache_hits",
+                "Calls answered from the cache",
+                |stats| stats.hits,
+            ),
+            (
+                "tollgate_cache_misses",
+                "Calls looked up and not found",
+                |stats| stats.misses,
+            ),
+            (
+                "tollgate_cache_joined",
+                "Calls that waited for an identical one",
+                |stats| stats.joined,
+            ),
+            ("tollgate_cache_stored", "Results stored", |stats| {
+                stats.stored
+            }),
+        ];
+        for (name, description, count) in counts {
+            let stack = stack.clone();
+            self.meter
+                .u64_observable_counter(name)
+                .with_description(description)
+                .with_callback(move |observer| observer.observe(count(&stack.cache_stats()), &[]))
+                .build();
+        }
+        let cache = stack.clone();
+        self.meter
+            .u64_observable_gauge("tollgate_cache_bytes")
+            .with_description("Size of what the cache holds")
+            .with_callback(move |observer| observer.observe(cache.cache_stats().bytes, &[]))
+            .build();
+        let servers = stack.clone();
+        self.meter
+            .u64_observable_gauge("tollgate_server_up")
+            .with_description("1 while a server is there")
+            .with_callback(move |observer| {
+                for server in servers.servers() {
+                    let attributes = [
+                        KeyValue::new("server", server.id.to_string()),
+                        KeyValue::new("set", server.set.to_string()),
+                    ];
+                    observer.observe(u64::from(server.up), &attributes);
+                }
+            })
+            .build();
+        let breakers = stack.clone();
+        self.meter
+            .u64_observable_gauge("tollgate_breaker_state")
+            .with_description("1 for the state a breaker is in; only breakers that saw a failure")
+            .with_callback(move |observer| {
+                for breaker in breakers.breakers() {
+                    let attributes = [
+                        KeyValue::new("server", breaker.server.to_string()),
+                        KeyValue::new("tool", breaker.tool.to_string()),
+                        KeyValue::new("state", breaker.state.as_str()),
+                    ];
+                    observer.observe(1, &attributes);
+                }
+            })
+            .build();
+    }
+
+    /// Writes all values in Prometheus' text form.
+    ///
+    /// # Errors
+    ///
+    /// The exporter's own message.
+    pub(crate) fn text(&self) -> Result<String, String> {
+        TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .map_err(|error| error.to_string())
+    }
+}

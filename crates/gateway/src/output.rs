@@ -1,0 +1,217 @@
+//! What people and machines read: tables, colour where a terminal shows it, JSON lines.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+/// Standard output and standard error, each with colour or without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    out_colour: bool,
+    err_colour: bool,
+}
+
+/// Rows under headings.
+#[derive(Debug)]
+pub(crate) struct Table {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// One cell: its text, and its colour on a terminal.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Screen {
+    /// Looks whether there are terminals, and at `NO_COLOR`.
+    pub(crate) fn new() -> Self {
+        Self {
+            out_colour: wants_colour() && stdout().is_terminal(),
+            err_colour: Self::stderr_is_coloured(),
+        }
+    }
+
+    /// Says whether standard error shows colour.
+    pub(crate) fn stderr_is_coloured() -> bool {
+        wants_colour() && stderr().is_terminal()
+    }
+
+    /// Writes a line to standard output. A reader that went away is no error: there is nobody left
+    /// to tell.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn out(&self, line: impl Display) {
+        let _ = writeln!(stdout().lock(), "{line}");
+    }
+
+    /// Writes a value to standard output as one line of JSON.
+    pub(crate) fn json(&self, value: &impl Serialize) {
+        if let Ok(line) = serde_json::to_string(value) {
+            self.out(line);
+        }
+    }
+
+    /// Writes a line to standard error.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn note(&self, line: impl Display) {
+        let _ = writeln!(stderr().lock(), "{line}");
+    }
+
+    /// Writes why a command failed.
+    pub(crate) fn error(&self, error: &impl Display) {
+        let word = paint("error:", colour(AnsiColor::Red).bold(), self.err_colour);
+        self.note(format_args!("{word} {error}"));
+    }
+
+    /// Writes a table to standard output.
+    pub(crate) fn table(&self, table: &Table) {
+        for line in table.lines(self.out_colour) {
+            self.out(line);
+        }
+    }
+
+    /// Writes a heading to standard output.
+    pub(crate) fn heading(&self, text: &str) {
+        self.out(paint(text, Style::new().bold(), self.out_colour));
+    }
+}
+
+impl Table {
+    pub(crate) fn new(headings: &[&'static str]) -> Self {
+        Self {
+            headings: headings.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    fn lines(&self, coloured: bool) -> Vec<String> {
+        let heading = |text: &&'static str| Cell::styled(*text, Style::new().bold());
+        let head: Vec<Cell> = self.headings.iter().map(heading).collect();
+        let all = || std::iter::once(&head).chain(&self.rows);
+        let width = |column: usize| {
+            let widths = all()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.text.chars().count());
+            widths.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
+        let line = |row: &Vec<Cell>| {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                line.push_str(&paint(&cell.text, cell.style, coloured));
+                let pad = width.saturating_sub(cell.text.chars().count()) + 2;
+                line.extend(std::iter::repeat_n(' ', pad));
+            }
+            line.trim_end().to_owned()
+        };
+        all().map(line).collect()
+    }
+}
+
+impl Cell {
+    /// A cell without colour.
+    pub(crate) fn plain(text: impl Display) -> Self {
+        Self::styled(text, Style::new())
+    }
+
+    fn styled(text: impl Display, style: Style) -> Self {
+        Self {
+            text: text.to_string(),
+            style,
+        }
+    }
+
+    /// An effect: the more it may do, the warmer.
+    pub(crate) fn effect(effect: &str) -> Self {
+        let style = match effect {
+            "read_only" => colour(AnsiColor::Green),
+            "idempotent" => colour(AnsiColor::Cyan),
+            "mutating" => colour(AnsiColor::Yellow),
+            "destructive" => colour(AnsiColor::Red),
+            _ => Style::new(),
+        };
+        Self::styled(effect, style)
+    }
+
+    /// A cell that stands out if `when`.
+    pub(crate) fn warn(text: impl Display, when: bool) -> Self {
+        Self::styled(
+            text,
+            if when {
+                colour(AnsiColor::Yellow)
+            } else {
+                Style::new()
+            },
+        )
+    }
+}
+
+/// Writes a measured time in three digits or so.
+pub(crate) fn took(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1_000.0;
+    if ms < 1.0 {
+        format!("{:.0} µs", ms * 1_000.0)
+    } else if ms < 1_000.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{:.2} s", ms / 1_000.0)
+    }
+}
+
+fn colour(colour: AnsiColor) -> Style {
+    Style::new().fg_color(Some(colour.into()))
+}
+
+fn paint(text: &str, style: Style, coloured: bool) -> String {
+    if coloured {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// <https://no-color.org>: any text but none turns colour off.
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_each_other_with_and_without_colour() {
+        let mut table = Table::new(&["tool", "effect"]);
+        table.row(vec![Cell::plain("a_long_name"), Cell::effect("read_only")]);
+        table.row(vec![Cell::plain("b"), Cell::effect("destructive")]);
+        assert_eq!(
+            table.lines(false),
+            [
+                "tool         effect",
+                "a_long_name  read_only",
+                "b            destructive"
+            ]
+        );
+        let coloured = table.lines(true);
+        assert!(
+            coloured[2].contains("\u{1b}[31mdestructive\u{1b}[0m"),
+            "{coloured:?}"
+        );
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (micros, want) in [(250, "250 µs"), (1_500, "1.5 ms"), (2_000_000, "2.00 s")] {
+            assert_eq!(took(Duration::from_micros(micros)), want);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Serves a set of in-process tools over MCP as they are: no cache, no repeats, no routing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::stream;
+use tollgate::core::{BoxFuture, BoxStream, Resolved, resolve::Source};
+use tollgate::{
+    CallPlan, Delivery, ErrorKind, Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolName,
+    ToolOutput, ToolServer, Tools,
+};
+use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+
+/// An MCP server over [`Tools`].
+pub(crate) struct PlainBackend {
+    server: Tools,
+    tools: HashMap<ToolName, Arc<Tool>>,
+    listing: Arc<ToolListing>,
+}
+
+impl PlainBackend {
+    /// Lists the tools once; they never change.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: in-process tools are always listed.
+    pub(crate) async fn new(server: Tools) -> Result<Self, ToolError> {
+        let set = ReplicaSetId::from(server.id().clone());
+        let definitions = server.list_tools().await?;
+        let raw = definitions.iter().map(|tool| tool.raw().clone()).collect();
+        let tools = definitions
+            .into_iter()
+            .map(|definition| {
+                // nobody reads these plans: a plain server does as it is told
+                let hints =
+                    Resolved::from_single(definition.annotations().clone(), Source::Declared);
+                let plan = CallPlan::derive(&hints, &Profile::standard());
+                let name = definition.name().clone();
+                (
+                    name,
+                    Arc::new(Tool::new(set.clone(), definition, hints, plan)),
+                )
+            })
+            .collect();
+        Ok(Self {
+            server,
+            tools,
+            listing: Arc::new(ToolListing::new(1, raw)),
+        })
+    }
+}
+
+impl Backend for PlainBackend {
+    fn info(&self) -> FaceInfo {
+        FaceInfo::new("tollgate-sample", env!("CARGO_PKG_VERSION"))
+            .with_title("Tollgate's sample shop")
+    }
+
+    fn tools(&self) -> Arc<ToolListing> {
+        self.listing.clone()
+    }
+
+    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        match self.tools.get(request.name.as_str()) {
+            Some(tool) => self
+                .server
+                .call(ToolCall::new(tool.clone(), request.arguments).with_caller(request.caller)),
+            None => Box::pin(std::future::ready(Err(ToolError::new(
+                ErrorKind::UnknownTool,
+                Delivery::NotSent,
+                format!("no tool {:?} here", request.name),
+            )))),
+        }
+    }
+
+    fn changes(&self) -> BoxStream<'static, ()> {
+        // a client that listens is told of nothing, for as long as it listens
+        Box::pin(stream::pending())
+    }
+}

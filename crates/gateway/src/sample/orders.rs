@@ -1,0 +1,232 @@
+//! A small shop: its orders, and a count of every execution of every tool.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tollgate::{Delivery, ErrorKind, ToolError};
+
+/// JSON-RPC's code for a fault of the server.
+const INTERNAL_ERROR: i64 = -32603;
+
+/// The shop's state. Both servers of the embedded sample share one, as replicas of a real service
+/// would share a database.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    data: Mutex<Data>,
+    runs: Mutex<BTreeMap<&'static str, Run>>,
+}
+
+#[derive(Debug)]
+struct Data {
+    orders: BTreeMap<u64, Order>,
+    /// What already failed once: flaky tools fail the first time only.
+    failed_once: HashSet<String>,
+}
+
+/// One order.
+#[derive(Debug, Clone, Serialize)]
+struct Order {
+    id: u64,
+    item: &'static str,
+    status: String,
+    notes: Vec<String>,
+    charged_cents: u64,
+}
+
+/// How often a tool ran, how often it runs now, and how often it ran at once at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Run {
+    pub(crate) executions: u64,
+    pub(crate) running: u64,
+    pub(crate) peak: u64,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        let order = |(id, item): (u64, &'static str)| {
+            let order = Order {
+                id,
+                item,
+                status: "paid".into(),
+                notes: Vec::new(),
+                charged_cents: 0,
+            };
+            (id, order)
+        };
+        let items = ["lamp", "chair", "desk", "clock", "shelf"];
+        Self {
+            orders: (1..).zip(items).map(order).collect(),
+            failed_once: HashSet::new(),
+        }
+    }
+}
+
+impl Orders {
+    /// Counts an execution, until the guard is dropped as a running one.
+    pub(crate) fn start(self: &Arc<Self>, tool: &'static str) -> Running {
+        let mut runs = self.runs.lock();
+        let run = runs.entry(tool).or_default();
+        run.executions += 1;
+        run.running += 1;
+        run.peak = run.peak.max(run.running);
+        Running {
+            orders: self.clone(),
+            tool,
+        }
+    }
+
+    /// Returns the counts by tool.
+    pub(crate) fn runs(&self) -> BTreeMap<&'static str, Run> {
+        self.runs.lock().clone()
+    }
+
+    /// Returns how many executions there were in all.
+    pub(crate) fn executions(&self) -> u64 {
+        self.runs.lock().values().map(|run| run.executions).sum()
+    }
+
+    /// Returns one order.
+    pub(crate) fn get(&self, id: u64) -> Result<Value, String> {
+        let data = self.data.lock();
+        data.orders
+            .get(&id)
+            .map(|order| json!(order))
+            .ok_or_else(|| no_order(id))
+    }
+
+    /// Returns all orders, or those of one status.
+    pub(crate) fn list(&self, status: Option<&str>) -> Value {
+        let data = self.data.lock();
+        let wanted = |order: &&Order| status.is_none_or(|status| order.status == status);
+        json!({ "orders": data.orders.values().filter(wanted).collect::<Vec<_>>() })
+    }
+
+    /// Counts orders by status.
+    pub(crate) fn report(&self, region: &str) -> Value {
+        let mut by_status = BTreeMap::<String, u64>::new();
+        for order in self.data.lock().orders.values() {
+            *by_status.entry(order.status.clone()).or_default() += 1;
+        }
+        json!({ "region": region, "orders": by_status })
+    }
+
+    /// Sets an order's status.
+    pub(crate) fn set_status(&self, id: u64, status: &str) -> Result<Value, String> {
+        self.change(id, |order| status.clone_into(&mut order.status))
+    }
+
+    /// Adds a note to an order.
+    pub(crate) fn add_note(&self, id: u64, text: &str) -> Result<Value, String> {
+        self.change(id, |order| order.notes.push(text.to_owned()))
+    }
+
+    /// Deletes an order for good.
+    pub(crate) fn delete(&self, id: u64) -> Result<Value, String> {
+        let removed = self.data.lock().orders.remove(&id);
+        removed
+            .map(|order| json!({ "deleted": order.id }))
+            .ok_or_else(|| no_order(id))
+    }
+
+    /// Returns a rate; the first question about each pair fails.
+    pub(crate) fn exchange_rate(&self, from: &str, to: &str) -> Result<Value, ToolError> {
+        self.fail_once(
+            format!("rate {from} {to}"),
+            "the rate service is restarting",
+        )?;
+        Ok(json!({ "from": from, "to": to, "rate": 1.08 }))
+    }
+
+    /// Charges a card; the first charge of each order happens, and then the answer fails.
+    pub(crate) fn charge(&self, id: u64, cents: u64) -> Result<Result<Value, String>, ToolError> {
+        let charged = self.change(id, |order| order.charged_cents += cents);
+        if charged.is_ok() {
+            self.fail_once(
+                format!("charge {id}"),
+                "the payment service broke off after charging",
+            )?;
+        }
+        Ok(charged)
+    }
+
+    fn change(&self, id: u64, change: impl FnOnce(&mut Order)) -> Result<Value, String> {
+        let mut data = self.data.lock();
+        let order = data.orders.get_mut(&id).ok_or_else(|| no_order(id))?;
+        change(order);
+        Ok(json!(order))
+    }
+
+    fn fail_once(&self, what: String, message: &'static str) -> Result<(), ToolError> {
+        if !self.data.lock().failed_once.insert(what) {
+            return Ok(());
+        }
+        let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, message);
+        Err(fault.with_code(INTERNAL_ERROR))
+    }
+}
+
+fn no_order(id: u64) -> String {
+    format!("no order {id}")
+}
+
+/// One running execution; the count goes down on drop, also when the call is cancelled.
+pub(crate) struct Running {
+    orders: Arc<Orders>,
+    tool: &'static str,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(run) = self.orders.runs.lock().get_mut(self.tool) {
+            run.running = run.running.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executions_are_counted_and_running_ones_end_on_drop() {
+        let orders = Arc::new(Orders::default());
+        let first = orders.start("a");
+        let second = orders.start("a");
+        drop(first);
+        let third = orders.start("a");
+        assert_eq!(
+            orders.runs()["a"],
+            Run {
+                executions: 3,
+                running: 2,
+                peak: 2
+            }
+        );
+        drop((second, third));
+        assert_eq!(orders.runs()["a"].running, 0);
+        assert_eq!(orders.executions(), 3);
+    }
+
+    #[test]
+    fn the_first_charge_happens_and_still_fails() {
+        let orders = Orders::default();
+        assert!(orders.charge(1, 500).is_err());
+        assert_eq!(orders.get(1).unwrap()["charged_cents"], 500);
+        assert!(orders.charge(1, 500).unwrap().is_ok());
+        assert_eq!(orders.get(1).unwrap()["charged_cents"], 1_000);
+    }
+
+    #[test]
+    fn the_first_question_about_a_pair_fails() {
+        let orders = Orders::default();
+        assert_eq!(
+            orders.exchange_rate("EUR", "USD").unwrap_err().code(),
+            Some(INTERNAL_ERROR)
+        );
+        assert!(orders.exchange_rate("EUR", "USD").is_ok());
+        assert!(orders.exchange_rate("EUR", "GBP").is_err());
+    }
+}
