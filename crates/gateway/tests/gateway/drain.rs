@@ -1,0 +1,69 @@
+//! Ctrl-C and SIGTERM: calls in flight end, within the limit.
+
+use serde_json::json;
+
+use crate::support::{Gateway, signal, until};
+
+async fn running(gateway: &Gateway) {
+    let mut asked = 0;
+    until("the call in flight", || {
+        asked += 1;
+        let ask = asked.to_string();
+        async move {
+            let stats = gateway.stats("orders__orders_stats", &ask).await;
+            (stats["tools"]["sales_report"]["running"] == 1).then_some(())
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ctrl_c_lets_a_call_in_flight_end() {
+    let gateway = Gateway::sample().await;
+    let slow = gateway.mcp(
+        "orders__sales_report",
+        json!({"region": "x", "delay_ms": 3_000}),
+    );
+    let stop = async {
+        running(&gateway).await;
+        signal("-INT", gateway.child.id().unwrap()).await;
+    };
+    let (answer, ()) = tokio::join!(slow, stop);
+    assert_eq!(
+        answer["result"]["structuredContent"]["region"], "x",
+        "{answer}"
+    );
+    let (well, said) = gateway.ended().await;
+    assert!(well, "{said}");
+    assert!(
+        said.contains("1 call in flight, at most 10s more"),
+        "{said}"
+    );
+    assert!(said.contains("no call was cut off"), "{said}");
+}
+
+#[tokio::test]
+async fn what_outlasts_the_limit_is_cut_off_and_counted() {
+    let gateway = Gateway::configured(
+        "[http]\ndrain = \"50ms\"\n[servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+    )
+    .await;
+    let slow = gateway
+        .mcp_request(
+            "orders__sales_report",
+            &json!({"region": "x", "delay_ms": 60_000}),
+        )
+        .send();
+    let slow = tokio::spawn(slow);
+    running(&gateway).await;
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (well, said) = gateway.ended().await;
+    assert!(well, "{said}");
+    assert!(said.contains("stopped: 1 call cut off"), "{said}");
+    let answer = slow.await.unwrap();
+    // the answer may have begun before the call ended, but it never came to its end
+    if let Ok(answer) = answer {
+        let body = answer.text().await;
+        assert!(body.is_err() || !body.unwrap().contains("\"region\""));
+    }
+}

@@ -1,0 +1,13 @@
+//! The binary as people run it: a real process, real pipes, real sockets, real signals.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+mod cli;
+mod crash;
+mod demo;
+mod drain;
+mod run;
+mod serve;
+mod support;

@@ -1,0 +1,127 @@
+//! `tollgate run`: a drop-in around one server.
+
+use rmcp::ServiceExt;
+use rmcp::transport::TokioChildProcess;
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::support::{Pipe, TOLLGATE, call, signal, structured, until, within};
+
+#[tokio::test]
+async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
+    let mut plain = Pipe::open(&["sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let expected = plain.raw_tools().await;
+    assert_eq!(expected.len(), 9);
+    assert_eq!(wrapped.raw_tools().await, expected);
+    assert!(plain.close().await);
+    assert!(wrapped.close().await);
+}
+
+#[tokio::test]
+async fn a_prefix_stands_before_every_name_and_nothing_else_changes() {
+    let mut plain = Pipe::open(&["sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--prefix", "shop", "--", TOLLGATE, "sample"]).await;
+    let expected: Vec<_> = plain
+        .raw_tools()
+        .await
+        .iter()
+        .map(|tool| tool.replacen("\"name\":\"", "\"name\":\"shop__", 1))
+        .collect();
+    assert_eq!(wrapped.raw_tools().await, expected);
+}
+
+#[tokio::test]
+async fn the_plans_travel_beside_the_list() {
+    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let list = wrapped.request("tools/list", json!({})).await;
+    let plans = &list["result"]["_meta"]["io.tollgate/plans"];
+    assert_eq!(plans["delete_order"]["effect"], "destructive");
+    assert_eq!(plans["delete_order"]["confirm"], true);
+    assert_eq!(
+        plans["delete_order"]["sources"]["destructiveHint"],
+        "declared"
+    );
+    assert_eq!(plans["get_order"]["safety"], "safe");
+    assert_eq!(plans["get_order"]["repeat"], "yes");
+    assert_eq!(plans.as_object().unwrap().len(), 9);
+}
+
+#[tokio::test]
+async fn a_second_read_is_a_hit_and_one_after_a_write_is_fresh() {
+    let mut command = Command::new(TOLLGATE);
+    command
+        .args(["run", "--", TOLLGATE, "sample"])
+        .kill_on_drop(true);
+    let client = within("start", ().serve(TokioChildProcess::new(command).unwrap()))
+        .await
+        .unwrap();
+
+    for _ in 0..2 {
+        let order = call(&client, "get_order", json!({"order_id": 1})).await;
+        assert_eq!(structured(&order)["status"], "paid");
+    }
+    let stats = call(&client, "orders_stats", json!({"ask": "after two reads"})).await;
+    assert_eq!(structured(&stats)["tools"]["get_order"]["executions"], 1);
+
+    call(
+        &client,
+        "set_status",
+        json!({"order_id": 1, "status": "shipped"}),
+    )
+    .await;
+    let order = call(&client, "get_order", json!({"order_id": 1})).await;
+    assert_eq!(structured(&order)["status"], "shipped");
+    let stats = call(&client, "orders_stats", json!({"ask": "after the write"})).await;
+    assert_eq!(structured(&stats)["tools"]["get_order"]["executions"], 2);
+}
+
+#[tokio::test]
+async fn standard_output_carries_the_protocol_even_when_everything_is_logged() {
+    let mut wrapped = Pipe::open(&["run", "--log", "trace", "--", TOLLGATE, "sample"]).await;
+    // the pipe refuses every line that is no JSON-RPC message
+    let answer = wrapped
+        .call("charge_card", json!({"order_id": 1, "cents": 5}))
+        .await;
+    assert!(answer["error"]["message"].is_string(), "{answer}");
+    assert!(wrapped.close().await);
+}
+
+#[tokio::test]
+async fn a_call_in_flight_is_answered_after_sigterm() {
+    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let pid = wrapped.child.id().unwrap();
+    let slow = json!({"name": "sales_report", "arguments": {"region": "x", "delay_ms": 3_000}});
+    let slow = wrapped.send("tools/call", slow).await;
+    within("the call in flight", async {
+        for ask in 0.. {
+            let stats = wrapped
+                .call("orders_stats", json!({"ask": ask.to_string()}))
+                .await;
+            if stats["result"]["structuredContent"]["tools"]["sales_report"]["running"] == 1 {
+                break;
+            }
+        }
+    })
+    .await;
+    signal("-TERM", pid).await;
+    let answer = wrapped.answer(slow).await;
+    assert!(answer.contains("\"region\":\"x\""), "{answer}");
+    let status = within("the end", wrapped.child.wait()).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_ends_the_wrapped_server_too() {
+    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let stats = wrapped.call("orders_stats", json!({})).await;
+    let child = stats["result"]["structuredContent"]["pid"]
+        .as_u64()
+        .unwrap();
+    assert!(wrapped.close().await);
+    let gone = format!("/proc/{child}");
+    until("the child's end", || async {
+        (!std::path::Path::new(&gone).exists()).then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,333 @@
+//! Starting the binary, and talking to it. Everything that waits has a limit.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::service::RunningService;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+pub(crate) const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
+pub(crate) const MODERN: &str = "2026-07-28";
+
+pub(crate) type Client = RunningService<RoleClient, ()>;
+
+/// Waits for something that must happen, and fails if it does not: machines that build are slow.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: not within a minute"))
+}
+
+/// Asks until the answer is there. The pause only spares the machine; nothing depends on it.
+pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
+    within(what, async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+}
+
+pub(crate) fn tollgate(args: &[&str]) -> Command {
+    let mut command = Command::new(TOLLGATE);
+    command
+        .args(args)
+        .env_remove("TOLLGATE_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) async fn ends(args: &[&str]) -> Output {
+    within(&args.join(" "), tollgate(args).output())
+        .await
+        .unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+pub(crate) async fn signal(name: &str, pid: u32) {
+    let status = Command::new("kill")
+        .args([name, &pid.to_string()])
+        .status()
+        .await
+        .unwrap();
+    assert!(status.success(), "kill {name} {pid}");
+}
+
+pub(crate) fn http() -> reqwest::Client {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_backend_preconfigured(tls)
+        .build()
+        .unwrap()
+}
+
+/// A gateway that listens on a port of its own.
+pub(crate) struct Gateway {
+    pub(crate) child: Child,
+    /// Ends in `/mcp`.
+    pub(crate) url: String,
+    stderr: Lines<BufReader<ChildStderr>>,
+    http: reqwest::Client,
+    _config: Option<tempfile::NamedTempFile>,
+}
+
+impl Gateway {
+    /// Serves the embedded sample.
+    pub(crate) async fn sample() -> Self {
+        Self::start(&[], None).await
+    }
+
+    /// Serves a config; `TOLLGATE` in it stands for the binary.
+    pub(crate) async fn configured(config: &str) -> Self {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), config.replace("TOLLGATE", TOLLGATE)).unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        Self::start(&["--config", &path], Some(file)).await
+    }
+
+    async fn start(args: &[&str], config: Option<tempfile::NamedTempFile>) -> Self {
+        let all = [&["serve", "--json", "--http", "127.0.0.1:0"], args].concat();
+        let mut child = tollgate(&all).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = within("the address", stdout.next_line()).await.unwrap();
+        let line = line.unwrap_or_else(|| panic!("{all:?} ended before it listened"));
+        let listening: Value = serde_json::from_str(&line).unwrap();
+        Self {
+            child,
+            url: listening["listening"].as_str().unwrap().to_owned(),
+            stderr,
+            http: http(),
+            _config: config,
+        }
+    }
+
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url.strip_suffix("/mcp").unwrap())
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
+        let answer = within(path, self.http.get(self.at(path)).send())
+            .await
+            .unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Calls a tool by the operator's route: the answer says what became of the call.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let url = self.at(&format!("/api/tools/{tool}/call"));
+        let answer = self.http.post(url).body(arguments.to_string()).send();
+        let answer = within(tool, answer).await.unwrap();
+        serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+    }
+
+    /// Calls a tool as a modern client does, and returns the JSON-RPC answer.
+    pub(crate) async fn mcp(&self, tool: &str, arguments: Value) -> Value {
+        let answer = within(tool, self.mcp_request(tool, &arguments).send())
+            .await
+            .unwrap();
+        answer_of(&answer.text().await.unwrap())
+    }
+
+    pub(crate) fn mcp_request(&self, tool: &str, arguments: &Value) -> reqwest::RequestBuilder {
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            } },
+        });
+        self.http
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", MODERN)
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", tool)
+            .body(body.to_string())
+    }
+
+    /// Reads the counters of a sample server behind the gateway, past every cache.
+    pub(crate) async fn stats(&self, tool: &str, ask: &str) -> Value {
+        let answer = self.call(tool, json!({ "ask": ask })).await;
+        answer["result"]["structuredContent"].clone()
+    }
+
+    pub(crate) async fn connect(&self, mode: ClientLifecycleMode) -> Client {
+        let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
+        let transport = StreamableHttpClientTransport::with_client(http(), config);
+        within("connecting", ().serve_with_lifecycle(transport, mode))
+            .await
+            .unwrap()
+    }
+
+    /// Waits for the end and returns whether it was a good one, and what was said on the way.
+    pub(crate) async fn ended(mut self) -> (bool, String) {
+        let mut said = String::new();
+        within("the end", async {
+            while let Some(line) = self.stderr.next_line().await.unwrap() {
+                said.push_str(&line);
+                said.push('\n');
+            }
+        })
+        .await;
+        let status = within("the end", self.child.wait()).await.unwrap();
+        (status.success(), said)
+    }
+}
+
+/// Reads a JSON-RPC answer out of plain JSON or an event stream.
+pub(crate) fn answer_of(body: &str) -> Value {
+    let last_event = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .next_back();
+    serde_json::from_str(last_event.unwrap_or(body).trim()).unwrap_or_else(|_| panic!("{body}"))
+}
+
+pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {
+    let params = CallToolRequestParams::new(tool.to_owned())
+        .with_arguments(arguments.as_object().cloned().unwrap());
+    within(tool, client.call_tool(params)).await.unwrap()
+}
+
+pub(crate) fn structured(result: &CallToolResult) -> &Value {
+    result.structured_content.as_ref().unwrap()
+}
+
+/// A client over pipes that sees the very lines.
+pub(crate) struct Pipe {
+    pub(crate) child: Child,
+    stdin: ChildStdin,
+    stdout: Lines<BufReader<ChildStdout>>,
+    next: u64,
+    early: HashMap<u64, String>,
+}
+
+impl Pipe {
+    /// Starts a server and greets it as a legacy client.
+    pub(crate) async fn open(args: &[&str]) -> Self {
+        let mut child = tollgate(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut pipe = Self {
+            stdin: child.stdin.take().unwrap(),
+            stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
+            child,
+            next: 0,
+            early: HashMap::new(),
+        };
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let id = pipe.send("initialize", hello).await;
+        pipe.answer(id).await;
+        pipe.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        pipe
+    }
+
+    async fn write(&mut self, message: &Value) {
+        self.stdin
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        let message =
+            json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        self.write(&message).await;
+        self.next
+    }
+
+    /// Waits for one answer. Every line on the way must be a JSON-RPC message.
+    pub(crate) async fn answer(&mut self, id: u64) -> String {
+        loop {
+            if let Some(line) = self.early.remove(&id) {
+                return line;
+            }
+            let line = within("an answer", self.stdout.next_line())
+                .await
+                .unwrap()
+                .unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
+            assert_eq!(message["jsonrpc"], "2.0", "{line}");
+            if let Some(id) = message["id"].as_u64() {
+                self.early.insert(id, line);
+            }
+        }
+    }
+
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        serde_json::from_str(&self.answer(id).await).unwrap()
+    }
+
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.request(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        )
+        .await
+    }
+
+    /// Lists the tools as raw text, each as it came.
+    pub(crate) async fn raw_tools(&mut self) -> Vec<String> {
+        #[derive(serde::Deserialize)]
+        struct Answer {
+            result: List,
+        }
+        #[derive(serde::Deserialize)]
+        struct List {
+            tools: Vec<Box<RawValue>>,
+        }
+        let id = self.send("tools/list", json!({})).await;
+        let answer: Answer = serde_json::from_str(&self.answer(id).await).unwrap();
+        answer
+            .result
+            .tools
+            .iter()
+            .map(|tool| tool.get().to_owned())
+            .collect()
+    }
+
+    /// Closes the input and waits for the end.
+    pub(crate) async fn close(self) -> bool {
+        let Self {
+            mut child, stdin, ..
+        } = self;
+        drop(stdin);
+        within("the end", child.wait()).await.unwrap().success()
+    }
+}
