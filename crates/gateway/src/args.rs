@@ -86,7 +86,7 @@ Put it in front of a server in a desktop client's configuration:
       \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/data\"] } } }
 
 Standard output carries the protocol only; logs go to standard error (--log info).
-The server inherits the environment.
+The server inherits the environment. Tools are passed on; prompts and resources are not.
 
 Examples:
   tollgate run -- tollgate sample

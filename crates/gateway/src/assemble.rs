@@ -27,6 +27,12 @@ pub(crate) enum Environment {
 /// How long a start waits for the first attempts to connect; a cold `npx` downloads first.
 const FIRST_ATTEMPTS: Duration = Duration::from_secs(30);
 
+/// A running stack, and the servers behind it.
+pub(crate) struct Running {
+    pub(crate) stack: Stack,
+    pub(crate) upstreams: Vec<Upstream>,
+}
+
 /// Starts a stack over the config's servers.
 ///
 /// # Errors
@@ -36,7 +42,7 @@ pub(crate) async fn stack(
     config: &Config,
     environment: Environment,
     telemetry: &Telemetry,
-) -> Result<Stack, AppError> {
+) -> Result<Running, AppError> {
     let mut upstreams = Vec::new();
     let mut servers = Vec::new();
     for server in &config.servers {
@@ -44,7 +50,7 @@ pub(crate) async fn stack(
         servers.push(server_of(server, upstream.clone()));
         upstreams.push(upstream);
     }
-    stack_over(config, &upstreams, servers, telemetry).await
+    stack_over(config, upstreams, servers, telemetry).await
 }
 
 /// Starts a stack with the config's settings over other servers.
@@ -54,11 +60,11 @@ pub(crate) async fn stack(
 /// [`AppError`] if the settings contradict each other.
 pub(crate) async fn stack_over(
     config: &Config,
-    upstreams: &[Upstream],
+    upstreams: Vec<Upstream>,
     servers: Vec<Server>,
     telemetry: &Telemetry,
-) -> Result<Stack, AppError> {
-    attempted(upstreams).await;
+) -> Result<Running, AppError> {
+    attempted(&upstreams).await;
     let stack = settings(config, telemetry);
     let stack = servers
         .into_iter()
@@ -66,7 +72,7 @@ pub(crate) async fn stack_over(
         .build()
         .await?;
     telemetry.observe(&stack);
-    Ok(stack)
+    Ok(Running { stack, upstreams })
 }
 
 /// Waits until every server is connected, or failed to. A stack takes one that is still connecting

@@ -9,6 +9,7 @@ use tollgate::core::{BoxFuture, BoxStream};
 use tollgate::registry::Catalogue;
 use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
 use crate::view::PlanView;
@@ -20,15 +21,18 @@ const PLANS: &str = "io.tollgate/plans";
 #[derive(Clone)]
 pub(crate) struct StackBackend {
     stack: Stack,
+    upstreams: Vec<Upstream>,
     calls: Inflight,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
 impl StackBackend {
-    pub(crate) fn new(stack: Stack, calls: Inflight) -> Self {
+    /// Takes the stack, the servers behind it, and where calls in flight are counted.
+    pub(crate) fn new(stack: Stack, upstreams: Vec<Upstream>, calls: Inflight) -> Self {
         let listing = Arc::new(Mutex::new(Arc::new(list(&stack.catalogue()))));
         Self {
             stack,
+            upstreams,
             calls,
             listing,
         }
@@ -59,7 +63,18 @@ impl StackBackend {
 
 impl Backend for StackBackend {
     fn info(&self) -> FaceInfo {
-        FaceInfo::new("tollgate", env!("CARGO_PKG_VERSION")).with_title("Tollgate")
+        let info = FaceInfo::new("tollgate", env!("CARGO_PKG_VERSION")).with_title("Tollgate");
+        // guidance of one server is guidance for the whole; that of several would contradict itself
+        let [only] = &self.upstreams[..] else {
+            return info;
+        };
+        match only
+            .server_info()
+            .and_then(|server| server.instructions.clone())
+        {
+            Some(instructions) => info.with_instructions(instructions),
+            None => info,
+        }
     }
 
     fn tools(&self) -> Arc<ToolListing> {

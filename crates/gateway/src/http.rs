@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tollgate::Stack;
 use tollgate_mcp::face;
+use tollgate_mcp::upstream::Upstream;
 
 use crate::api;
 use crate::app::AppError;
@@ -41,6 +42,7 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 /// What the operator's routes read.
 pub(crate) struct Operator {
     pub(crate) stack: Stack,
+    pub(crate) upstreams: Vec<Upstream>,
     pub(crate) telemetry: Telemetry,
     pub(crate) calls: Inflight,
     pub(crate) allowed_hosts: Vec<String>,
@@ -78,7 +80,11 @@ pub(crate) fn gateway(
     config: &HttpConfig,
     stop: &CancellationToken,
 ) -> Result<Router, AppError> {
-    let backend = StackBackend::new(operator.stack.clone(), operator.calls.clone());
+    let backend = StackBackend::new(
+        operator.stack.clone(),
+        operator.upstreams.clone(),
+        operator.calls.clone(),
+    );
     let ready = operator.clone();
     let metrics = operator.clone();
     Ok(endpoint(Arc::new(backend), config, stop)?
@@ -139,8 +145,10 @@ pub(crate) async fn serve(
             .into_future(),
     );
     tokio::select! {
-        ended = &mut server => return flatten(ended),
+        // a listener without connections ends with the signal: that is still a stop
+        biased;
         () = stop.cancelled() => {}
+        ended = &mut server => return flatten(ended),
     }
     drain(calls, limit, screen).await;
     // a call that ended is not yet an answer that was written

@@ -45,8 +45,9 @@ pub(crate) async fn serve<B: Backend>(
     ));
     let broke = AppError::io("serving over stdio failed");
     tokio::select! {
-        ended = &mut serving => return ended.map_err(broke),
+        biased;
         () = stop.cancelled() => {}
+        ended = &mut serving => return ended.map_err(broke),
     }
     let stopping = async {
         if drain(calls, limit, screen).await {

@@ -107,7 +107,14 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     let telemetry = Telemetry::new()?;
     let with = Embedded::start().await?;
     let config = Config::without_file(Vec::new());
-    let stack = assemble::stack_over(&config, &with.upstreams, with.servers()?, &telemetry).await?;
+    let stack = assemble::stack_over(
+        &config,
+        with.upstreams.to_vec(),
+        with.servers()?,
+        &telemetry,
+    )
+    .await?
+    .stack;
     let without = Embedded::start().await?;
     for upstream in &without.upstreams {
         upstream.ready(CONNECT).await?;

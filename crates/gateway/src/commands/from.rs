@@ -46,7 +46,9 @@ impl Place {
             }
         };
         let telemetry = Telemetry::new()?;
-        let stack = assemble::stack(&config, environment, &telemetry).await?;
+        let stack = assemble::stack(&config, environment, &telemetry)
+            .await?
+            .stack;
         if let [server] = &stack.servers()[..]
             && !server.up
         {

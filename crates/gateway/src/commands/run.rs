@@ -7,6 +7,7 @@ use crate::app::{AppError, Outcome};
 use crate::args::Run;
 use crate::assemble::{self, Environment};
 use crate::backend::StackBackend;
+use crate::commands::serve::Announce;
 use crate::commands::{from, serve};
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
@@ -21,11 +22,16 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     let mut config = from::wrap(program, rest, args.prefix.as_deref())?;
     let telemetry = Telemetry::new()?;
     let starting = assemble::stack(&config, Environment::Inherited, &telemetry);
-    let stack = tokio::select! {
-        stack = starting => stack?,
+    let running = tokio::select! {
+        running = starting => running?,
         () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
     };
-    for server in stack.servers().into_iter().filter(|server| !server.up) {
+    for server in running
+        .stack
+        .servers()
+        .into_iter()
+        .filter(|server| !server.up)
+    {
         let reason = server
             .last_error
             .as_deref()
@@ -36,10 +42,22 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     }
     if let Some(address) = args.http {
         config.http.listen = address;
-        return serve::listen(stack, telemetry, &config.http, false, stop, screen).await;
+        return serve::listen(
+            running,
+            telemetry,
+            &config.http,
+            Announce::default(),
+            stop,
+            screen,
+        )
+        .await;
     }
     let calls = Inflight::default();
-    let backend = Arc::new(StackBackend::new(stack, calls.clone()));
+    let backend = Arc::new(StackBackend::new(
+        running.stack,
+        running.upstreams,
+        calls.clone(),
+    ));
     stdio::serve(backend, &calls, config.http.drain, stop, screen).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,16 +1,17 @@
 //! `tollgate serve`: the gateway over HTTP.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use tollgate::Stack;
+use tollgate::registry::Catalogue;
 
 use crate::app::{AppError, Outcome};
 use crate::args::Serve;
-use crate::assemble::{self, Environment};
+use crate::assemble::{self, Environment, Running};
 use crate::commands::tools::table;
 use crate::config::{Config, HttpConfig, ServerConfig, TargetConfig, show_duration, show_size};
 use crate::http::{self, Operator};
@@ -34,8 +35,8 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
     }
     let stop = shutdown::on_signal()?;
     let telemetry = Telemetry::new()?;
-    let stack = tokio::select! {
-        stack = start(&args, &config, &telemetry) => stack?,
+    let running = tokio::select! {
+        running = start(&args, &config, &telemetry) => running?,
         () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
     };
     if !config.http.listen.ip().is_loopback() {
@@ -52,17 +53,56 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
         );
     }
     if !args.json {
-        screen.table(&table(&ToolView::all(&stack)));
+        screen.table(&table(&ToolView::all(&running.stack)));
     }
-    listen(stack, telemetry, &config.http, args.json, stop, screen).await
+    let announce = Announce {
+        json: args.json,
+        sample: args.config.is_none(),
+    };
+    listen(running, telemetry, &config.http, announce, stop, screen).await
 }
 
-async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Stack, AppError> {
+async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
     if args.config.is_some() {
         return assemble::stack(config, Environment::Small, telemetry).await;
     }
     let sample = Embedded::start().await?;
-    assemble::stack_over(config, &sample.upstreams, sample.servers()?, telemetry).await
+    assemble::stack_over(
+        config,
+        sample.upstreams.to_vec(),
+        sample.servers()?,
+        telemetry,
+    )
+    .await
+}
+
+/// What is said once the listener is there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Announce {
+    /// Say where it listens as JSON too.
+    pub(crate) json: bool,
+    /// The tools are those of the sample.
+    pub(crate) sample: bool,
+}
+
+impl Announce {
+    /// Returns the next command to try.
+    fn next(self, tools: &Catalogue, address: SocketAddr) -> String {
+        if self.sample {
+            return format!(
+                "tollgate call orders__get_order '{{\"order_id\": 1}}' --url http://{address}/mcp"
+            );
+        }
+        match tools.entries().first() {
+            Some(first) => {
+                format!(
+                    "tollgate explain {} --url http://{address}/mcp",
+                    first.client_name()
+                )
+            }
+            None => format!("curl http://{address}/readyz"),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -73,33 +113,29 @@ struct Listening {
 
 /// Serves a stack until a signal comes.
 pub(crate) async fn listen(
-    stack: Stack,
+    running: Running,
     telemetry: Telemetry,
     config: &HttpConfig,
-    json: bool,
+    announce: Announce,
     stop: CancellationToken,
     screen: &Screen,
 ) -> Outcome {
     let listener = http::bind(config.listen).await?;
     let address = http::bound(&listener)?;
+    let Running { stack, upstreams } = running;
     let tools = stack.catalogue();
-    let first = tools
-        .entries()
-        .first()
-        .map_or("TOOL", |entry| entry.client_name());
-    if json {
+    if announce.json {
         screen.json(&Listening {
             listening: format!("http://{address}/mcp"),
             tools: tools.entries().len(),
         });
     }
     screen.note(format_args!("tollgate listening on http://{address}/mcp"));
-    screen.note(format_args!(
-        "try:  tollgate explain {first} --url http://{address}/mcp"
-    ));
+    screen.note(format_args!("try:  {}", announce.next(&tools, address)));
     let calls = Inflight::default();
     let operator = Arc::new(Operator {
         stack,
+        upstreams,
         telemetry,
         calls: calls.clone(),
         allowed_hosts: config.allowed_hosts.clone(),

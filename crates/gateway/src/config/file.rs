@@ -163,8 +163,8 @@ pub(crate) struct Router {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Strategy {
     RoundRobin,
-    #[default]
     Weighted,
+    #[default]
     LeastConnections,
 }
 

@@ -54,6 +54,7 @@ impl Backend for PlainBackend {
     fn info(&self) -> FaceInfo {
         FaceInfo::new("tollgate-sample", env!("CARGO_PKG_VERSION"))
             .with_title("Tollgate's sample shop")
+            .with_instructions("A small shop. Orders 1 to 5 exist; nothing is kept after the end.")
     }
 
     fn tools(&self) -> Arc<ToolListing> {

@@ -40,6 +40,24 @@ async fn ctrl_c_lets_a_call_in_flight_end() {
         "{said}"
     );
     assert!(said.contains("no call was cut off"), "{said}");
+    // and before that: what is served, and what to try
+    assert!(
+        said.contains("no --config: serving the embedded sample"),
+        "{said}"
+    );
+    assert!(
+        said.contains("try:  tollgate call orders__get_order"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_gateway_with_nothing_to_do_stops_at_once_and_says_so() {
+    let gateway = Gateway::sample().await;
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (well, said) = gateway.ended().await;
+    assert!(well, "{said}");
+    assert!(said.contains("stopped: no call was cut off"), "{said}");
 }
 
 #[tokio::test]

@@ -14,6 +14,13 @@ async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
     let expected = plain.raw_tools().await;
     assert_eq!(expected.len(), 9);
     assert_eq!(wrapped.raw_tools().await, expected);
+    let guidance = |pipe: &Pipe| {
+        pipe.hello["result"]["instructions"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    assert!(guidance(&plain).is_some());
+    assert_eq!(guidance(&wrapped), guidance(&plain));
     assert!(plain.close().await);
     assert!(wrapped.close().await);
 }

@@ -135,6 +135,22 @@ async fn foreign_hosts_and_origins_are_refused() {
 }
 
 #[tokio::test]
+async fn what_is_no_object_never_reaches_a_server() {
+    let gateway = Gateway::sample().await;
+    let url = gateway.at("/api/tools/orders__get_order/call");
+    for body in ["", "[]", "{", "{}\n{\"jsonrpc\":\"2.0\"}"] {
+        let answer = crate::support::http().post(&url).body(body).send();
+        assert_eq!(
+            within(body, answer).await.unwrap().status(),
+            400,
+            "{body:?}"
+        );
+    }
+    let stats = gateway.stats("orders__orders_stats", "after").await;
+    assert_eq!(stats["executions"], 0, "{stats}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_makes_the_gateway_unready_and_hides_no_other() {
     let alone = Gateway::configured("[servers.gone]\ncommand = \"/nonexistent/server\"\n").await;
     let (status, body) = alone.get("/readyz").await;

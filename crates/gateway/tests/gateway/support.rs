@@ -228,6 +228,8 @@ pub(crate) fn structured(result: &CallToolResult) -> &Value {
 /// A client over pipes that sees the very lines.
 pub(crate) struct Pipe {
     pub(crate) child: Child,
+    /// The answer to the greeting.
+    pub(crate) hello: Value,
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
     next: u64,
@@ -242,6 +244,7 @@ impl Pipe {
             stdin: child.stdin.take().unwrap(),
             stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
             child,
+            hello: Value::Null,
             next: 0,
             early: HashMap::new(),
         };
@@ -250,7 +253,7 @@ impl Pipe {
             "clientInfo": { "name": "test", "version": "1" },
         });
         let id = pipe.send("initialize", hello).await;
-        pipe.answer(id).await;
+        pipe.hello = serde_json::from_str(&pipe.answer(id).await).unwrap();
         pipe.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
         pipe
