@@ -104,7 +104,7 @@ impl Telemetry {
         let breakers = stack.clone();
         self.meter
             .u64_observable_gauge("tollgate_breaker_state")
-            .with_description("1 for the state a breaker is in; only breakers that saw a failure")
+            .with_description("1 for the state a breaker is in")
             .with_callback(move |observer| {
                 for breaker in breakers.breakers() {
                     let attributes = [
