@@ -59,6 +59,17 @@ pub(super) fn scan(text: &[u8]) -> Result<Canonical, FingerprintError> {
     }
 }
 
+/// Returns how many bytes stand before the next quote or backslash.
+fn plain_length(text: &[u8]) -> Option<usize> {
+    // most strings are short: a loop has found the end before a search has started
+    let (near, far) = text.split_at(text.len().min(16));
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\');
+    match near.iter().position(special) {
+        Some(length) => Some(length),
+        None => memchr::memchr2(b'"', b'\\', far).map(|length| near.len() + length),
+    }
+}
+
 /// Walks a text once, from left to right.
 struct Scanner<'a> {
     text: &'a [u8],
@@ -128,8 +139,8 @@ impl<'a> Scanner<'a> {
 
     fn write(&mut self, tag: Tag, bytes: &[u8]) -> Result<(), FingerprintError> {
         let length = u32::try_from(bytes.len()).map_err(|_| FingerprintError::Malformed)?;
-        self.out.push(tag as u8);
-        self.out.extend_from_slice(&length.to_le_bytes());
+        let [a, b, c, d] = length.to_le_bytes();
+        self.out.extend_from_slice(&[tag as u8, a, b, c, d]);
         self.out.extend_from_slice(bytes);
         Ok(())
     }
@@ -155,11 +166,7 @@ impl<'a> Scanner<'a> {
         }
         let mut escaped = false;
         loop {
-            let rest = &self.text[self.at..];
-            let Some(skip) = memchr::memchr2(b'"', b'\\', rest) else {
-                return Err(FingerprintError::Malformed);
-            };
-            self.at += skip;
+            self.at += plain_length(&self.text[self.at..]).ok_or(FingerprintError::Malformed)?;
             if self.eat(b'"') {
                 break;
             }
@@ -169,7 +176,11 @@ impl<'a> Scanner<'a> {
         }
         let inner = &self.text[start + 1..self.at - 1];
         if !escaped {
-            return if inner.iter().any(|byte| *byte < 0x20) {
+            // no early exit, so that many bytes are compared at once
+            let control = inner
+                .iter()
+                .fold(false, |found, byte| found | (*byte < 0x20));
+            return if control {
                 Err(FingerprintError::Malformed)
             } else {
                 Ok(Cow::Borrowed(inner))
