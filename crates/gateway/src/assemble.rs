@@ -1,14 +1,11 @@
 //! From a config to a running stack.
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::future::join_all;
 
 use tollgate::breaker::BreakerConfig;
 use tollgate::cache::CacheConfig;
 use tollgate::retry::RetryConfig;
-use tollgate::{RuleSet, Server, Stack, StackBuilder, ToolServer, router};
+use tollgate::{RuleSet, Server, Stack, StackBuilder, router};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
 use crate::app::AppError;
@@ -23,9 +20,6 @@ pub(crate) enum Environment {
     /// All of it: the command line's own child.
     Inherited,
 }
-
-/// How long a start waits for the first attempts to connect; a cold `npx` downloads first.
-const FIRST_ATTEMPTS: Duration = Duration::from_secs(30);
 
 /// A running stack, and the servers behind it.
 pub(crate) struct Running {
@@ -64,7 +58,6 @@ pub(crate) async fn stack_over(
     servers: Vec<Server>,
     telemetry: &Telemetry,
 ) -> Result<Running, AppError> {
-    attempted(&upstreams).await;
     let stack = settings(config, telemetry);
     let stack = servers
         .into_iter()
@@ -73,19 +66,6 @@ pub(crate) async fn stack_over(
         .await?;
     telemetry.observe(&stack);
     Ok(Running { stack, upstreams })
-}
-
-/// Waits until every server is connected, or failed to. A stack takes one that is still connecting
-/// for one that is down, and would be there without its tools.
-async fn attempted(upstreams: &[Upstream]) {
-    // a listing waits for the first attempt; what it lists, the stack asks again
-    let attempts = join_all(upstreams.iter().map(ToolServer::list_tools));
-    if tokio::time::timeout(FIRST_ATTEMPTS, attempts)
-        .await
-        .is_err()
-    {
-        tracing::warn!("some servers have not answered yet; going on without");
-    }
 }
 
 fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {

@@ -71,7 +71,7 @@ impl Catalogue {
         self.generation
     }
 
-    /// Returns all tools, in the order clients see them: by set, then by name.
+    /// Returns all tools, in the order clients see them: by set, then as its servers list them.
     #[must_use]
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
@@ -97,7 +97,7 @@ impl Catalogue {
         self.offers.get(server).map_or(0, HashSet::len)
     }
 
-    /// Returns the tools of one replica set, in order.
+    /// Returns the tools of one replica set, in the order clients see them.
     pub fn in_set<'a>(&'a self, set: &'a ReplicaSetId) -> impl Iterator<Item = &'a Arc<Entry>> {
         self.entries
             .iter()

@@ -13,8 +13,8 @@
 //!
 //! # Names
 //!
-//! Clients see `set__tool`, or `tool` where the set has no prefix: unique, stable, in order, and at
-//! most 64 characters for names that carry a prefix. A name that would be longer is cut and closed
+//! Clients see `set__tool`, or `tool` where the set has no prefix: unique, stable, in the order of
+//! the server's own list, and at most 64 characters for names that carry a prefix. A name that would be longer is cut and closed
 //! with eight hex digits of its digest. Calls may also say `set.tool` or `set::tool`.
 //!
 //! ```

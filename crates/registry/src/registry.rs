@@ -1,6 +1,6 @@
 //! From listings to catalogues.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -54,13 +54,15 @@ struct Set {
     options: SetOptions,
     /// In the order the servers came: the first one's definition counts.
     servers: Vec<(ServerId, Listing)>,
-    tools: BTreeMap<ToolName, Arc<Tool>>,
+    /// In the order of the first server's list, then what only later ones have.
+    tools: Vec<Arc<Tool>>,
 }
 
 /// What one server lists, already read: what can be offered, and what cannot.
 #[derive(Debug, Default)]
 struct Listing {
-    tools: BTreeMap<ToolName, Arc<Tool>>,
+    tools: Vec<Arc<Tool>>,
+    names: HashSet<ToolName>,
     refused: Vec<Refusal>,
 }
 
@@ -128,36 +130,42 @@ impl Registry {
 impl Set {
     /// Makes one list of the servers' lists, and says what is different from before.
     fn merge(&mut self, set: &ReplicaSetId) -> Changes {
-        let mut merged: BTreeMap<ToolName, Arc<Tool>> = BTreeMap::new();
-        for (server, listing) in &self.servers {
-            for (name, tool) in &listing.tools {
-                let first = merged.entry(name.clone()).or_insert_with(|| tool.clone());
-                if first.digest() != tool.digest() {
-                    tracing::warn!(
-                        %set, %server, tool = %name,
-                        "lists another definition than the first server of its replica set; the first one counts"
-                    );
-                }
-            }
-        }
-        let mut changes = Changes::default();
-        for (name, tool) in &mut merged {
-            match self.tools.get(name) {
-                None => changes.added.push(name.clone()),
-                Some(old) if old.digest() == tool.digest() && old.plan() == tool.plan() => {
-                    // the same tool: keep the instance, so that readers see no change
-                    *tool = old.clone();
-                }
-                Some(_) => changes.changed.push(name.clone()),
-            }
-        }
-        changes.removed = self
+        let mut old: HashMap<ToolName, Arc<Tool>> = self
             .tools
-            .keys()
-            .filter(|name| !merged.contains_key(*name))
-            .cloned()
+            .drain(..)
+            .map(|tool| (tool.name().clone(), tool))
             .collect();
-        self.tools = merged;
+        let mut first: HashMap<ToolName, Arc<Tool>> = HashMap::new();
+        let mut changes = Changes::default();
+        for (server, listing) in &self.servers {
+            for tool in &listing.tools {
+                let name = tool.name();
+                if let Some(first) = first.get(name) {
+                    if first.digest() != tool.digest() {
+                        tracing::warn!(
+                            %set, %server, tool = %name,
+                            "lists another definition than the first server of its replica set; the first one counts"
+                        );
+                    }
+                    continue;
+                }
+                first.insert(name.clone(), tool.clone());
+                self.tools.push(match old.remove(name) {
+                    // the same tool: keep the instance, so that readers see no change
+                    Some(old) if old.digest() == tool.digest() && old.plan() == tool.plan() => old,
+                    Some(_) => {
+                        changes.changed.push(name.clone());
+                        tool.clone()
+                    }
+                    None => {
+                        changes.added.push(name.clone());
+                        tool.clone()
+                    }
+                });
+            }
+        }
+        changes.removed = old.into_keys().collect();
+        changes.removed.sort_unstable();
         changes
     }
 }
@@ -168,17 +176,17 @@ impl State {
             generation,
             ..Catalogue::default()
         };
-        let mut taken: HashMap<Arc<str>, ()> = HashMap::new();
+        let mut taken: HashSet<Arc<str>> = HashSet::new();
         for (set, entry) in &self.sets {
-            for tool in entry.tools.values() {
+            for tool in &entry.tools {
                 let plain = client_name(entry.options.prefix.as_deref(), tool);
-                let name: Arc<str> = if taken.contains_key(plain.as_str()) {
+                let name: Arc<str> = if taken.contains(plain.as_str()) {
                     // another set without a prefix came first
                     shorten(&format!("{set}__{}", tool.name())).into()
                 } else {
                     plain.into()
                 };
-                if taken.insert(name.clone(), ()).is_some() {
+                if !taken.insert(name.clone()) {
                     let servers = entry.servers.first().map(|(server, _)| server.clone());
                     catalogue.refused.extend(servers.map(|server| Refusal {
                         server,
@@ -199,8 +207,9 @@ impl State {
                 }
             }
             for (server, listing) in &entry.servers {
-                let names = listing.tools.keys().cloned().collect();
-                catalogue.offers.insert(server.clone(), names);
+                catalogue
+                    .offers
+                    .insert(server.clone(), listing.names.clone());
                 catalogue.refused.extend(listing.refused.iter().cloned());
             }
         }
@@ -242,13 +251,14 @@ fn read(
                 reason,
             }
         };
-        if listing.tools.contains_key(&name) {
+        if listing.names.contains(&name) {
             listing.refused.push(refuse("listed twice".to_owned()));
             continue;
         }
         match bind(set, server, definition, options) {
             Ok(tool) => {
-                listing.tools.insert(name, Arc::new(tool));
+                listing.tools.push(Arc::new(tool));
+                listing.names.insert(name);
             }
             Err(reason) => listing.refused.push(refuse(reason)),
         }
