@@ -9,9 +9,11 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use tollgate_core::InvalidConfig;
+
 use crate::state::{Change, State, Ticket};
 use crate::word::Word;
-use crate::{BreakerConfig, BreakerState, InvalidConfig, Permit, Rejection, Verdict};
+use crate::{BreakerConfig, BreakerState, Permit, Rejection, Verdict};
 
 /// One breaker by itself.
 ///
@@ -28,7 +30,7 @@ use crate::{BreakerConfig, BreakerState, InvalidConfig, Permit, Rejection, Verdi
 ///     }
 /// }
 /// assert!(scans.admit().is_err());
-/// # Ok::<_, tollgate_breaker::InvalidConfig>(())
+/// # Ok::<_, tollgate_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
 pub struct Circuit {

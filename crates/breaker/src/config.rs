@@ -1,7 +1,8 @@
 //! The settings of a breaker, and what makes no sense among them.
 
-use std::fmt;
 use std::time::Duration;
+
+use tollgate_core::InvalidConfig;
 
 /// When a breaker opens, for how long, and how it is probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl BreakerConfig {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let fault = |field, reason| Err(InvalidConfig { field, reason });
+        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
         if self.failures == 0 {
             return fault("failures", "is 0; a breaker needs one to open");
         }
@@ -133,29 +134,6 @@ impl BreakerConfig {
         self.probe_limit.unwrap_or(self.open_time)
     }
 }
-
-/// A setting that makes no sense, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidConfig {
-    field: &'static str,
-    reason: &'static str,
-}
-
-impl InvalidConfig {
-    /// Returns the name of the setting.
-    #[must_use]
-    pub const fn field(&self) -> &'static str {
-        self.field
-    }
-}
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field, self.reason)
-    }
-}
-
-impl std::error::Error for InvalidConfig {}
 
 /// No time of a breaker is longer: what lasts longer is a decision, and has a switch.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);

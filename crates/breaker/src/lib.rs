@@ -104,7 +104,7 @@ mod verdict;
 mod word;
 
 pub use circuit::Circuit;
-pub use config::{BreakerConfig, InvalidConfig};
+pub use config::BreakerConfig;
 pub use future::BreakerFuture;
 pub use layer::BreakerLayer;
 pub use permit::Permit;

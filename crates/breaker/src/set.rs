@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
-use tollgate_core::{ServerId, ToolName};
+use tollgate_core::{InvalidConfig, ServerId, ToolName};
 
 use crate::key::{Key, Names};
-use crate::{BreakerConfig, BreakerStatus, Circuit, InvalidConfig};
+use crate::{BreakerConfig, BreakerStatus, Circuit};
 
 /// The breakers of all servers and tools, made when first needed. Clones are the same set.
 #[derive(Debug, Clone, Default)]

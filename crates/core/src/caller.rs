@@ -3,55 +3,45 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// On whose behalf a call is made; part of every cache key.
-///
-/// Opaque to the runtime: two principals are the same exactly if their texts are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Principal(Arc<str>);
+macro_rules! opaque_name {
+    ($(#[$doc:meta])* $type:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $type(Arc<str>);
 
-impl Principal {
-    /// Takes the principal's name.
-    #[must_use]
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
+        impl $type {
+            /// Takes the name as it is.
+            #[must_use]
+            pub fn new(name: impl Into<Arc<str>>) -> Self {
+                Self(name.into())
+            }
 
-    /// Returns the name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+            /// Returns the name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl fmt::Display for Principal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+opaque_name!(
+    /// On whose behalf a call is made; part of every cache key.
+    ///
+    /// Opaque to the runtime: two principals are the same exactly if their texts are.
+    Principal
+);
 
-/// One conversation of one client, as its transport sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(Arc<str>);
-
-impl SessionId {
-    /// Takes the session's name.
-    #[must_use]
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
-
-    /// Returns the name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+opaque_name!(
+    /// One conversation of one client, as its transport sees it.
+    SessionId
+);
 
 /// Who calls: the principal, and the session where there is one.
 ///

@@ -32,7 +32,7 @@ use crate::RetryConfig;
 ///     budget.deposit();
 /// }
 /// assert!(budget.withdraw(), "five calls at 20 % pay for one repeat");
-/// # Ok::<_, tollgate_retry::InvalidConfig>(())
+/// # Ok::<_, tollgate_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
 pub struct TokenBucket {
@@ -47,8 +47,8 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`](crate::InvalidConfig) names the first setting that makes no sense.
-    pub fn new(config: &RetryConfig) -> Result<Self, crate::InvalidConfig> {
+    /// [`InvalidConfig`](tollgate_core::InvalidConfig) names the first setting that makes no sense.
+    pub fn new(config: &RetryConfig) -> Result<Self, tollgate_core::InvalidConfig> {
         config.validate().map(|()| Self::of_valid(config))
     }
 

@@ -1,7 +1,8 @@
 //! The settings of the layer, and what makes no sense among them.
 
-use std::fmt;
 use std::time::Duration;
+
+use tollgate_core::InvalidConfig;
 
 use crate::Backoff;
 
@@ -101,7 +102,7 @@ impl RetryConfig {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let fault = |field, reason| Err(InvalidConfig { field, reason });
+        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
         if self.max_attempts == 0 {
             return fault("max_attempts", "is 0; use 1 to try each call once");
         }
@@ -129,29 +130,6 @@ impl RetryConfig {
         Ok(())
     }
 }
-
-/// A setting that makes no sense, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidConfig {
-    field: &'static str,
-    reason: &'static str,
-}
-
-impl InvalidConfig {
-    /// Returns the name of the setting.
-    #[must_use]
-    pub const fn field(&self) -> &'static str {
-        self.field
-    }
-}
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field, self.reason)
-    }
-}
-
-impl std::error::Error for InvalidConfig {}
 
 /// More than this is no budget.
 const MAX_PERCENT: u32 = 1000;

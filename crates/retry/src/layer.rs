@@ -2,7 +2,9 @@
 
 use tower_layer::Layer;
 
-use crate::{BudgetStatus, InvalidConfig, RepeatPolicy, Retry, RetryConfig};
+use tollgate_core::InvalidConfig;
+
+use crate::{BudgetStatus, RepeatPolicy, Retry, RetryConfig};
 
 /// Puts a [`Retry`] around a service. All services of one layer share its budgets.
 #[derive(Debug, Clone, Default)]

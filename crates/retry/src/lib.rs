@@ -96,7 +96,7 @@ mod service;
 pub use backoff::{Backoff, Jitter};
 pub use budget::{BudgetStatus, TokenBucket};
 pub use classify::{Verdict, classify};
-pub use config::{InvalidConfig, RetryConfig};
+pub use config::RetryConfig;
 pub use future::RetryFuture;
 pub use layer::RetryLayer;
 pub use policy::RepeatPolicy;

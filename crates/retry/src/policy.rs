@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use tollgate_core::{Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput};
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
 
 use crate::backoff::{Step, delay};
 use crate::budget::Budgets;
-use crate::{BudgetStatus, InvalidConfig, RetryConfig, TokenBucket, Verdict, classify};
+use crate::{BudgetStatus, RetryConfig, TokenBucket, Verdict, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///

@@ -28,7 +28,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
         .unwrap_or_else(|_| panic!("{what}: not within a minute"))
 }
 
-/// Asks until the answer is there. The pause only spares the machine; nothing depends on it.
+/// Asks until the answer is there. Each question is a round trip, so this does not spin.
 pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut ask: impl FnMut() -> F,
@@ -38,7 +38,7 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
             if let Some(answer) = ask().await {
                 return answer;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
         }
     })
     .await

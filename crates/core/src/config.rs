@@ -1,0 +1,32 @@
+//! Settings that make no sense.
+
+use std::fmt;
+
+/// A layer's setting that makes no sense, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidConfig {
+    field: &'static str,
+    reason: &'static str,
+}
+
+impl InvalidConfig {
+    /// Names the setting, and says what is wrong with it in words that go on from its name.
+    #[must_use]
+    pub const fn new(field: &'static str, reason: &'static str) -> Self {
+        Self { field, reason }
+    }
+
+    /// Returns the name of the setting.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+impl fmt::Display for InvalidConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.reason)
+    }
+}
+
+impl std::error::Error for InvalidConfig {}
