@@ -7,7 +7,7 @@
 //!
 //! [`Stack`] is the whole of it: Tower layers in a fixed order around any number of servers.
 //! In-process tools ([`Tools`]) and MCP servers stand side by side; both are
-//! [`ToolServer`](tollgate_core::ToolServer)s.
+//! [`ToolServer`]s.
 //!
 //! ```
 //! use serde_json::{Value, json};
