@@ -31,7 +31,7 @@ impl Default for File {
         Self {
             profile: ProfileName::default(),
             rules: Rules::default(),
-            call_deadline: Duration::from_secs(120),
+            call_deadline: Duration::from_secs(600),
             http: Http::default(),
             cache: Cache::default(),
             retry: Retry::default(),
