@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{ProgressSink, ToolCall};
+use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError};
 
-use crate::wire::{RequestId, meta, write};
+use crate::wire::{RequestId, code, meta, object, write};
 
 /// One request: its method, its `params` without `_meta`, and the call behind it.
 #[derive(Debug)]
@@ -24,13 +24,24 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Turns a call into a request. Its arguments are copied as they are.
-    pub(super) fn call(call: &'a ToolCall) -> Self {
-        Self {
+    /// Turns a call into a request. Its arguments are copied as they are, so they have to be one
+    /// object: anything else could end the message early and begin another.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidCall`], not sent, if they are not.
+    pub(super) fn call(call: &'a ToolCall) -> Result<Self, ToolError> {
+        let arguments = call.arguments();
+        object::check(arguments).map_err(|fault| {
+            let text = format!("the arguments cannot be sent: {fault}");
+            ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
+                .with_code(code::INVALID_PARAMS)
+        })?;
+        Ok(Self {
             method: "tools/call",
-            params: meta::call_params(call.tool().name().as_str(), call.arguments(), None),
+            params: meta::call_params(call.tool().name().as_str(), arguments, None),
             call: Some(call),
-        }
+        })
     }
 
     /// Returns the call behind the request.

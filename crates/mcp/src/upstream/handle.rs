@@ -124,7 +124,7 @@ impl Upstream {
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let ask = Ask::call(call);
+        let ask = Ask::call(call)?;
         let mut answer = self.request(&ask).await;
         if let (Err(RequestError::Refused(error)), Link::Http(_)) = (&answer, &self.0.link)
             && error.code == code::HEADER_MISMATCH

@@ -30,12 +30,30 @@ pub type Member<'a> = (Cow<'a, str>, &'a [u8]);
 ///
 /// [`InvalidObject`] if the text is not an object.
 pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
-    if raw.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(InvalidObject("it does not begin with `{`".to_owned()));
-    }
+    begins(raw)?;
     serde_json::from_slice::<Members<'_>>(raw)
         .map(|members| members.0)
         .map_err(|error| InvalidObject(error.to_string()))
+}
+
+/// Checks that a text is exactly one JSON object.
+///
+/// # Errors
+///
+/// [`InvalidObject`] if it is not.
+pub fn check(raw: &[u8]) -> Result<(), InvalidObject> {
+    begins(raw)?;
+    serde_json::from_slice::<serde::de::IgnoredAny>(raw)
+        .map(|_| ())
+        .map_err(|error| InvalidObject(error.to_string()))
+}
+
+fn begins(raw: &[u8]) -> Result<(), InvalidObject> {
+    if raw.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
+        Ok(())
+    } else {
+        Err(InvalidObject("it does not begin with `{`".to_owned()))
+    }
 }
 
 /// Returns the raw value of one member.

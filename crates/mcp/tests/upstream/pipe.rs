@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
-use tollgate_core::{ProgressSink, ServerEvent, ToolServer, TraceContext};
+use tollgate_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolServer, TraceContext};
 use tollgate_mcp::upstream::Upstream;
 use tollgate_mcp::wire::Message;
 
@@ -46,6 +46,29 @@ async fn arguments_over_several_lines_stay_one_message() {
     let running = tokio::spawn(upstream.call(call("x", "{\r\n  \"a\": \"\\n\"\n}")));
     let asked = peer.asked("tools/call").await;
     assert_eq!(asked.value()["arguments"], json!({"a": "\n"}));
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_are_no_object_never_reach_the_pipe() {
+    let (upstream, mut peer, _script) = legacy().await;
+    for arguments in [
+        "[]",
+        "1",
+        "{",
+        "{\"a\":1}}",
+        r#"{}},"x":{"#,
+        "{}}}\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"wipe\"}}",
+    ] {
+        let error = upstream.call(call("x", arguments)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidCall, "{arguments}");
+        assert_eq!(error.delivery(), Delivery::NotSent, "{arguments}");
+    }
+    // the first thing the server hears of is the call that is one
+    let running = tokio::spawn(upstream.call(call("good", "{}")));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["name"], "good");
     peer.reply(&asked, r#"{"content":[]}"#).await;
     running.await.unwrap().unwrap();
 }
