@@ -9,7 +9,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use tollgate::{Caller, ErrorKind, Principal, ToolError};
+use tollgate::{Caller, Delivery, ErrorKind, Principal, ToolError};
 
 use crate::http::{Operator, json};
 use crate::view::{CallView, ErrorView, ExplainView, ToolView};
@@ -40,6 +40,16 @@ async fn call(
     Path(tool): Path<String>,
     arguments: Bytes,
 ) -> Response {
+    // a text that is no object must never reach a server's pipe
+    if let Err(error) = serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(&arguments)
+    {
+        let text = format!("the arguments are no JSON object: {error}");
+        return refusal(&ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::NotSent,
+            text,
+        ));
+    }
     let _counted = operator.calls.enter();
     // whoever asks here is known no better than a client of the endpoint, and shares its results
     let caller = Arc::new(Caller::new(Principal::new("anonymous")));
