@@ -233,13 +233,17 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
         &[&replica, &primary],
     )
     .await;
-    for _ in 0..10 {
+    for n in 0..10 {
         let record = Arc::new(CallRecord::new());
         let call = stack
             .prepare("pair.wipe", "{}")
             .unwrap()
             .with_record(record.clone());
-        stack.run(call).await.unwrap_err();
+        let error = stack.run(call).await.unwrap_err();
+        if n >= 3 {
+            assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+            assert!(error.message().contains("primary (weight 50, unhealthy)"));
+        }
         assert!(
             record
                 .server()

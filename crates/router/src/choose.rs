@@ -59,15 +59,20 @@ impl<S> Candidates<S> {
 
     /// Returns the best candidate that was not tried.
     ///
-    /// Unhealthy ones only come if no healthy one came before.
+    /// Unhealthy ones only come if no healthy one came before, and never for a call that needs a
+    /// weight: what cannot be undone is not tried on a server that is known to be sick.
     pub(crate) fn next(&mut self, call: &ToolCall) -> Option<Choice> {
         if !self.are_left(call) {
             return None;
         }
         let set = Arc::clone(&self.set);
+        let restricted = call.plan().route.min_weight.is_some();
         let eligible = set.eligible(call.plan().route.min_weight);
-        if eligible.len() == 1 {
-            // no other can be better, so nobody asks for its health
+        if let [only] = eligible {
+            if restricted && !only.is_healthy(call) {
+                return None;
+            }
+            // otherwise no other can be better, so nobody asks for its health
             self.tried.push(0);
             let reason = match set.members().len() {
                 1 => "only server",
@@ -80,7 +85,7 @@ impl<S> Candidates<S> {
             .whose_turn(eligible, &self.tried)
             .or_else(|| query.best(eligible, &self.tried))?;
         let unhealthy = flaws & UNHEALTHY != 0;
-        if unhealthy && self.tried_a_healthy_one {
+        if unhealthy && (restricted || self.tried_a_healthy_one) {
             return None;
         }
         let reason = query.reason(flaws, !self.tried.is_empty());

@@ -72,7 +72,7 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(choice) = candidates.next(&call) else {
-            return Self::failed(ineligible::too_light(&call, candidates.set()));
+            return Self::failed(ineligible::none_fit(&call, candidates.set()));
         };
         let spare = candidates.are_left(&call).then(|| call.clone());
         let Some(stage) = ask(&candidates, choice.index, choice.reason, call) else {

@@ -19,8 +19,8 @@ pub(crate) fn unknown_set(call: &ToolCall) -> ToolError {
     ))
 }
 
-/// States that no member of the set is heavy enough, and what each weighs.
-pub(crate) fn too_light<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+/// States that no member of the set is heavy enough and healthy, and how each is.
+pub(crate) fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
     let mut message = format!("no server may take tool \"{}\": ", call.tool().name());
     if set.members().is_empty() {
         // writing to a String cannot fail
@@ -30,7 +30,7 @@ pub(crate) fn too_light<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
     let needed = call.plan().route.min_weight.unwrap_or(0);
     let _ = write!(
         message,
-        "it needs a server of weight {needed} or more, and set \"{}\" has only ",
+        "it needs a healthy server of weight {needed} or more, and set \"{}\" has only ",
         call.tool().set()
     );
     for (place, member) in set.members().iter().take(MOST_NAMED).enumerate() {

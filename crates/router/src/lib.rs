@@ -10,7 +10,8 @@
 //! call before those that have, members with a weight before those of weight 0 (the standby),
 //! members of a preferred category before others, and then the [`Strategy`]. Unhealthy members
 //! are only asked when no eligible member is healthy: their own breaker then answers with its own
-//! error, which says when it will try again. That holds for reads and writes alike.
+//! error, which says when it will try again. A call whose plan has a `min_weight` is never sent to
+//! an unhealthy member: if no eligible one is healthy, it fails here.
 //!
 //! **Fallback.** A candidate that refuses at its own gate (breaker open, queue full, nothing
 //! sent) costs nothing, so the next candidate is asked, whatever the tool does: this is still the
@@ -28,7 +29,7 @@
 //! must be `Sync`; [`tower::util::BoxCloneSyncService`] is one that fits many.
 //!
 //! **Errors.** [`NoEligibleServer`](tollgate_core::ErrorKind::NoEligibleServer), not sent, names
-//! the tool, the weight it needs and what each server has.
+//! the tool, the weight it needs, and the weight and health of each server.
 //! [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded), not sent, if the chosen
 //! server did not become ready in time. Errors of a server get its id if they have none.
 //!

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set};
+use crate::bed::{Bed, counting, member, not_sent, refusing, server};
 use serde_json::json;
 use tollgate_core::{Delivery, ErrorKind};
 use tollgate_router::Strategy;
@@ -200,8 +200,8 @@ async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert_eq!(
         error.message(),
-        "no server may take tool \"delete_order\": it needs a server of weight 50 or more, and \
-         set \"test\" has only a (weight 49, healthy), b (weight 10, unhealthy)"
+        "no server may take tool \"delete_order\": it needs a healthy server of weight 50 or \
+         more, and set \"test\" has only a (weight 49, healthy), b (weight 10, unhealthy)"
     );
     assert_eq!(bed.started("a") + bed.started("b"), 0);
 }
@@ -226,61 +226,34 @@ async fn a_set_that_is_unknown_or_empty_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
-    for tool in [
-        tool("read").read_only().build(),
-        tool("delete").destructive().build(),
+    let open = not_sent(ErrorKind::BreakerOpen);
+    let members = ["a", "b"].map(|id| refusing(id, open.clone()).with_health(|_| false));
+    let bed = Bed::new(Strategy::default(), members.into());
+    let error = bed
+        .send(call(&tool("read").read_only().build(), json!({})))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+    assert_eq!((bed.started("a"), bed.started("b")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destructive_call_is_never_tried_on_a_sick_server() {
+    let sick = |id| counting(id).with_health(|_| false);
+    let delete = tool("delete").destructive().build();
+    for members in [
+        vec![sick("a")],
+        vec![sick("a"), counting("b").with_weight(49)],
+        vec![sick("a"), sick("b")],
     ] {
-        let open = not_sent(ErrorKind::BreakerOpen);
-        let members = ["a", "b"].map(|id| refusing(id, open.clone()).with_health(|_| false));
-        let bed = Bed::new(Strategy::default(), members.into());
-        let error = bed.send(call(&tool, json!({}))).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::BreakerOpen);
-        assert_eq!((bed.started("a"), bed.started("b")), (1, 1));
+        let bed = Bed::new(Strategy::default(), members);
+        let error = bed.send(call(&delete, json!({}))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert!(
+            error.message().contains("a (weight 100, unhealthy)"),
+            "{error}"
+        );
+        assert_eq!(bed.started("a"), 0);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_update_keeps_what_the_members_count() {
-    let (slow, gate) = MockService::gated();
-    let bed = Bed::new(
-        Strategy::LeastConnections,
-        vec![member("a", &slow), counting("b")],
-    );
-    let read = tool("read").read_only().build();
-    let mut router = bed.router();
-    let held = router.call(call(&read, json!({})));
-    assert_eq!(bed.in_flight("a"), 1);
-
-    bed.pool
-        .set_members(test_set(), vec![counting("c"), member("a", &slow)]);
-    assert_eq!(bed.in_flight("a"), 1, "the same server counts on");
-    assert_eq!(bed.route(&read).await.0, "c");
-    gate.open(1);
-    held.await.unwrap();
-    assert_eq!(bed.in_flight("a"), 0, "a call of before the update ends");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_runs_outlives_its_set() {
-    let (slow, gate) = MockService::gated();
-    let bed = Bed::new(Strategy::default(), vec![member("a", &slow)]);
-    let read = tool("read").build();
-    let held = bed.router().call(call(&read, json!({})));
-    assert!(bed.pool.remove(&test_set()));
-    assert!(!bed.pool.remove(&test_set()));
-    gate.open(1);
-    held.await.unwrap();
-    let error = bed.send(call(&read, json!({}))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_two_members_of_one_server_the_later_counts() {
-    let bed = Bed::new(
-        Strategy::default(),
-        vec![counting("a").with_weight(1), counting("a").with_weight(70)],
-    );
-    let set = bed.pool.get(&test_set()).unwrap();
-    let weights: Vec<u32> = set.members().iter().map(|m| m.weight()).collect();
-    assert_eq!(weights, [70]);
 }
