@@ -1,24 +1,32 @@
 //! Following one server: what it lists, and whether it is there.
 
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tollgate_breaker::BreakerSet;
 use tollgate_core::{
-    BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolError, ToolServer,
+    BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
+    ToolError, ToolServer,
 };
 use tollgate_registry::Registry;
 
 /// How long one listing may take.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
-/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`].
+/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
+/// time from the start of one listing to the next: a server that says with each listing that its
+/// tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause between two listings that fail.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// A listing on its way. Dropping it gives it up.
+type Listing = BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>;
 
 /// What every scan writes into.
 #[derive(Debug)]
@@ -51,52 +59,57 @@ impl Scan {
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
+        let mut earliest = Instant::now();
         let mut pause = SCAN_PAUSE;
+        let mut running: Option<Listing> = None;
         loop {
             tokio::select! {
                 event = next(&mut events) => match event {
                     ServerEvent::Up => {
-                        // whatever tripped them belongs to a connection that is gone
+                        // whatever tripped them belongs to a connection that is gone, and so does
+                        // a listing that still runs
                         self.shared.breakers.reset_server(self.server.id());
-                        (due, pause) = (Some(Instant::now()), SCAN_PAUSE);
+                        running = None;
+                        (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
-                    ServerEvent::ToolsChanged => due = Some(Instant::now()),
+                    // a listing that runs may have read what was before
+                    ServerEvent::ToolsChanged => due = Some(earliest),
                     ServerEvent::Down(reason) => {
                         tracing::warn!(server = %self.server.id(), reason, "server is down");
+                        if running.take().is_some() {
+                            due = Some(Instant::now() + pause);
+                        }
                         self.note(false, Some(reason));
                         self.settle();
                     }
                     _ => {}
                 },
-                () = until(due), if due.is_some() => {
-                    due = match self.list().await {
-                        Ok(()) => {
+                listed = end_of(&mut running) => {
+                    running = None;
+                    match listed {
+                        Ok(definitions) => {
                             pause = SCAN_PAUSE;
-                            None
+                            self.register(definitions);
                         }
                         Err(error) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             self.note(false, Some(error.to_string()));
-                            let next = Instant::now() + pause;
+                            due = Some(Instant::now() + pause);
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
-                            Some(next)
                         }
-                    };
+                    }
                     self.settle();
+                }
+                () = until(due), if due.is_some() && running.is_none() => {
+                    due = None;
+                    earliest = Instant::now() + SCAN_PAUSE;
+                    running = Some(list(self.server.clone()));
                 }
             }
         }
     }
 
-    async fn list(&self) -> Result<(), ToolError> {
-        let listed = tokio::time::timeout(SCAN_TIMEOUT, self.server.list_tools()).await;
-        let definitions = listed.unwrap_or_else(|_| {
-            let text = format!(
-                "the tools were not listed within {} s",
-                SCAN_TIMEOUT.as_secs()
-            );
-            Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
-        })?;
+    fn register(&self, definitions: Vec<ToolDefinition>) {
         let tools = definitions.len();
         let changes = self
             .shared
@@ -111,7 +124,6 @@ impl Scan {
             );
             self.shared.changed.send_modify(|count| *count += 1);
         }
-        Ok(())
     }
 
     fn note(&self, up: bool, last_error: Option<String>) {
@@ -123,6 +135,37 @@ impl Scan {
             // nobody waits any more: fine
             let _ = settled.send(());
         }
+    }
+}
+
+/// Lists a server's tools. One that panics has failed, and is followed on.
+fn list(server: Arc<dyn ToolServer>) -> Listing {
+    let listed = async move { server.list_tools().await };
+    let listed = tokio::time::timeout(SCAN_TIMEOUT, AssertUnwindSafe(listed).catch_unwind());
+    Box::pin(async move {
+        match listed.await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(_)) => Err(ToolError::new(
+                ErrorKind::Internal,
+                Delivery::Unknown,
+                "listing the tools panicked",
+            )),
+            Err(_) => {
+                let text = format!(
+                    "the tools were not listed within {} s",
+                    SCAN_TIMEOUT.as_secs()
+                );
+                Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
+            }
+        }
+    })
+}
+
+/// Waits for the end of a listing; for ever, where none runs.
+async fn end_of(running: &mut Option<Listing>) -> Result<Vec<ToolDefinition>, ToolError> {
+    match running {
+        Some(listing) => listing.await,
+        None => std::future::pending().await,
     }
 }
 
