@@ -13,6 +13,8 @@ use crate::wire::{Era, ParamHeaders, write};
 
 /// More pages than this are taken for a loop.
 const MAX_PAGES: usize = 1000;
+/// No list of tools is longer than this, in bytes, all pages of it.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
 #[derive(Debug, Default)]
@@ -20,6 +22,7 @@ pub(super) struct Pages {
     elements: Vec<Bytes>,
     cursors: HashSet<String>,
     pages: usize,
+    bytes: usize,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +44,12 @@ impl Pages {
     ///
     /// A cursor means nothing to us, and an empty one is as good as any: only a missing one ends.
     pub(super) fn take(&mut self, page: &[u8]) -> Result<Option<Ask<'static>>, String> {
+        self.bytes = self.bytes.saturating_add(page.len());
+        if self.bytes > MAX_BYTES {
+            return Err(format!(
+                "its list of tools is longer than {MAX_BYTES} bytes"
+            ));
+        }
         let page: Page<'_> = serde_json::from_slice(page)
             .map_err(|error| format!("its list of tools cannot be read: {error}"))?;
         self.pages += 1;
@@ -168,6 +177,20 @@ mod tests {
             }
         }
         assert!(last.unwrap_err().contains("1000"));
+    }
+
+    #[test]
+    fn a_list_may_not_grow_without_bound_page_by_page() {
+        let mut pages = Pages::default();
+        let room = " ".repeat(MAX_BYTES / 4);
+        let mut take = |number: usize| {
+            let page = format!(r#"{{"tools":[{room}],"nextCursor":"{number}"}}"#);
+            pages.take(page.as_bytes()).map(|ask| ask.is_some())
+        };
+        for number in 0..3 {
+            assert_eq!(take(number), Ok(true));
+        }
+        assert!(take(3).unwrap_err().contains("bytes"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -12,6 +13,8 @@ use crate::upstream::answer::RequestError;
 
 /// How much of a body is read that only explains a refusal.
 const MAX_REFUSAL: usize = 64 * 1024;
+/// How long the words of a refusal may take: its status is known already.
+const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
 /// Reads a whole body. The usual one arrives in one piece and is not copied.
 pub(super) async fn whole(
@@ -39,7 +42,8 @@ pub(super) async fn whole(
 
 /// Reads the body of a refusal; nothing if it cannot be read, since the status says enough.
 pub(super) async fn refusal(response: reqwest::Response) -> Option<Bytes> {
-    whole(response, MAX_REFUSAL).await.ok()
+    let words = whole(response, MAX_REFUSAL);
+    tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()
 }
 
 type Events = SseStream<
@@ -126,4 +130,17 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_whose_words_never_come_is_not_waited_for() {
+        let never = futures_util::stream::pending::<Result<Bytes, std::io::Error>>();
+        let response = http::Response::new(reqwest::Body::wrap_stream(never));
+        let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(response.into())).await;
+        assert_eq!(words, Ok(None));
+    }
 }
