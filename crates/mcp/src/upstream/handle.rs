@@ -126,11 +126,13 @@ impl Upstream {
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let ask = Ask::call(call)?;
         let mut answer = self.request(&ask).await;
-        if let (Err(RequestError::Refused(error)), Link::Http(_)) = (&answer, &self.0.link)
+        if let (Err(RequestError::Refused(error)), Link::Http(link)) = (&answer, &self.0.link)
             && error.code == code::HEADER_MISMATCH
+            && link.mirrors()
         {
             // Refused before it ran: our idea of the mirrored arguments is stale. A fresh list
-            // tells; if there is none to be had, the refusal stands.
+            // tells; if there is none to be had, the refusal stands. A legacy server may mean
+            // anything by this number, and may have run the call.
             if self.list().await.is_ok() {
                 answer = self.request(&ask).await;
             }
@@ -210,7 +212,7 @@ impl ToolServer for Upstream {
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
         let events = self.0.shared.subscribe();
         Some(Box::pin(stream::unfold(events, async |mut events| {
-            let event = events.recv().await?;
+            let event = events.next().await?;
             Some((event, events))
         })))
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -43,7 +44,46 @@ pub(super) struct Shared {
     status: watch::Sender<UpstreamStatus>,
     info: Mutex<Option<Arc<ServerInfo>>>,
     /// Locked for each change of state, so that a new subscriber misses none and sees none twice.
-    subscribers: Mutex<Vec<mpsc::UnboundedSender<ServerEvent>>>,
+    subscribers: Mutex<Vec<Subscriber>>,
+}
+
+/// One stream of events, seen from the sending side.
+///
+/// Losses and returns are few, since attempts to connect have pauses between them. Changes of the
+/// tools are as many as the server likes, so only one at a time waits to be read.
+#[derive(Debug)]
+struct Subscriber {
+    events: mpsc::UnboundedSender<ServerEvent>,
+    change_waits: Arc<AtomicBool>,
+}
+
+impl Subscriber {
+    /// False if nobody reads any more.
+    fn tell(&self, event: ServerEvent) -> bool {
+        if event == ServerEvent::ToolsChanged && self.change_waits.swap(true, Ordering::AcqRel) {
+            return !self.events.is_closed();
+        }
+        self.events.send(event).is_ok()
+    }
+}
+
+/// One stream of events, seen from the reading side.
+#[derive(Debug)]
+pub(super) struct Events {
+    events: mpsc::UnboundedReceiver<ServerEvent>,
+    change_waits: Arc<AtomicBool>,
+}
+
+impl Events {
+    /// Returns the next event; nothing after the end.
+    pub(super) async fn next(&mut self) -> Option<ServerEvent> {
+        let event = self.events.recv().await?;
+        if event == ServerEvent::ToolsChanged {
+            // before it is acted upon: a change from here on is news
+            self.change_waits.store(false, Ordering::Release);
+        }
+        Some(event)
+    }
 }
 
 impl Shared {
@@ -103,27 +143,35 @@ impl Shared {
     pub(super) fn tools_changed(&self) {
         self.subscribers
             .lock()
-            .retain(|subscriber| subscriber.send(ServerEvent::ToolsChanged).is_ok());
+            .retain(|subscriber| subscriber.tell(ServerEvent::ToolsChanged));
     }
 
     /// Adds a subscriber. The state of the moment is its first event; while the first connection is
     /// still being made there is none: the server is not there yet, and that is no failure.
-    pub(super) fn subscribe(&self) -> mpsc::UnboundedReceiver<ServerEvent> {
+    pub(super) fn subscribe(&self) -> Events {
         let (sender, receiver) = mpsc::unbounded_channel();
+        let subscriber = Subscriber {
+            events: sender,
+            change_waits: Arc::default(),
+        };
+        let events = Events {
+            events: receiver,
+            change_waits: subscriber.change_waits.clone(),
+        };
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {
             UpstreamStatus::Up => Some(ServerEvent::Up),
             UpstreamStatus::Down(reason) => Some(ServerEvent::Down(reason.to_string())),
             UpstreamStatus::Connecting => None,
             // its sender is dropped, and so the stream ends
-            UpstreamStatus::Closed => return receiver,
+            UpstreamStatus::Closed => return events,
         };
         if let Some(now) = now {
             // the receiver is in our hands, so this cannot fail
-            let _ = sender.send(now);
+            let _ = subscriber.tell(now);
         }
-        subscribers.push(sender);
-        receiver
+        subscribers.push(subscriber);
+        events
     }
 
     fn change(&self, to: UpstreamStatus, event: Option<ServerEvent>) -> bool {
@@ -136,7 +184,7 @@ impl Shared {
             true
         });
         if let (true, Some(event)) = (changed, event) {
-            subscribers.retain(|subscriber| subscriber.send(event.clone()).is_ok());
+            subscribers.retain(|subscriber| subscriber.tell(event.clone()));
         }
         changed
     }

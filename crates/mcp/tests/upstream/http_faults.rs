@@ -218,3 +218,15 @@ async fn an_answer_beyond_the_limit_is_refused() {
     .await;
     assert!(error.message().contains("1024"), "{error}");
 }
+
+#[tokio::test]
+async fn a_legacy_server_s_own_error_is_no_reason_to_send_the_call_again() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    // before 2026-07-28 this number was any server's to use, for a call that ran too
+    let error = fails_once(&upstream, &mut server, |asked| asked.refuse(200, -32020)).await;
+    assert_eq!(error.delivery(), Delivery::Answered);
+    assert_eq!(error.code(), Some(-32020));
+}

@@ -172,3 +172,67 @@ async fn a_list_that_never_ends_is_an_error() {
     let error = listing.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Timeout, Delivery::Unknown);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(4 << 20));
+    let mut refused = None;
+    for _ in 0..20 {
+        // nobody waits for long, and what was queued stays in the queue
+        let call = upstream.call(call("x", &large));
+        if let Ok(answer) = tokio::time::timeout(Duration::from_secs(1), call).await {
+            refused = Some(answer.unwrap_err());
+            break;
+        }
+    }
+    let error = refused.expect("a call that found no room");
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("does not read"), "{error}");
+
+    // it reads again: there is room again, and nothing was sent that nobody waited for
+    let running = tokio::spawn(upstream.call(call("after", "{}")));
+    peer.asked("tools/call").await;
+    peer.notified("notifications/cancelled").await;
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["name"], "after");
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_nobody_has_read_yet_are_told_once() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    for _ in 0..100 {
+        peer.line(changed).await;
+    }
+    peer.line(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#)
+        .await;
+    assert!(peer.message().await.is_some(), "all of it was read");
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    let second = tokio::time::timeout(LONG, events.next()).await;
+    assert!(second.is_err(), "{second:?}");
+    peer.line(changed).await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_a_connection_that_is_still_being_made() {
+    let io = Io::new(std::future::pending);
+    let upstream = Upstream::builder(id(), Target::Io(io)).start();
+    tokio::task::yield_now().await;
+    tokio::time::timeout(Duration::from_secs(1), upstream.shutdown())
+        .await
+        .expect("at once");
+}

@@ -1,7 +1,7 @@
 //! One connection: a task that writes, a task that reads, and the requests between them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -20,11 +20,17 @@ use crate::wire::{LineError, LineReader, Message, RequestId, flatten, write};
 const BATCH_BYTES: usize = 64 * 1024;
 const BATCH_LINES: usize = 64;
 
+/// How many bytes may wait for a server that does not read. A call beyond that is not sent; what is
+/// said beside calls is dropped.
+const MAX_WAITING: usize = 64 * 1024 * 1024;
+
 /// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
 #[derive(Debug)]
 pub(super) struct Connection {
     waiters: Mutex<Waiters>,
     outgoing: mpsc::UnboundedSender<Line>,
+    /// How many bytes are in `outgoing`.
+    waiting: AtomicUsize,
     next_id: AtomicU64,
     /// Whether anything was read since the flag was last lowered.
     heard: AtomicBool,
@@ -50,6 +56,7 @@ impl Connection {
         let connection = Arc::new(Self {
             waiters: Mutex::default(),
             outgoing,
+            waiting: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             heard: AtomicBool::new(false),
             closed: CancellationToken::new(),
@@ -83,6 +90,11 @@ impl Connection {
     pub(super) async fn request(&self, ask: &Ask<'_>, context: Option<&[u8]>) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let bytes = ask.to_message(id, context);
+        if !self.has_room(bytes.len()) {
+            return Err(RequestError::not_sent(format!(
+                "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
+            )));
+        }
         let receiver = self.waiters.lock().add(id, ask.progress().cloned());
         let Some(receiver) = receiver else {
             return Err(RequestError::not_sent("the connection is closing"));
@@ -101,7 +113,7 @@ impl Connection {
 
     /// Sends a notification.
     pub(super) fn notify(&self, method: &str) {
-        self.send(None, write::notification(method, None));
+        self.say(write::notification(method, None));
     }
 
     /// Fires when the connection has ended or has to.
@@ -133,9 +145,23 @@ impl Connection {
         self.heard.swap(false, Ordering::Relaxed)
     }
 
+    /// Says whether this much may wait too. A single message always may.
+    fn has_room(&self, more: usize) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        waiting == 0 || waiting.saturating_add(more) <= MAX_WAITING
+    }
+
+    /// Says something beside requests, unless too much waits already.
+    fn say(&self, bytes: Vec<u8>) {
+        if self.has_room(bytes.len()) {
+            self.send(None, bytes);
+        }
+    }
+
     fn send(&self, request: Option<u64>, mut bytes: Vec<u8>) {
         flatten(&mut bytes);
         bytes.push(b'\n');
+        self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
         // fails only if the writer has ended, and then all that wait are about to be told
         let _ = self.outgoing.send(Line { request, bytes });
     }
@@ -154,6 +180,7 @@ impl Connection {
                 {
                     let mut waiters = self.waiters.lock();
                     for line in due.by_ref() {
+                        self.waiting.fetch_sub(line.bytes.len(), Ordering::Relaxed);
                         // marked before the write: an answer may overtake the writer's next step
                         if line.request.is_none_or(|id| waiters.start(id)) {
                             batch.push(line);
@@ -206,7 +233,7 @@ impl Connection {
             }
             Ok(Message::Request { id, method, .. }) => {
                 let reply = reply(&id, &method);
-                self.send(None, reply);
+                self.say(reply);
             }
             Ok(Message::Notification { method, params }) => {
                 self.notified(shared, &method, params.as_ref());
@@ -264,7 +291,7 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let is_known = self.connection.waiters.lock().forget(self.id);
         if is_known && self.cancellable {
-            self.connection.send(None, ask::cancelled(self.id));
+            self.connection.say(ask::cancelled(self.id));
         }
     }
 }

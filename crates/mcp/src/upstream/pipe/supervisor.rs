@@ -40,7 +40,10 @@ pub(super) async fn run(
         {
             break;
         }
-        let reason = match open(&shared, &end).await {
+        let Some(opened) = stop.run_until_cancelled(open(&shared, &end)).await else {
+            break;
+        };
+        let reason = match opened {
             Err(reason) => reason,
             Ok(mut opened) => {
                 let greeted = stop
