@@ -14,8 +14,8 @@ use super::FingerprintError;
 /// How deeply arrays and objects may be nested: serde_json's own limit.
 const MAX_DEPTH: usize = 128;
 
-/// The canonical bytes of one value; usual arguments need no allocation.
-pub(super) type Canonical = SmallVec<[u8; 512]>;
+/// The canonical bytes of one value.
+pub(super) type Canonical = Vec<u8>;
 
 /// Says what the bytes after it are, so that `"1"`, `1` and `[1]` differ.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ pub(super) fn scan(text: &[u8]) -> Result<Canonical, FingerprintError> {
     let mut scanner = Scanner {
         text,
         at: 0,
-        out: Canonical::new(),
+        out: Canonical::with_capacity(2 * text.len() + 16),
     };
     scanner.skip_space();
     scanner.value(0)?;
