@@ -228,6 +228,9 @@ impl fmt::Debug for Stack {
     }
 }
 
+/// A name that nobody offers is told in at most this many characters.
+const LONGEST_TOLD: usize = 200;
+
 fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
     let similar = catalogue.similar(tool);
     let hint = if similar.is_empty() {
@@ -235,7 +238,12 @@ fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
     } else {
         format!("did you mean {}?", similar.join(" or "))
     };
-    let text = format!("no tool {tool:?}: {hint}");
+    // what a client sent may be long
+    let (end, more) = match tool.char_indices().nth(LONGEST_TOLD) {
+        Some((end, _)) => (end, "…"),
+        None => (tool.len(), ""),
+    };
+    let text = format!("no tool {:?}{more}: {hint}", &tool[..end]);
     ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
 }
 

@@ -256,3 +256,12 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
         "never repeated, and not at all once the breaker is open"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_name_is_not_repeated_to_who_sent_it() {
+    let server = MockServer::new("s", vec![read("get_a")], MockService::counting());
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    let error = stack.prepare(&"ü".repeat(1_000_000), "{}").unwrap_err();
+    assert!(error.message().len() < 500, "{}", error.message().len());
+    assert!(error.message().contains("1 tools are known"));
+}

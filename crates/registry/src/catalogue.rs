@@ -11,12 +11,16 @@ use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolName};
 pub struct Entry {
     tool: Arc<Tool>,
     client_name: Arc<str>,
+    /// The other ways to spell it: `set.tool`, `set::tool`, `set__tool`.
+    aliases: [Arc<str>; 3],
     listed: Bytes,
 }
 
 impl Entry {
     pub(crate) fn new(tool: Arc<Tool>, client_name: Arc<str>, listed: Bytes) -> Self {
+        let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name()).into();
         Self {
+            aliases: [".", "::", "__"].map(alias),
             tool,
             client_name,
             listed,
@@ -59,8 +63,8 @@ pub struct Refusal {
 pub struct Catalogue {
     pub(crate) generation: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    pub(crate) names: HashMap<Box<str>, Arc<Entry>>,
-    pub(crate) offers: BTreeMap<ServerId, HashSet<ToolName>>,
+    pub(crate) names: HashMap<Arc<str>, Arc<Entry>>,
+    pub(crate) offers: BTreeMap<ServerId, Arc<HashSet<ToolName>>>,
     pub(crate) refused: Vec<Refusal>,
 }
 
@@ -94,7 +98,7 @@ impl Catalogue {
     /// Returns how many tools a server lists; refused ones are not counted.
     #[must_use]
     pub fn offered_by(&self, server: &ServerId) -> usize {
-        self.offers.get(server).map_or(0, HashSet::len)
+        self.offers.get(server).map_or(0, |tools| tools.len())
     }
 
     /// Returns the tools of one replica set, in the order clients see them.
@@ -110,9 +114,13 @@ impl Catalogue {
         &self.refused
     }
 
-    /// Returns up to three names clients may have meant by one that is not here.
+    /// Returns up to three names clients may have meant by one that is not here. Every known name is
+    /// compared, so one of more than 512 bytes gets no answer: it is no slip of the pen.
     #[must_use]
     pub fn similar(&self, name: &str) -> Vec<&str> {
+        if name.len() > LONGEST_GUESS {
+            return Vec::new();
+        }
         let tail = name.rsplit(['.', ':']).next().unwrap_or(name);
         let tail = tail.rsplit_once("__").map_or(tail, |(_, tail)| tail);
         self.entries
@@ -122,4 +130,30 @@ impl Catalogue {
             .take(3)
             .collect()
     }
+
+    /// Adds a tool under the name clients see.
+    pub(crate) fn push(&mut self, entry: Arc<Entry>) {
+        self.names.insert(entry.client_name.clone(), entry.clone());
+        self.entries.push(entry);
+    }
+
+    /// Adds the other ways to spell each tool. Names clients see win over them.
+    pub(crate) fn index(&mut self) {
+        for entry in &self.entries {
+            for alias in &entry.aliases {
+                self.names
+                    .entry(alias.clone())
+                    .or_insert_with(|| entry.clone());
+            }
+        }
+    }
+
+    /// Returns what offers this very tool by this very name.
+    pub(crate) fn same(&self, tool: &Arc<Tool>, name: &str) -> Option<Arc<Entry>> {
+        let entry = self.names.get(name)?;
+        (Arc::ptr_eq(&entry.tool, tool) && *entry.client_name == *name).then(|| entry.clone())
+    }
 }
+
+/// In bytes. Names clients see have at most 64 characters where there is a prefix.
+const LONGEST_GUESS: usize = 512;

@@ -62,7 +62,7 @@ struct Set {
 #[derive(Debug, Default)]
 struct Listing {
     tools: Vec<Arc<Tool>>,
-    names: HashSet<ToolName>,
+    names: Arc<HashSet<ToolName>>,
     refused: Vec<Refusal>,
 }
 
@@ -122,7 +122,7 @@ impl Registry {
     }
 
     fn publish(&self, state: &State) {
-        let next = state.catalogue(self.current.load().generation + 1);
+        let next = state.catalogue(&self.current.load());
         self.current.store(Arc::new(next));
     }
 }
@@ -171,22 +171,23 @@ impl Set {
 }
 
 impl State {
-    fn catalogue(&self, generation: u64) -> Catalogue {
+    /// Makes the view that follows the last one. What did not change is taken over: with many
+    /// servers, each registration meets mostly tools of others.
+    fn catalogue(&self, last: &Catalogue) -> Catalogue {
         let mut catalogue = Catalogue {
-            generation,
+            generation: last.generation + 1,
+            entries: Vec::with_capacity(last.entries.len()),
+            names: HashMap::with_capacity(last.names.len()),
             ..Catalogue::default()
         };
-        let mut taken: HashSet<Arc<str>> = HashSet::new();
         for (set, entry) in &self.sets {
             for tool in &entry.tools {
-                let plain = client_name(entry.options.prefix.as_deref(), tool);
-                let name: Arc<str> = if taken.contains(plain.as_str()) {
+                let mut name = client_name(entry.options.prefix.as_deref(), tool);
+                if catalogue.names.contains_key(name.as_str()) {
                     // another set without a prefix came first
-                    shorten(&format!("{set}__{}", tool.name())).into()
-                } else {
-                    plain.into()
-                };
-                if !taken.insert(name.clone()) {
+                    name = shorten(&format!("{set}__{}", tool.name()));
+                }
+                if catalogue.names.contains_key(name.as_str()) {
                     let servers = entry.servers.first().map(|(server, _)| server.clone());
                     catalogue.refused.extend(servers.map(|server| Refusal {
                         server,
@@ -195,12 +196,11 @@ impl State {
                     }));
                     continue;
                 }
-                match rename(tool.definition().raw(), &name) {
-                    Ok(listed) => {
-                        catalogue
-                            .entries
-                            .push(Arc::new(Entry::new(tool.clone(), name, listed)));
-                    }
+                match last
+                    .same(tool, &name)
+                    .map_or_else(|| offer(tool, &name), Ok)
+                {
+                    Ok(entry) => catalogue.push(entry),
                     Err(error) => {
                         tracing::error!(%set, tool = %tool.name(), %error, "cannot be renamed");
                     }
@@ -218,20 +218,9 @@ impl State {
     }
 }
 
-impl Catalogue {
-    /// Names clients see win over the other ways to spell a tool.
-    fn index(&mut self) {
-        for entry in &self.entries {
-            self.names.insert(entry.client_name().into(), entry.clone());
-        }
-        for entry in &self.entries {
-            let (set, tool) = (entry.tool().set(), entry.tool().name());
-            for separator in [".", "::", "__"] {
-                let name = format!("{set}{separator}{tool}").into();
-                self.names.entry(name).or_insert_with(|| entry.clone());
-            }
-        }
-    }
+fn offer(tool: &Arc<Tool>, name: &str) -> Result<Arc<Entry>, serde_json::Error> {
+    let listed = rename(tool.definition().raw(), name)?;
+    Ok(Arc::new(Entry::new(tool.clone(), name.into(), listed)))
 }
 
 fn read(
@@ -241,6 +230,7 @@ fn read(
     options: &SetOptions,
 ) -> Listing {
     let mut listing = Listing::default();
+    let mut names = HashSet::new();
     for definition in definitions {
         let name = definition.name().clone();
         let refuse = |reason: String| {
@@ -251,18 +241,19 @@ fn read(
                 reason,
             }
         };
-        if listing.names.contains(&name) {
+        if names.contains(&name) {
             listing.refused.push(refuse("listed twice".to_owned()));
             continue;
         }
         match bind(set, server, definition, options) {
             Ok(tool) => {
                 listing.tools.push(Arc::new(tool));
-                listing.names.insert(name);
+                names.insert(name);
             }
             Err(reason) => listing.refused.push(refuse(reason)),
         }
     }
+    listing.names = Arc::new(names);
     listing
 }
 

@@ -195,3 +195,35 @@ proptest! {
         prop_assert!(all.contains(&one[0]));
     }
 }
+
+#[test]
+fn what_did_not_change_is_taken_over_when_another_server_registers() {
+    let registry = Registry::new();
+    registry.register(&set("a"), &server("a"), named(&["read"]));
+    let before = registry.catalogue();
+    registry.register(&set("b"), &server("b"), named(&["write"]));
+    let after = registry.catalogue();
+    assert!(Arc::ptr_eq(
+        before.find("a.read").unwrap(),
+        after.find("a::read").unwrap()
+    ));
+    // a name that changes is another entry
+    registry.register(&set("0"), &server("0"), named(&["read"]));
+    assert_eq!(
+        client_names(&registry.catalogue()),
+        ["read", "a__read", "write"]
+    );
+    assert_eq!(
+        &registry.catalogue().find("a.read").unwrap().listed()[..],
+        br#"{"name":"a__read"}"#
+    );
+}
+
+#[test]
+fn an_endless_name_is_not_compared() {
+    let registry = Registry::new();
+    registry.register(&set("a"), &server("a"), named(&["read"]));
+    let catalogue = registry.catalogue();
+    assert_eq!(catalogue.similar("please_read"), ["read"]);
+    assert!(catalogue.similar(&"read".repeat(1000)).is_empty());
+}
