@@ -33,7 +33,7 @@ use crate::config::HttpConfig;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
-use crate::shutdown::drain;
+use crate::shutdown::{Stop, drain};
 
 /// How long connections may take to write their last answers, once no call is in flight. Streams
 /// that clients only listen on would otherwise keep the process.
@@ -129,7 +129,7 @@ pub(crate) async fn serve(
     routes: Router,
     calls: &Inflight,
     limit: Duration,
-    stop: CancellationToken,
+    stop: &Stop,
     screen: &Screen,
 ) -> Result<(), AppError> {
     let listener = listener.tap_io(|stream| {
@@ -138,7 +138,7 @@ pub(crate) async fn serve(
             tracing::debug!(%error, "no TCP_NODELAY");
         }
     });
-    let stopping = stop.clone();
+    let stopping = stop.asked().clone();
     let mut server = tokio::spawn(
         axum::serve(listener, routes)
             .with_graceful_shutdown(async move { stopping.cancelled().await })
@@ -147,10 +147,10 @@ pub(crate) async fn serve(
     tokio::select! {
         // a listener without connections ends with the signal: that is still a stop
         biased;
-        () = stop.cancelled() => {}
+        () = stop.asked().cancelled() => {}
         ended = &mut server => return flatten(ended),
     }
-    drain(calls, limit, screen).await;
+    drain(calls, limit, stop, screen).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {
         Ok(ended) => flatten(ended),

@@ -1,26 +1,50 @@
-//! Ending: the signals that ask for it, and the bounded wait for calls in flight.
+//! Ending: the signals that ask for it, the bounded wait for calls in flight, and the end of the
+//! servers behind.
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use tollgate_mcp::upstream::Upstream;
 
 use crate::app::AppError;
 use crate::config::show_duration;
 use crate::inflight::Inflight;
 use crate::output::Screen;
 
-/// Returns a token that is cancelled by Ctrl-C or SIGTERM.
+/// What signals ask for. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop {
+    asked: CancellationToken,
+    at_once: CancellationToken,
+}
+
+impl Stop {
+    /// Fires when somebody asks for the end.
+    pub(crate) const fn asked(&self) -> &CancellationToken {
+        &self.asked
+    }
+
+    /// Waits until somebody asks a second time: nothing is waited for any more.
+    pub(crate) async fn at_once(&self) {
+        self.at_once.cancelled().await;
+    }
+}
+
+/// Returns what Ctrl-C and SIGTERM ask for: the first an end in good order, the second one at once.
 ///
 /// # Errors
 ///
 /// If the process cannot listen for signals.
-pub(crate) fn on_signal() -> Result<CancellationToken, AppError> {
-    let asked = Signals::listen().map_err(AppError::io("cannot listen for signals"))?;
-    let stop = CancellationToken::new();
+pub(crate) fn on_signal() -> Result<Stop, AppError> {
+    let mut signals = Signals::listen().map_err(AppError::io("cannot listen for signals"))?;
+    let stop = Stop::default();
     let told = stop.clone();
     tokio::spawn(async move {
-        asked.wait().await;
-        told.cancel();
+        signals.next().await;
+        told.asked.cancel();
+        signals.next().await;
+        told.at_once.cancel();
     });
     Ok(stop)
 }
@@ -43,7 +67,7 @@ impl Signals {
         })
     }
 
-    async fn wait(mut self) {
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -60,7 +84,8 @@ impl Signals {
         Ok(Self)
     }
 
-    async fn wait(self) {
+    #[expect(clippy::unused_self, reason = "on Unix the state is here")]
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             // it will never be told of a signal: run on
             std::future::pending().await
@@ -68,9 +93,9 @@ impl Signals {
     }
 }
 
-/// Waits until no call is in flight, but not longer than `limit`. Says how many are cut off; `true`
-/// if none is.
-pub(crate) async fn drain(calls: &Inflight, limit: Duration, screen: &Screen) -> bool {
+/// Waits until no call is in flight, but not longer than `limit`, and not after a second signal.
+/// Says how many are cut off; `true` if none is.
+pub(crate) async fn drain(calls: &Inflight, limit: Duration, stop: &Stop, screen: &Screen) -> bool {
     let waiting = calls.count();
     if waiting > 0 {
         screen.note(format_args!(
@@ -79,7 +104,12 @@ pub(crate) async fn drain(calls: &Inflight, limit: Duration, screen: &Screen) ->
             show_duration(limit)
         ));
     }
-    let ended = tokio::time::timeout(limit, calls.ended()).await.is_ok();
+    let ended = tokio::select! {
+        biased;
+        () = calls.ended() => true,
+        () = tokio::time::sleep(limit) => false,
+        () = stop.at_once() => false,
+    };
     if ended {
         screen.note("stopped: no call was cut off");
     } else {
@@ -87,6 +117,15 @@ pub(crate) async fn drain(calls: &Inflight, limit: Duration, screen: &Screen) ->
         screen.note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
     }
     ended
+}
+
+/// Ends the servers in good order: a child's input is closed and it may finish, a session is
+/// deleted. Without this the end of the process would kill the children.
+pub(crate) async fn end_servers(upstreams: &[Upstream], stop: &Stop) {
+    tokio::select! {
+        _ = join_all(upstreams.iter().map(Upstream::shutdown)) => {}
+        () = stop.at_once() => {}
+    }
 }
 
 const fn calls_word(count: usize) -> &'static str {

@@ -14,7 +14,7 @@ use tollgate_mcp::face::{Backend, serve_stdio};
 use crate::app::AppError;
 use crate::inflight::Inflight;
 use crate::output::Screen;
-use crate::shutdown::drain;
+use crate::shutdown::{Stop, drain};
 
 /// How long the last answers may take to be written, once no call is in flight.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -29,12 +29,12 @@ pub(crate) async fn serve<B: Backend>(
     backend: Arc<B>,
     calls: &Inflight,
     limit: Duration,
-    stop: CancellationToken,
+    stop: &Stop,
     screen: &Screen,
 ) -> Result<(), AppError> {
     let reader = UntilStopped {
         inner: tokio::io::stdin(),
-        stopped: stop.clone().cancelled_owned(),
+        stopped: stop.asked().clone().cancelled_owned(),
     };
     let cut = CancellationToken::new();
     let mut serving = pin!(serve_stdio(
@@ -46,11 +46,11 @@ pub(crate) async fn serve<B: Backend>(
     let broke = AppError::io("serving over stdio failed");
     tokio::select! {
         biased;
-        () = stop.cancelled() => {}
+        () = stop.asked().cancelled() => {}
         ended = &mut serving => return ended.map_err(broke),
     }
     let stopping = async {
-        if drain(calls, limit, screen).await {
+        if drain(calls, limit, stop, screen).await {
             // a call that ended is not yet an answer that was written
             tokio::time::sleep(LAST_WRITES).await;
         }

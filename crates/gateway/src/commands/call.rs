@@ -19,9 +19,10 @@ pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
         }
     }
     let place = Place::find(&args.from).await?;
-    let view = place.call(&args.tool, args.arguments).await?;
-    let succeeded = show(&view, args.json, screen);
-    Ok(if succeeded {
+    let answer = place.call(&args.tool, args.arguments).await;
+    let succeeded = answer.map(|view| show(&view, args.json, screen));
+    place.end().await;
+    Ok(if succeeded? {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -8,11 +8,15 @@ use crate::commands::from::Place;
 use crate::output::Screen;
 
 pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
-    let explanation = Place::find(&args.from).await?.explain(&args.tool).await?;
-    if args.json {
-        screen.json(&explanation);
-    } else {
-        screen.out(explanation.text.trim_end());
-    }
+    let place = Place::find(&args.from).await?;
+    let shown = place.explain(&args.tool).await.map(|explanation| {
+        if args.json {
+            screen.json(&explanation);
+        } else {
+            screen.out(explanation.text.trim_end());
+        }
+    });
+    place.end().await;
+    shown?;
     Ok(ExitCode::SUCCESS)
 }

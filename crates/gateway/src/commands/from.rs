@@ -4,13 +4,15 @@ use std::path::Path;
 
 use bytes::Bytes;
 use tollgate::{Caller, ServerId, Stack};
+use tollgate_mcp::upstream::Upstream;
 
 use crate::api::Remote;
 use crate::app::AppError;
 use crate::args::From;
-use crate::assemble::{self, Environment};
+use crate::assemble::{self, Environment, Running};
 use crate::config::{Config, ServerConfig};
 use crate::metrics::Telemetry;
+use crate::shutdown::{self, Stop};
 use crate::view::{CallView, ExplainView, ToolView};
 
 /// A place to find tools in.
@@ -24,6 +26,7 @@ pub(crate) enum Place {
 /// A stack of the command's own.
 pub(crate) struct Own {
     stack: Stack,
+    upstreams: Vec<Upstream>,
     /// Held for its drop: the stack writes into it.
     _telemetry: Telemetry,
 }
@@ -46,12 +49,12 @@ impl Place {
             }
         };
         let telemetry = Telemetry::new()?;
-        let stack = assemble::stack(&config, environment, &telemetry)
-            .await?
-            .stack;
+        let Running { stack, upstreams } =
+            assemble::stack(&config, environment, &telemetry).await?;
         if let [server] = &stack.servers()[..]
             && !server.up
         {
+            end(&upstreams).await;
             let reason = server.last_error.as_deref().unwrap_or("it does not answer");
             return Err(AppError::Remote(format!(
                 "server `{}` is down: {reason}",
@@ -60,8 +63,16 @@ impl Place {
         }
         Ok(Self::Own(Box::new(Own {
             stack,
+            upstreams,
             _telemetry: telemetry,
         })))
+    }
+
+    /// Ends what was started for the command.
+    pub(crate) async fn end(self) {
+        if let Self::Own(own) = self {
+            end(&own.upstreams).await;
+        }
     }
 
     pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
@@ -87,6 +98,11 @@ impl Place {
             }
         }
     }
+}
+
+/// Ends a command's own servers; Ctrl-C ends the command itself.
+async fn end(upstreams: &[Upstream]) {
+    shutdown::end_servers(upstreams, &Stop::default()).await;
 }
 
 /// Describes one server to wrap: its tools keep their names unless a prefix is given.

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     let starting = assemble::stack(&config, Environment::Inherited, &telemetry);
     let running = tokio::select! {
         running = starting => running?,
-        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+        () = stop.asked().cancelled() => return Ok(ExitCode::SUCCESS),
     };
     for server in running
         .stack
@@ -47,17 +47,20 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
             telemetry,
             &config.http,
             Announce::default(),
-            stop,
+            &stop,
             screen,
         )
         .await;
     }
+    let servers = running.upstreams.clone();
     let calls = Inflight::default();
     let backend = Arc::new(StackBackend::new(
         running.stack,
         running.upstreams,
         calls.clone(),
     ));
-    stdio::serve(backend, &calls, config.http.drain, stop, screen).await?;
+    let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
+    shutdown::end_servers(&servers, &stop).await;
+    served?;
     Ok(ExitCode::SUCCESS)
 }

@@ -21,11 +21,11 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
             "sample listening on http://{}/mcp",
             http::bound(&listener)?
         ));
-        let routes = http::endpoint(backend, &config, &stop)?;
-        http::serve(listener, routes, &calls, config.drain, stop, screen).await?;
+        let routes = http::endpoint(backend, &config, stop.asked())?;
+        http::serve(listener, routes, &calls, config.drain, &stop, screen).await?;
     } else {
         // a plain server has nothing to drain: who starts it also ends it
-        stdio::serve(backend, &calls, config.drain, stop, screen).await?;
+        stdio::serve(backend, &calls, config.drain, &stop, screen).await?;
     }
     Ok(ExitCode::SUCCESS)
 }

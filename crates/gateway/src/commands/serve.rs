@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
 use tollgate::registry::Catalogue;
 
 use crate::app::{AppError, Outcome};
@@ -19,7 +18,7 @@ use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::{Cell, Screen, Table};
 use crate::sample::Embedded;
-use crate::shutdown;
+use crate::shutdown::{self, Stop};
 use crate::view::ToolView;
 
 pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
@@ -37,7 +36,7 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
     let telemetry = Telemetry::new()?;
     let running = tokio::select! {
         running = start(&args, &config, &telemetry) => running?,
-        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+        () = stop.asked().cancelled() => return Ok(ExitCode::SUCCESS),
     };
     if !config.http.listen.ip().is_loopback() {
         screen.note(format_args!(
@@ -59,7 +58,7 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
         json: args.json,
         sample: args.config.is_none(),
     };
-    listen(running, telemetry, &config.http, announce, stop, screen).await
+    listen(running, telemetry, &config.http, announce, &stop, screen).await
 }
 
 async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
@@ -111,13 +110,13 @@ struct Listening {
     tools: usize,
 }
 
-/// Serves a stack until a signal comes.
+/// Serves a stack until a signal comes, then ends the servers behind it.
 pub(crate) async fn listen(
     running: Running,
     telemetry: Telemetry,
     config: &HttpConfig,
     announce: Announce,
-    stop: CancellationToken,
+    stop: &Stop,
     screen: &Screen,
 ) -> Outcome {
     let listener = http::bind(config.listen).await?;
@@ -132,6 +131,7 @@ pub(crate) async fn listen(
     }
     screen.note(format_args!("tollgate listening on http://{address}/mcp"));
     screen.note(format_args!("try:  {}", announce.next(&tools, address)));
+    let servers = upstreams.clone();
     let calls = Inflight::default();
     let operator = Arc::new(Operator {
         stack,
@@ -140,8 +140,10 @@ pub(crate) async fn listen(
         calls: calls.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
     });
-    let routes = http::gateway(operator, config, &stop)?;
-    http::serve(listener, routes, &calls, config.drain, stop, screen).await?;
+    let routes = http::gateway(operator, config, stop.asked())?;
+    let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;
+    shutdown::end_servers(&servers, stop).await;
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,14 +9,18 @@ use crate::output::{Cell, Screen, Table};
 use crate::view::ToolView;
 
 pub(crate) async fn run(args: Tools, screen: &Screen) -> Outcome {
-    let tools = Place::find(&args.from).await?.tools().await?;
-    if args.json {
-        for tool in &tools {
-            screen.json(tool);
+    let place = Place::find(&args.from).await?;
+    let shown = place.tools().await.map(|tools| {
+        if args.json {
+            for tool in &tools {
+                screen.json(tool);
+            }
+        } else {
+            screen.table(&table(&tools));
         }
-    } else {
-        screen.table(&table(&tools));
-    }
+    });
+    place.end().await;
+    shown?;
     Ok(ExitCode::SUCCESS)
 }
 

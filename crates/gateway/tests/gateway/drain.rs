@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Gateway, signal, until};
+use crate::support::{Gateway, Pipe, TOLLGATE, ends, signal, until};
 
 async fn running(gateway: &Gateway) {
     let mut asked = 0;
@@ -84,4 +84,59 @@ async fn what_outlasts_the_limit_is_cut_off_and_counted() {
         let body = answer.text().await;
         assert!(body.is_err() || !body.unwrap().contains("\"region\""));
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_waits_for_nothing() {
+    let mut gateway = Gateway::configured(
+        "[http]\ndrain = \"10m\"\n[servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+    )
+    .await;
+    let slow = gateway
+        .mcp_request(
+            "orders__sales_report",
+            &json!({"region": "x", "delay_ms": 60_000}),
+        )
+        .send();
+    let slow = tokio::spawn(slow);
+    running(&gateway).await;
+    let pid = gateway.child.id().unwrap();
+    signal("-INT", pid).await;
+    gateway.says("1 call in flight").await;
+    signal("-INT", pid).await;
+    let (_, said) = gateway.ended().await;
+    assert!(said.contains("stopped: 1 call cut off"), "{said}");
+    slow.abort();
+}
+
+/// A server that leaves word when it has ended by itself: one that is killed does not.
+const LEAVES_WORD: &str = "\"$0\" sample; echo ended > \"$1\"";
+
+#[tokio::test]
+async fn servers_may_end_in_good_order_when_the_gateway_does() {
+    let place = tempfile::tempdir().unwrap();
+    let word = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let left = |path: &str| std::fs::read_to_string(path).unwrap_or_default() == "ended\n";
+
+    let path = word("run");
+    let command = ["--", "sh", "-c", LEAVES_WORD, TOLLGATE, &path];
+    let wrapped = Pipe::open(&[&["run"], &command[..]].concat()).await;
+    assert!(wrapped.close().await);
+    assert!(left(&path), "run");
+
+    let path = word("call");
+    let command = ["--", "sh", "-c", LEAVES_WORD, TOLLGATE, &path];
+    let call = ends(&[&["call", "get_order", "{\"order_id\":1}"], &command[..]].concat()).await;
+    assert!(call.status.success(), "{call:?}");
+    assert!(left(&path), "call");
+
+    let path = word("serve");
+    let gateway = Gateway::configured(&format!(
+        "[servers.orders]\ncommand = \"sh\"\nargs = ['-c', '{LEAVES_WORD}', 'TOLLGATE', '{path}']\n",
+    ))
+    .await;
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (well, said) = gateway.ended().await;
+    assert!(well, "{said}");
+    assert!(left(&path), "serve: {said}");
 }

@@ -191,6 +191,19 @@ impl Gateway {
             .unwrap()
     }
 
+    /// Reads on until something is said.
+    pub(crate) async fn says(&mut self, what: &str) {
+        within(what, async {
+            while let Some(line) = self.stderr.next_line().await.unwrap() {
+                if line.contains(what) {
+                    return;
+                }
+            }
+            panic!("{what}: never said");
+        })
+        .await;
+    }
+
     /// Waits for the end and returns whether it was a good one, and what was said on the way.
     pub(crate) async fn ended(mut self) -> (bool, String) {
         let mut said = String::new();
