@@ -155,7 +155,7 @@ impl Write {
         let repeated = self
             .record
             .as_ref()
-            .is_some_and(|record| record.started_attempts() > 1);
+            .is_some_and(|record| record.was_repeated());
         let unknown = matches!(result, Err(error) if error.delivery() == Delivery::Unknown);
         if repeated || unknown {
             Outcome::MayLand

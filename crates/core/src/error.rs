@@ -228,6 +228,13 @@ impl ToolError {
         self
     }
 
+    /// States how far the call got, where more is known than when the error was made.
+    #[must_use]
+    pub fn with_delivery(mut self, delivery: Delivery) -> Self {
+        self.0.delivery = delivery;
+        self
+    }
+
     /// States how many attempts were made in all.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {

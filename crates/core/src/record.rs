@@ -1,6 +1,6 @@
 //! What happened to one call on its way through the stack.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -78,6 +78,7 @@ impl AttemptRecord {
 pub struct CallRecord {
     cache: AtomicU8,
     started: AtomicU32,
+    repeated: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
     server: Mutex<Option<(ServerId, &'static str)>>,
 }
@@ -109,6 +110,17 @@ impl CallRecord {
     #[must_use]
     pub fn started_attempts(&self) -> u32 {
         self.started.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the call is sent again, after an attempt that may have run and may still land.
+    pub fn note_repeat(&self) {
+        self.repeated.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether more than one attempt may have run: one may still land after the call's end.
+    #[must_use]
+    pub fn was_repeated(&self) -> bool {
+        self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
     }
 
     /// Writes which server the router chose for the running attempt, and why.

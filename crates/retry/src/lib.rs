@@ -42,7 +42,9 @@
 //!
 //! Adds [`ErrorKind::OutcomeUnknown`](tollgate_core::ErrorKind::OutcomeUnknown): a call that may
 //! have had an effect was sent, no answer came, and it was not sent again. The first failure is its
-//! source. Every other error keeps its kind and says how many attempts were made.
+//! source. Every other error keeps its kind and says how many attempts were made. Its delivery is
+//! that of the whole call: `Unknown`, not `NotSent`, if the last attempt was not sent and an earlier
+//! one was.
 //!
 //! A fault that the server *answered* is passed on as it is, and is no promise that nothing
 //! happened: a 503 can follow the effect. Who called an unsafe tool should check before calling

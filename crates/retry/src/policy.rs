@@ -23,6 +23,8 @@ pub struct RepeatPolicy {
     shared: Arc<Shared>,
     /// The call has paid into the budget: each does so once, after its first attempt.
     paid: bool,
+    /// An attempt before this one may have run.
+    may_have_run: bool,
     /// Drawn when the first repeat is due, so that calls that succeed draw nothing.
     schedule: Option<Schedule>,
 }
@@ -76,6 +78,7 @@ impl RepeatPolicy {
                 seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
             }),
             paid: false,
+            may_have_run: false,
             schedule: None,
         }
     }
@@ -159,6 +162,12 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     pause_ms = pause.as_secs_f64() * 1000.0,
                     "repeats a failed call"
                 );
+                if error.delivery() != Delivery::NotSent {
+                    self.may_have_run = true;
+                    if let Some(record) = call.record() {
+                        record.note_repeat();
+                    }
+                }
                 call.attempt_mut().advance(error.server());
                 Some(sleep(pause))
             }
@@ -170,6 +179,11 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     ?reason,
                     "does not repeat a failed call"
                 );
+                let mut error = error.clone();
+                if self.may_have_run && error.delivery() == Delivery::NotSent {
+                    // true of the last attempt, but not of the call
+                    error = error.with_delivery(Delivery::Unknown);
+                }
                 *result = Err(given_up(call, error, reason));
                 None
             }
@@ -214,9 +228,9 @@ fn ends_in_time(call: &ToolCall, pause: Duration) -> bool {
 }
 
 /// Turns the last failure into what the caller gets.
-fn given_up(call: &ToolCall, error: &ToolError, reason: Reason) -> ToolError {
+fn given_up(call: &ToolCall, error: ToolError, reason: Reason) -> ToolError {
     let attempts = call.attempt().number.max(error.attempts());
-    let error = error.clone().with_attempts(attempts);
+    let error = error.with_attempts(attempts);
     let name = call.tool().name();
     if !call.plan().is_repeatable()
         && error.delivery() == Delivery::Unknown

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use tollgate_core::{
-    CallPlan, Delivery, ErrorKind, Profile, RepeatRule, ServerId, Tool, ToolError, ToolOutput,
+    CallPlan, CallRecord, Delivery, ErrorKind, Profile, RepeatRule, ServerId, Tool, ToolError,
+    ToolOutput,
 };
 use tollgate_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
 use tollgate_testkit::{MockService, call, tool};
@@ -288,5 +289,27 @@ proptest! {
                 error.kind() == ErrorKind::OutcomeUnknown
             );
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_the_last_attempt_is_not_said_of_the_call() {
+    for (first, told) in [
+        (Delivery::Unknown, Delivery::Unknown),
+        (Delivery::Answered, Delivery::Unknown),
+        (Delivery::NotSent, Delivery::NotSent),
+    ] {
+        let mock = MockService::new(move |_, n| async move {
+            match n {
+                1 => failed(ErrorKind::Protocol, first),
+                _ => failed(ErrorKind::BreakerOpen, Delivery::NotSent),
+            }
+        });
+        let record = Arc::new(CallRecord::new());
+        let call = call(&tool("set").idempotent().build(), json!({})).with_record(record.clone());
+        let error = retry(mock).oneshot(call).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+        assert_eq!(error.delivery(), told, "after {first:?}");
+        assert_eq!(record.was_repeated(), first != Delivery::NotSent);
     }
 }

@@ -1,0 +1,41 @@
+//! The layers without the stack: what one needs to know of another travels with the call.
+
+use serde_json::json;
+use tollgate::cache::{CacheConfig, CacheLayer};
+use tollgate::retry::RetryLayer;
+use tollgate::{Delivery, ErrorKind, ToolError, ToolOutput};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{ServiceBuilder, ServiceExt};
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_above_a_retry_knows_that_a_write_may_land_twice() {
+    // the first attempt is given up on: it may land after the second was answered
+    let server = MockService::new(|_, n| async move {
+        match n {
+            1 => Err(ToolError::new(
+                ErrorKind::Timeout,
+                Delivery::Unknown,
+                "no answer",
+            )),
+            _ => Ok(ToolOutput::text(n.to_string())),
+        }
+    });
+    let service = ServiceBuilder::new()
+        .layer(CacheLayer::new(CacheConfig::default()))
+        .layer(RetryLayer::default())
+        .service(server.clone());
+    let ask = async |tool| {
+        let answer = service.clone().oneshot(call(&tool, json!({}))).await;
+        answer.unwrap().to_text()
+    };
+    let set = || tool("set").idempotent().build();
+    let get = || tool("get").read_only().build();
+    assert_eq!(ask(set()).await, "2");
+    assert_eq!(ask(get()).await, "3");
+    assert_eq!(
+        ask(get()).await,
+        "4",
+        "nothing is kept until it has settled"
+    );
+    assert_eq!(ask(set()).await, "5", "nor is the write's own answer");
+}
