@@ -124,8 +124,13 @@ impl Stack {
             .find(tool)
             .ok_or_else(|| unknown(tool, &catalogue))?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
-        Ok(match self.0.call_deadline {
-            Some(limit) => call.with_deadline((Instant::now() + limit).into_std()),
+        // a limit beyond what the clock can say is none
+        let deadline = self
+            .0
+            .call_deadline
+            .and_then(|limit| Instant::now().checked_add(limit));
+        Ok(match deadline {
+            Some(deadline) => call.with_deadline(deadline.into_std()),
             None => call,
         })
     }

@@ -265,3 +265,20 @@ async fn an_endless_name_is_not_repeated_to_who_sent_it() {
     assert!(error.message().len() < 500, "{}", error.message().len());
     assert!(error.message().contains("1 tools are known"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_call_deadline_is_none() {
+    let server = MockServer::new("s", vec![read("get_a")], MockService::counting());
+    let building = tokio::spawn(
+        Stack::builder()
+            .server(Server::shared(server.clone()))
+            .call_deadline(Duration::MAX)
+            .startup_timeout(Duration::MAX)
+            .build(),
+    );
+    tokio::task::yield_now().await;
+    server.emit(&ServerEvent::Up);
+    let stack = building.await.unwrap().unwrap();
+    assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline(), None);
+    stack.call("s.get_a", json!({})).await.unwrap();
+}
