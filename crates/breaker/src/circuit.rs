@@ -273,4 +273,31 @@ mod tests {
         );
         assert!(reading.time_to_probe <= Some(config.open_time));
     }
+
+    #[test]
+    fn threads_that_ask_together_get_just_the_probes() {
+        let config = BreakerConfig::default()
+            .with_failures(1)
+            .with_open_time(Duration::from_nanos(1))
+            .with_probes(3)
+            .with_probe_limit(Duration::from_secs(3600));
+        for _ in 0..50 {
+            let circuit = Arc::new(Circuit::of_valid("x", config));
+            circuit.clone().admit().unwrap().fail(&"down");
+            let start = std::sync::Barrier::new(8);
+            // kept until all have asked: a permit that is dropped gives its place back
+            let permits = Mutex::new(Vec::new());
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        permits.lock().extend(circuit.clone().admit());
+                    });
+                }
+            });
+            assert_eq!(permits.lock().len(), 3);
+            drop(permits);
+            assert!(circuit.is_available());
+        }
+    }
 }
