@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -12,6 +13,9 @@ use http_body_util::BodyExt;
 
 use crate::face::error::Fault;
 
+/// How long a client may send nothing in the middle of a body.
+const PAUSE: Duration = Duration::from_secs(30);
+
 /// Reads a whole body.
 ///
 /// What is too long is read on, up to as much again, and thrown away: a server that answers and
@@ -19,7 +23,7 @@ use crate::face::error::Fault;
 ///
 /// # Errors
 ///
-/// 413 if the body is longer than `limit`, 400 if it breaks off.
+/// 413 if the body is longer than `limit`, 400 if it breaks off, 408 if no more of it comes for 30 s.
 pub(super) async fn read(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
@@ -27,7 +31,12 @@ pub(super) async fn read(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
         return Err(too_long(limit));
     }
-    while let Some(frame) = body.frame().await {
+    loop {
+        // what came so far is held in memory, so it is not held for ever
+        let frame = tokio::time::timeout(PAUSE, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| stalled())? else {
+            break;
+        };
         let frame = frame.map_err(|error| {
             Fault::transport(
                 StatusCode::BAD_REQUEST,
@@ -62,6 +71,13 @@ pub(super) async fn read(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
     } else {
         rest.freeze()
     })
+}
+
+fn stalled() -> Fault {
+    Fault::transport(
+        StatusCode::REQUEST_TIMEOUT,
+        format!("nothing of the body came for {PAUSE:?}"),
+    )
 }
 
 fn too_long(limit: usize) -> Fault {
@@ -105,6 +121,8 @@ impl http_body::Body for Pieces {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt;
+
     use super::*;
 
     fn chunked(chunks: &'static [&'static str]) -> Body {
@@ -129,6 +147,15 @@ mod tests {
             let fault = read(chunked(over), 5).await.unwrap_err();
             assert_eq!(fault.status, StatusCode::PAYLOAD_TOO_LARGE, "{over:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_coming_is_given_up() {
+        let first = futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{"))]);
+        let body = Body::from_stream(first.chain(futures_util::stream::pending()));
+        let read = tokio::time::timeout(PAUSE * 2, read(body, 5)).await;
+        let fault = read.unwrap().unwrap_err();
+        assert_eq!(fault.status, StatusCode::REQUEST_TIMEOUT);
     }
 
     #[tokio::test]
