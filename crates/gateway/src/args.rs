@@ -62,7 +62,7 @@ Examples:
   tollgate serve --config tollgate.toml --check
   tollgate serve --config tollgate.toml --http 127.0.0.1:8080
 
-Ctrl-C or SIGTERM lets calls in flight end (10 s, or `http.drain`); a second one waits for nothing.")]
+Ctrl-C or SIGTERM lets calls in flight end (10 s, or `http.drain`); a second one does not.")]
 pub(crate) struct Serve {
     /// The config file; see docs/config.md
     #[arg(long, value_name = "FILE")]

@@ -4,9 +4,12 @@
 //! | --- | --- |
 //! | `/mcp` | the endpoint for clients; Origin and Host are checked |
 //! | `/healthz` | 200 as long as the process answers |
-//! | `/readyz` | 200 while a server is up, else 503; the servers as JSON |
-//! | `/metrics` | Prometheus text |
+//! | `/readyz` | 200 while a server is up, else 503; the servers as JSON for known hosts |
+//! | `/metrics` | Prometheus text, for known hosts |
 //! | `/api/tools…` | what `tollgate call`, `tools` and `explain` ask a running gateway |
+//!
+//! What a server said last and how tools are named is not for web pages: a rebound name is no known
+//! host.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -15,7 +18,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
@@ -89,8 +92,14 @@ pub(crate) fn gateway(
     let metrics = operator.clone();
     Ok(endpoint(Arc::new(backend), config, stop)?
         .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(async move || readiness(&ready.stack)))
-        .route("/metrics", get(async move || scrape(&metrics.telemetry)))
+        .route(
+            "/readyz",
+            get(async move |headers: HeaderMap| readiness(&ready, &headers)),
+        )
+        .route(
+            "/metrics",
+            get(async move |headers: HeaderMap| scrape(&metrics, &headers)),
+        )
         .nest("/api", api::routes(operator)))
 }
 
@@ -172,7 +181,9 @@ struct Readiness {
     tollgate: &'static str,
     ready: bool,
     tools: usize,
-    servers: Vec<ServerView>,
+    /// Absent for hosts that are not known: probes need the status only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    servers: Option<Vec<ServerView>>,
 }
 
 #[derive(Serialize)]
@@ -184,7 +195,8 @@ struct ServerView {
     error: Option<String>,
 }
 
-fn readiness(stack: &Stack) -> Response {
+fn readiness(operator: &Operator, headers: &HeaderMap) -> Response {
+    let stack = &operator.stack;
     let server = |status: tollgate::ServerStatus| ServerView {
         id: status.id.to_string(),
         set: status.set.to_string(),
@@ -205,13 +217,18 @@ fn readiness(stack: &Stack) -> Response {
             tollgate: env!("CARGO_PKG_VERSION"),
             ready,
             tools: stack.catalogue().entries().len(),
-            servers,
+            servers: api::refused(headers, &operator.allowed_hosts)
+                .is_none()
+                .then_some(servers),
         },
     )
 }
 
-fn scrape(telemetry: &Telemetry) -> Response {
-    match telemetry.text() {
+fn scrape(operator: &Operator, headers: &HeaderMap) -> Response {
+    if let Some(why) = api::refused(headers, &operator.allowed_hosts) {
+        return json(StatusCode::FORBIDDEN, &why);
+    }
+    match operator.telemetry.text() {
         Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4", text),
         Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error),
     }

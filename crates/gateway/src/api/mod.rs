@@ -7,4 +7,4 @@ mod client;
 mod routes;
 
 pub(crate) use client::Remote;
-pub(crate) use routes::routes;
+pub(crate) use routes::{refused, routes};

@@ -73,13 +73,18 @@ async fn local_only(
     request: Request,
     next: Next,
 ) -> Response {
-    if request.headers().contains_key(header::ORIGIN) {
-        return json(StatusCode::FORBIDDEN, &"web pages may not ask here");
+    match refused(request.headers(), &operator.allowed_hosts) {
+        Some(why) => json(StatusCode::FORBIDDEN, &why),
+        None => next.run(request).await,
     }
-    if !host_is_allowed(request.headers(), &operator.allowed_hosts) {
-        return json(StatusCode::FORBIDDEN, &"this Host is not allowed");
+}
+
+/// Says why a request may not see what is the operator's; nothing if it may.
+pub(crate) fn refused(headers: &HeaderMap, allowed_hosts: &[String]) -> Option<&'static str> {
+    if headers.contains_key(header::ORIGIN) {
+        return Some("web pages may not ask here");
     }
-    next.run(request).await
+    (!host_is_allowed(headers, allowed_hosts)).then_some("this Host is not allowed")
 }
 
 /// Compares the name in `Host`, without its port.
