@@ -2,8 +2,9 @@
 //!
 //! A flight is a semaphore with one place. Whoever holds the place runs the call; the others wait
 //! for the place. A runner that answers closes the semaphore, and everybody who waits takes the
-//! answer. A runner that fails, panics or is dropped gives the place back, and exactly one of those
-//! who wait, the one who waited longest, gets it. Nobody can be stranded, because the place is
+//! answer. A runner that panics or is dropped gives the place back, and exactly one of those who
+//! wait, the one who waited longest, gets it. A runner that fails gives back two: a server that
+//! answers nobody must not make everybody wait for all who came before. Nobody can be stranded, because the place is
 //! given back by dropping it; and who stops waiting leaves the queue by dropping his wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +57,7 @@ pub(crate) struct Seat<'a> {
 /// What a call in a flight is to do.
 #[derive(Debug)]
 pub(crate) enum Turn<'a> {
-    /// Run: nobody else does, as long as the permit is held.
+    /// Run: as long as the permit is held, nobody else does but those that a failure let go ahead.
     Run(SemaphorePermit<'a>),
     /// Take this answer: somebody else ran.
     Take(ToolOutput),
@@ -83,6 +84,12 @@ impl Seat<'_> {
             self.leave_if(|| true);
             self.flight.place.close();
         }
+    }
+
+    /// Lets one more run at a time from now on: called by each runner that has nothing to share, so
+    /// twice as many try in each round, and a crowd is through after a few.
+    pub(crate) fn widen(&self) {
+        self.flight.place.add_permits(1);
     }
 
     /// Ends the flight, unless it has ended already and another runs under its key.

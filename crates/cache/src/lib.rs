@@ -26,7 +26,8 @@
 //! # Cancellation
 //!
 //! Dropping a read that others wait for hands the work over to one of them. Dropping one that waits
-//! leaves no trace. Dropping a write that was sent counts as an unknown outcome; dropping one that
+//! leaves no trace. A read that fails keeps its failure to itself and lets two of those that wait go
+//! ahead, so that a crowd before a failing server is through after a few rounds. Dropping a write that was sent counts as an unknown outcome; dropping one that
 //! was not sent yet changes nothing.
 //!
 //! # Clone

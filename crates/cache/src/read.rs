@@ -56,15 +56,19 @@ impl Read {
         };
         shared.counters.misses.add_one();
         note(&call, CacheStatus::Miss);
-        let output = inner.oneshot(call).await?;
-        if is_shareable(&output) {
+        let result = inner.oneshot(call).await;
+        if let Ok(output) = &result
+            && is_shareable(output)
+        {
             // stored under another epoch than the current one, nobody would ever find it
             if self.scope.is_current(epoch) {
-                shared.keep(key, &output, self.ttl, Instant::now());
+                shared.keep(key, output, self.ttl, Instant::now());
             }
             seat.answer(output.clone());
+        } else {
+            seat.widen();
         }
-        Ok(output)
+        result
     }
 }
 
