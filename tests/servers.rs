@@ -282,3 +282,19 @@ async fn an_endless_call_deadline_is_none() {
     assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline(), None);
     stack.call("s.get_a", json!({})).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_destructive_call_that_was_prepared_is_not_sent_once_its_tool_is_gone() {
+    let mock = MockService::counting();
+    let wipe = tool("wipe", json!({"destructiveHint": true}));
+    let server = MockServer::new("s", vec![wipe], mock.clone());
+    let stack = start([Server::shared(server.clone())], &[&server]).await;
+    let call = stack.prepare("s.wipe", "{}").unwrap();
+    let mut changes = stack.changes();
+    server.set_tools(Ok(vec![read("get_a")]));
+    server.emit(&ServerEvent::ToolsChanged);
+    settle(&mut changes).await;
+    let error = stack.run(call).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+    assert_eq!(mock.started(), 0);
+}
