@@ -65,10 +65,17 @@ pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let screen = Screen::new();
     let ended = start_log(&args).and_then(|()| run(args.command, &screen));
-    ended.unwrap_or_else(|error| {
+    let code = ended.unwrap_or_else(|error| {
         screen.error(&error);
         error.exit_code()
-    })
+    });
+    match screen.lost() {
+        Some(error) => {
+            screen.error(&format_args!("standard output cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
+        None => code,
+    }
 }
 
 fn run(command: Command, screen: &Screen) -> Outcome {

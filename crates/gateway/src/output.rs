@@ -1,11 +1,15 @@
 //! What people and machines read: tables, colour where a terminal shows it, JSON lines.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+
+/// Why standard output could not be written, the first time.
+static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Standard output and standard error, each with colour or without.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +47,21 @@ impl Screen {
     }
 
     /// Writes a line to standard output. A reader that went away is no error: there is nobody left
-    /// to tell.
+    /// to tell. Any other failure is kept for the end: see [`lost`](Self::lost).
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn out(&self, line: impl Display) {
-        let _ = writeln!(stdout().lock(), "{line}");
+        if let Err(error) = writeln!(stdout().lock(), "{line}")
+            && error.kind() != ErrorKind::BrokenPipe
+        {
+            // the first failure says enough
+            let _ = LOST.set(error);
+        }
+    }
+
+    /// Returns why some of what belongs on standard output is not there; nothing if all is.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn lost(&self) -> Option<&'static std::io::Error> {
+        LOST.get()
     }
 
     /// Writes a value to standard output as one line of JSON.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, ends, text};
+use crate::support::{Gateway, TOLLGATE, ends, text, tollgate, within};
 
 fn sample<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [args, &["--", TOLLGATE, "sample"]].concat()
@@ -98,7 +98,7 @@ async fn another_mcp_endpoint_is_asked_through_a_stack_of_the_command() {
     let file = tempfile::NamedTempFile::new().unwrap();
     // the sample prints where it listens on standard error
     let log = std::fs::File::create(file.path()).unwrap();
-    let mut endpoint = crate::support::tollgate(&["sample", "--http", "127.0.0.1:0"]);
+    let mut endpoint = tollgate(&["sample", "--http", "127.0.0.1:0"]);
     let _endpoint = endpoint.stderr(log).spawn().unwrap();
     let url = crate::support::until("the address", || async {
         let said = std::fs::read_to_string(file.path()).unwrap();
@@ -271,4 +271,21 @@ async fn help_and_version_are_there() {
     }
     let level = ends(&["--log", "loud", "demo"]).await;
     assert_eq!(level.status.code(), Some(2), "{}", text(&level.stderr));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let child = tollgate(&["serve", "--check"])
+        .stdout(full)
+        .spawn()
+        .unwrap();
+    let ended = within("the end", child.wait_with_output()).await.unwrap();
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("standard output cannot be written"), "{said}");
 }
