@@ -8,8 +8,8 @@ use tollgate::retry::RetryConfig;
 use tollgate::{RuleSet, Server, Stack, StackBuilder, router};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
-use crate::app::AppError;
 use crate::config::{Config, EraName, Partition, Rules, ServerConfig, Strategy, TargetConfig};
+use crate::error::AppError;
 use crate::metrics::Telemetry;
 
 /// Whether children inherit the environment of this process.

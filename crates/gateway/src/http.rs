@@ -30,9 +30,9 @@ use tollgate_mcp::face;
 use tollgate_mcp::upstream::Upstream;
 
 use crate::api;
-use crate::app::AppError;
 use crate::backend::StackBackend;
 use crate::config::HttpConfig;
+use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;

@@ -7,6 +7,7 @@ mod assemble;
 mod backend;
 mod commands;
 mod config;
+mod error;
 mod http;
 mod inflight;
 mod metrics;

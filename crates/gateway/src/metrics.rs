@@ -9,7 +9,7 @@ use prometheus::{Registry, TextEncoder};
 use tollgate::Stack;
 use tollgate::telemetry::Metrics;
 
-use crate::app::AppError;
+use crate::error::AppError;
 
 /// Where metrics come together.
 pub(crate) struct Telemetry {

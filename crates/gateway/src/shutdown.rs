@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tollgate_mcp::upstream::Upstream;
 
-use crate::app::AppError;
 use crate::config::show_duration;
+use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::output::Screen;
 

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tollgate_mcp::face::{Backend, serve_stdio};
 
-use crate::app::AppError;
+use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::output::Screen;
 use crate::shutdown::{Stop, drain};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
-use crate::app::AppError;
+use crate::error::AppError;
 use crate::view::{CallView, ErrorView, ExplainView, ToolView};
 
 /// A running gateway.

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::app::{AppError, Outcome};
 use crate::args::Call;
 use crate::commands::from::Place;
+use crate::error::{AppError, Outcome};
 use crate::output::{Screen, took};
 use crate::view::CallView;
 

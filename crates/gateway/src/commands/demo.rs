@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tollgate::{Caller, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 
-use crate::app::{AppError, Outcome};
 use crate::args::Demo;
 use crate::assemble;
 use crate::config::Config;
+use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
 use crate::output::{Cell, Screen, Table, took};
 use crate::sample::{Embedded, SET};

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::app::Outcome;
 use crate::args::Explain;
 use crate::commands::from::Place;
+use crate::error::Outcome;
 use crate::output::Screen;
 
 pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {

@@ -7,10 +7,10 @@ use tollgate::{Caller, ServerId, Stack};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::api::Remote;
-use crate::app::AppError;
 use crate::args::From;
 use crate::assemble::{self, Environment, Running};
 use crate::config::{Config, ServerConfig};
+use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::shutdown::{self, Stop};
 use crate::view::{CallView, ExplainView, ToolView};

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::app::{AppError, Outcome};
 use crate::args::Run;
 use crate::assemble::{self, Environment};
 use crate::backend::StackBackend;
 use crate::commands::serve::Announce;
 use crate::commands::{from, serve};
+use crate::error::{AppError, Outcome};
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::app::Outcome;
 use crate::args::Sample;
 use crate::config::Config;
+use crate::error::Outcome;
 use crate::inflight::Inflight;
 use crate::output::Screen;
 use crate::{http, sample, shutdown, stdio};

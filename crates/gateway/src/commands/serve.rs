@@ -8,11 +8,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use tollgate::registry::Catalogue;
 
-use crate::app::{AppError, Outcome};
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::commands::tools::table;
 use crate::config::{Config, HttpConfig, ServerConfig, TargetConfig, show_duration, show_size};
+use crate::error::{AppError, Outcome};
 use crate::http::{self, Operator};
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::app::Outcome;
 use crate::args::Tools;
 use crate::commands::from::Place;
+use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
 use crate::view::ToolView;
 

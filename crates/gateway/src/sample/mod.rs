@@ -13,7 +13,7 @@ use tollgate::{ReplicaSetId, Server, ServerId};
 use tollgate_mcp::face::serve_stdio;
 use tollgate_mcp::upstream::{Connect, Io, Target, Upstream};
 
-use crate::app::AppError;
+use crate::error::AppError;
 
 pub(crate) use self::backend::PlainBackend;
 pub(crate) use self::orders::Orders;

@@ -1,0 +1,49 @@
+//! Why a command could not do its work, and what it ends with.
+
+use std::process::ExitCode;
+
+use tollgate::core::InvalidName;
+use tollgate::{BuildError, ToolError};
+
+use crate::config::ConfigError;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppError {
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{what}: {source}")]
+    Io {
+        what: String,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    #[error("{0}")]
+    Remote(String),
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl AppError {
+    /// Says what was being done when input or output failed.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+
+    /// 2 for what the caller has to write otherwise, 1 for what failed.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Build(_) | Self::Config(_) | Self::Name(_) | Self::Usage(_) => ExitCode::from(2),
+            Self::Io { .. } | Self::Remote(_) | Self::Tool(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+/// What a command ends with: whether what was asked for succeeded.
+pub(crate) type Outcome = Result<ExitCode, AppError>;
