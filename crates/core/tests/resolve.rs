@@ -62,7 +62,7 @@ fn inference_fills_gaps_and_says_why() {
         "inferred, the name leads with `get`"
     );
     assert_eq!(
-        effect(&named("star_repository", &hints(), Trust::Standard)),
+        effect(&named("unlock_account", &hints(), Trust::Standard)),
         Effect::Idempotent
     );
     assert_eq!(

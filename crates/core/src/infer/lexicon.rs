@@ -107,7 +107,7 @@ const ADD: &[&str] = &[
 /// Marks, switches, places among others: as easily taken back as done.
 const MARK: &[&str] = &[
     "acknowledge associate bind bookmark favorite flag follow hide label link lock mute pin",
-    "reopen restore star subscribe tag unarchive unassign unblock unflag unfollow unhide unlock",
+    "reopen star subscribe tag unarchive unassign unblock unflag unfollow unhide unlock",
     "unmute unpin unshare unstar unsubscribe untag undelete",
 ];
 
@@ -127,7 +127,7 @@ const SET: &[&str] = &[
     "unbind unlink",
     // states
     "accept activate approve close deactivate decline deprecate disable dismiss enable mark",
-    "pause quarantine reject resume snooze suspend unpublish",
+    "pause quarantine reject restore resume snooze suspend unpublish",
 ];
 
 /// Changes what it finds; doing it twice does it twice.
