@@ -13,8 +13,11 @@ pub(super) struct Prose {
     pub(super) lead: Option<&'static Verb>,
     /// The most harmful write verb joined to it: `Finds a record and deletes it`.
     pub(super) also: Option<&'static Verb>,
-    /// The sentence begins with its first verb: `Returns the weather`.
+    /// The sentence begins with its first verb, `Returns the weather`, or does so but for one that
+    /// means nothing by itself: `Performs a search`.
     pub(super) opens: bool,
+    /// The first verb leaves to the next words what is run, and they read: `Runs a search`.
+    pub(super) runs_read: bool,
     /// The sentence says `read-only`.
     pub(super) read_only: bool,
 }
@@ -48,9 +51,12 @@ pub(super) fn read(text: &str) -> Prose {
     let mut before = "";
     let mut negated = 0;
     let mut light = 0;
+    let mut opens_light = false;
+    let mut run = 0;
     for (place, (word, after_comma)) in first_sentence(text).take(MOST_WORDS).enumerate() {
         // `List, create or close a tab` does all three.
         let listed = after_comma && lexicon::find_inflected(before).is_some();
+        prose.runs_read |= run > 0 && lexicon::is_read_noun(word);
         let says_read_only = word.eq_ignore_ascii_case("readonly")
             || (word.eq_ignore_ascii_case("only") && before.eq_ignore_ascii_case("read"));
         prose.read_only |= says_read_only && negated == 0;
@@ -58,6 +64,7 @@ pub(super) fn read(text: &str) -> Prose {
             negated = NEGATED_WORDS + 1;
         } else if any(LIGHT_VERBS, word) {
             light = LIGHT_VERB_WORDS + 1;
+            opens_light |= place == 0;
         } else if let Some(verb) = lexicon::find_inflected(word) {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
@@ -67,7 +74,10 @@ pub(super) fn read(text: &str) -> Prose {
                 negated = 0;
             } else if is_verb && prose.lead.is_none() {
                 prose.lead = Some(verb);
-                prose.opens = place == 0;
+                prose.opens = place == 0 || (light > 0 && opens_light);
+                if lexicon::is_run(verb) {
+                    run = LIGHT_VERB_WORDS + 1;
+                }
             } else if verb.usage == Use::Verb
                 && verb.kind != Kind::Read
                 && (lexicon::is_join(before) || listed)
@@ -78,6 +88,7 @@ pub(super) fn read(text: &str) -> Prose {
         }
         negated = negated.saturating_sub(1);
         light = light.saturating_sub(1);
+        run = run.saturating_sub(1);
         before = word;
     }
     prose
@@ -189,6 +200,14 @@ mod tests {
         let listed = read("List, create, or close a tab").worst();
         assert_eq!(listed.map(|verb| verb.word), Some("close"));
         assert_eq!(read("Get provisioning limits, quotas").also, None);
+    }
+
+    #[test]
+    fn what_is_run_may_read() {
+        assert!(read("Runs a full-text search").runs_read);
+        assert!(read("Run an aggregation against it").runs_read);
+        assert!(!read("Execute an action on a resource").runs_read);
+        assert!(!read("Deletes what a search found").runs_read);
     }
 
     #[test]

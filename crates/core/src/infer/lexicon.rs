@@ -221,6 +221,21 @@ pub(super) fn is_run(verb: &Verb) -> bool {
     contains(RUNS, verb.word)
 }
 
+/// Says whether a word of prose names a reading: `search`, `aggregation`.
+pub(super) fn is_read_noun(word: &str) -> bool {
+    let noun = || {
+        let at = word.len().checked_sub("ion".len())?;
+        let stem = word
+            .get(at..)?
+            .eq_ignore_ascii_case("ion")
+            .then(|| word.get(..at))?;
+        with_ending(stem?, "e")
+    };
+    find_inflected(word)
+        .or_else(noun)
+        .is_some_and(|verb| verb.kind == Kind::Read)
+}
+
 pub(super) fn is_cursor(word: &str) -> bool {
     contains(CURSORS, word)
 }

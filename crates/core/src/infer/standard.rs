@@ -223,7 +223,10 @@ impl Verdict {
             Use::Either => named.leads && reads,
             Use::Noun | Use::Prose => false,
         };
-        let strong = !named.doubted && !contradicts && (clear || agrees) && !(reads && named.moves);
+        let strong = !named.doubted
+            && !contradicts
+            && (clear || (agrees && (!reads || prose.opens)))
+            && !(reads && named.moves);
         Some(Self {
             kind: named.kind,
             idempotent: named.idempotent,
@@ -322,7 +325,8 @@ impl Verdict {
 /// Says whether a description that begins with `runs` or `executes` may go with a name that reads:
 /// `find`, which runs a search. What runs a query is another matter, unless it is said to read only.
 fn runs_a_read(named: &Named, prose: Prose, verb: &Verb) -> bool {
-    lexicon::is_run(verb) && (prose.read_only || (named.leads && named.verb.word != QUERY))
+    lexicon::is_run(verb)
+        && (prose.read_only || (prose.runs_read && named.leads && named.verb.word != QUERY))
 }
 
 /// Finds the argument that decides what the tool does: `query_sql`, or `query` with an argument
