@@ -32,7 +32,7 @@ pub(super) fn infer(subject: &Subject<'_>) -> Inferred {
         None => Verdict::of_prose(prose, subject),
     };
     let mut inferred = match verdict {
-        Some(verdict) => verdict.warned(subject).conclude(),
+        Some(verdict) => verdict.moved(name).warned(subject).conclude(),
         None => Inferred::default(),
     };
     if let Some(reason) = world::reaches_out(name, subject) {
@@ -67,8 +67,6 @@ struct Named {
     reads: Option<&'static Verb>,
     /// No word joins it to another.
     alone: bool,
-    /// The name speaks of the next one of something.
-    moves: bool,
 }
 
 impl Named {
@@ -93,7 +91,6 @@ impl Named {
             doubted: false,
             reads: reads(&verbs, name.len()),
             alone: !name.iter().any(|word| lexicon::is_join(word)),
-            moves: name.iter().any(|word| lexicon::is_cursor(word)),
         };
         for &(at, later) in verbs.iter().skip(head + 1) {
             let join = at
@@ -136,7 +133,12 @@ impl Named {
     /// Says whether a name that seems to write may yet read: its verb may be a noun, or another
     /// that reads stands at either end.
     fn may_read(&self) -> bool {
-        self.alone && (self.reads.is_some() || matches!(self.verb.usage, Use::Either | Use::Noun))
+        let noun = match self.verb.usage {
+            Use::Either | Use::Noun => true,
+            Use::First => !self.leads,
+            Use::Verb | Use::Prose => false,
+        };
+        self.alone && (noun || self.reads.is_some())
     }
 }
 
@@ -223,10 +225,8 @@ impl Verdict {
             Use::Either => named.leads && reads,
             Use::Noun | Use::Prose => false,
         };
-        let strong = !named.doubted
-            && !contradicts
-            && (clear || (agrees && (!reads || prose.opens)))
-            && !(reads && named.moves);
+        let strong =
+            !named.doubted && !contradicts && (clear || (agrees && (!reads || prose.opens)));
         Some(Self {
             kind: named.kind,
             idempotent: named.idempotent,
@@ -279,6 +279,14 @@ impl Verdict {
             reason,
             loses: None,
         }
+    }
+
+    /// Doubts a read whose answer moves on with each call.
+    fn moved(mut self, name: &[&str]) -> Self {
+        if self.kind == Kind::Read && name.iter().any(|word| lexicon::is_cursor(word)) {
+            self.strength = Strength::Weak;
+        }
+        self
     }
 
     /// Heeds what the whole description warns of.

@@ -173,6 +173,7 @@ fn the_description_settles_a_name_that_may_be_read_both_ways() {
         ("deploy_logs_get", "Shows the logs of a deployment."),
         ("get_create_fields", "Gets the fields one may set."),
         ("repo_log", "Shows the commits."),
+        ("ticket_update_log", "Shows who changed a ticket."),
         ("weather", "Returns the weather."),
         ("find", "Runs a search of the collection."),
         ("query_table", "Executes a read-only SQL query."),
@@ -192,7 +193,7 @@ fn the_description_settles_a_name_that_may_be_read_both_ways() {
 
 #[test]
 fn what_moves_on_with_each_call_is_never_firmly_a_read() {
-    for name in ["get_next_job", "get_random_fact"] {
+    for name in ["get_next_job", "get_random_fact", "random_number"] {
         assert_eq!(read_only(&infer(name, "Gets one.")), WEAK_READ, "{name}");
     }
 }
