@@ -62,13 +62,31 @@ fn inference_fills_gaps_and_says_why() {
         "inferred, the name leads with `get`"
     );
     assert_eq!(
-        effect(&named("set_limit", &hints(), Trust::Standard)),
+        effect(&named("unlock_account", &hints(), Trust::Standard)),
         Effect::Idempotent
     );
     assert_eq!(
-        effect(&named("send_mail", &hints(), Trust::Standard)),
+        effect(&named("create_order", &hints(), Trust::Standard)),
         Effect::Mutating
     );
+    assert_eq!(
+        effect(&named("set_limit", &hints(), Trust::Standard)),
+        Effect::Destructive
+    );
+}
+
+#[test]
+fn a_declaration_takes_back_what_weak_evidence_tightened() {
+    let harmless = hints().with_idempotent(true).with_destructive(false);
+    for name in ["set_limit", "update_user", "send_mail"] {
+        let resolved = named(name, &harmless, Trust::Standard);
+        assert_eq!(effect(&resolved), Effect::Idempotent, "{name}");
+        assert_eq!(resolved.warnings(), [""; 0], "{name}");
+    }
+    // Idempotence alone says nothing about what is overwritten.
+    let repeats = hints().with_idempotent(true);
+    let resolved = named("set_limit", &repeats, Trust::Standard);
+    assert_eq!(effect(&resolved), Effect::Destructive);
 }
 
 #[test]

@@ -2,15 +2,19 @@
 //!
 //! [`tool`] builds a [`Tool`](tollgate_core::Tool) with exactly the hints a test needs, [`MockService`]
 //! answers its calls as the test says and counts what it saw, and [`contract`] checks what every
-//! layer must keep.
+//! layer must keep. Two programs judge the rules: `score` measures inference on labelled tools
+//! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]).
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
     reason = "a test's helper fails by panicking"
 )]
 
+pub mod args;
 pub mod contract;
 mod mock;
+pub mod parity;
+pub mod score;
 mod server;
 mod tool;
 

@@ -13,6 +13,13 @@ pub(super) struct Prose {
     pub(super) lead: Option<&'static Verb>,
     /// The most harmful write verb joined to it: `Finds a record and deletes it`.
     pub(super) also: Option<&'static Verb>,
+    /// The sentence begins with its first verb, `Returns the weather`, or does so but for one that
+    /// means nothing by itself: `Performs a search`.
+    pub(super) opens: bool,
+    /// The first verb leaves to the next words what is run, and they read: `Runs a search`.
+    pub(super) runs_read: bool,
+    /// The sentence says `read-only`.
+    pub(super) read_only: bool,
 }
 
 impl Prose {
@@ -44,11 +51,20 @@ pub(super) fn read(text: &str) -> Prose {
     let mut before = "";
     let mut negated = 0;
     let mut light = 0;
-    for (place, word) in first_sentence(text).take(MOST_WORDS).enumerate() {
+    let mut opens_light = false;
+    let mut run = 0;
+    for (place, (word, after_comma)) in first_sentence(text).take(MOST_WORDS).enumerate() {
+        // `List, create or close a tab` does all three.
+        let listed = after_comma && lexicon::find_inflected(before).is_some();
+        prose.runs_read |= run > 0 && lexicon::is_read_noun(word);
+        let says_read_only = word.eq_ignore_ascii_case("readonly")
+            || (word.eq_ignore_ascii_case("only") && before.eq_ignore_ascii_case("read"));
+        prose.read_only |= says_read_only && negated == 0;
         if lexicon::is_negation(word) {
             negated = NEGATED_WORDS + 1;
         } else if any(LIGHT_VERBS, word) {
             light = LIGHT_VERB_WORDS + 1;
+            opens_light |= place == 0;
         } else if let Some(verb) = lexicon::find_inflected(word) {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
@@ -58,9 +74,13 @@ pub(super) fn read(text: &str) -> Prose {
                 negated = 0;
             } else if is_verb && prose.lead.is_none() {
                 prose.lead = Some(verb);
+                prose.opens = place == 0 || (light > 0 && opens_light);
+                if lexicon::is_run(verb) {
+                    run = LIGHT_VERB_WORDS + 1;
+                }
             } else if verb.usage == Use::Verb
                 && verb.kind != Kind::Read
-                && lexicon::is_join(before)
+                && (lexicon::is_join(before) || listed)
                 && prose.also.is_none_or(|also| also.kind < verb.kind)
             {
                 prose.also = Some(verb);
@@ -68,6 +88,7 @@ pub(super) fn read(text: &str) -> Prose {
         }
         negated = negated.saturating_sub(1);
         light = light.saturating_sub(1);
+        run = run.saturating_sub(1);
         before = word;
     }
     prose
@@ -99,9 +120,10 @@ fn is_negated(before: &str) -> bool {
         .any(lexicon::is_negation)
 }
 
-/// The words up to the first full stop or line break. `e.g.` ends it too, which does no harm: the
+/// The words up to the first full stop or line break, and whether a comma parts each from the one
+/// before. `e.g.` ends it too, which does no harm: the
 /// verb has come by then.
-fn first_sentence(text: &str) -> impl Iterator<Item = &str> {
+fn first_sentence(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let text = text.trim_start();
     let ends = |(at, byte): &(usize, u8)| match byte {
         b'\n' | b'!' => true,
@@ -118,8 +140,14 @@ fn first_sentence(text: &str) -> impl Iterator<Item = &str> {
         .map_or(text.len(), |(at, _)| at);
     text.get(..end)
         .unwrap_or(text)
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+        .split(',')
+        .enumerate()
+        .flat_map(|(clause, text)| {
+            text.split(|c: char| !c.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .enumerate()
+                .map(move |(at, word)| (word, clause > 0 && at == 0))
+        })
 }
 
 fn any(list: &[&str], word: &str) -> bool {
@@ -169,6 +197,25 @@ mod tests {
         let prose = read("Finds a record and deletes it");
         assert_eq!(prose.worst().map(|verb| verb.word), Some("delete"));
         assert_eq!(read("Finds a record to delete").also, None);
+        let listed = read("List, create, or close a tab").worst();
+        assert_eq!(listed.map(|verb| verb.word), Some("close"));
+        assert_eq!(read("Get provisioning limits, quotas").also, None);
+    }
+
+    #[test]
+    fn what_is_run_may_read() {
+        assert!(read("Runs a full-text search").runs_read);
+        assert!(read("Run an aggregation against it").runs_read);
+        assert!(!read("Execute an action on a resource").runs_read);
+        assert!(!read("Deletes what a search found").runs_read);
+    }
+
+    #[test]
+    fn a_claim_to_read_only_is_heard_unless_negated() {
+        assert!(read("Executes a safe, read-only query").read_only);
+        assert!(read("Runs a readonly query").read_only);
+        assert!(!read("Runs a query that is not read-only").read_only);
+        assert!(!read("Reads the only row. Read-only otherwise.").read_only);
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Evidence {
             Reason::ReadsOnly => "reading again changes nothing".into(),
             Reason::NoKeyword => "no keyword says otherwise".into(),
             Reason::LongDescription => "the description is long".into(),
+            Reason::MayReachOut => "nothing says that it stays at home".into(),
             other => other.to_string().into(),
         }
     }
@@ -80,6 +81,12 @@ pub(super) enum Reason {
     DescriptionLeads(&'static str),
     /// The description has this phrase.
     DescriptionWarns(&'static str),
+    /// Nothing says that the tool stays at home.
+    MayReachOut,
+    /// The name or the description speaks of what lies outside.
+    ReachesOut(&'static str),
+    /// An argument of it may be this verb.
+    Chooses(&'static str),
     /// What runs is an argument of this name.
     FreeForm(&'static str),
     /// Concluded from read-only.
@@ -104,6 +111,9 @@ impl fmt::Display for Reason {
             }
             Self::DescriptionLeads(word) => write!(f, "the description begins with `{word}`"),
             Self::DescriptionWarns(phrase) => write!(f, "the description says `{phrase}`"),
+            Self::MayReachOut => f.write_str("nothing says that it stays at home"),
+            Self::ReachesOut(word) => write!(f, "it speaks of `{word}`"),
+            Self::Chooses(word) => write!(f, "an argument may tell it to `{word}`"),
             Self::FreeForm(word) => write!(f, "what it does is decided by its `{word}`"),
             Self::ReadsOnly => f.write_str("reading again changes nothing"),
             Self::KeywordInName(word) => write!(f, "keyword `{word}` in the name"),
@@ -159,6 +169,11 @@ impl Inferred {
     pub(super) fn idempotent(&mut self, value: bool, strength: Strength, reason: Reason) {
         self.annotations.idempotent_hint = Some(value);
         self.note(Field::Idempotent, strength, reason);
+    }
+
+    pub(super) fn open_world(&mut self, value: bool, strength: Strength, reason: Reason) {
+        self.annotations.open_world_hint = Some(value);
+        self.note(Field::OpenWorld, strength, reason);
     }
 
     pub(super) fn confirm(&mut self, strength: Strength, reason: Reason) {

@@ -25,10 +25,15 @@ pub(super) enum Kind {
     Read,
     /// Only adds: nothing that was there is lost. A second run adds again.
     Add,
-    /// Brings about a state: a second run changes nothing more. What was there may be replaced.
-    Set,
-    /// Changes something, and again when it runs again.
+    /// Puts a mark on something, or takes it off: a second run changes nothing more, and nothing is
+    /// lost.
+    Mark,
+    /// Sets something going or brings it to a stop, again each time. Nothing is lost by it.
     Act,
+    /// Brings about a state: a second run changes nothing more. What was there is replaced.
+    Set,
+    /// Changes what it finds, or cannot be taken back, or may do anything; again each time.
+    Change,
     /// Takes away for good; what is gone cannot go twice.
     Delete,
     /// Loses something each time it runs.
@@ -41,9 +46,14 @@ impl Kind {
         matches!(self, Self::Delete | Self::Damage)
     }
 
+    /// Says whether the verb does more than add, so that something may be lost.
+    pub(super) const fn may_lose(self) -> bool {
+        matches!(self, Self::Set | Self::Change) || self.is_destructive()
+    }
+
     /// Says whether a second run changes nothing more.
     pub(super) const fn is_idempotent(self) -> bool {
-        matches!(self, Self::Read | Self::Set | Self::Delete)
+        matches!(self, Self::Read | Self::Mark | Self::Set | Self::Delete)
     }
 }
 
@@ -77,15 +87,15 @@ const READ: &[&str] = &[
     "lookup ls peek ping query read retrieve scrape search show status tail view whoami",
     // judge something
     "aggregate analyse analyze assess check compare detect diagnose diff display explain",
-    "identify inquire lint measure monitor preview recommend suggest summarise summarize",
-    "trace validate verify wait",
+    "classify identify inquire lint measure monitor preview rank recommend rerank",
+    "suggest summarise summarize trace validate verify wait",
     // compute from the arguments alone
     "calculate compute decode echo encode estimate forecast geocode hash parse predict",
-    "tokenize translate",
+    "recognize tokenize translate",
 ];
 
 /// Reads in prose only: `Returns the order` reads, `return_order` sends the goods back.
-const READ_IN_PROSE: &[&str] = &["provide report return"];
+const READ_IN_PROSE: &[&str] = &["provide return"];
 
 /// Makes something new beside what is there.
 const ADD: &[&str] = &[
@@ -94,42 +104,53 @@ const ADD: &[&str] = &[
     "submit upload",
 ];
 
+/// Marks, switches, places among others: as easily taken back as done.
+const MARK: &[&str] = &[
+    "acknowledge associate bind bookmark favorite flag follow hide label link lock mute pin",
+    "reopen star subscribe tag unarchive unassign unblock unflag unfollow unhide unlock",
+    "unmute unpin unshare unstar unsubscribe untag undelete",
+];
+
+/// Sets something going, or stops it.
+const ACT: &[&str] = &[
+    "build commit connect disconnect launch navigate notify redo retry scroll start stop",
+    "toggle trigger undo vote",
+];
+
 /// Puts something into a state that is named by the arguments.
 const SET: &[&str] = &[
     // values
-    "configure define ensure put rename replace resize save set store sync synchronize",
-    "unset update upsert write",
+    "configure define ensure format put reformat rename reorder replace reschedule resize save",
+    "set sort store sync synchronize unset update upsert write",
     // places and owners
-    "allow archive assign associate bind block deny disassociate grant link move relocate",
-    "share tag unarchive unassign unbind unblock unlink unshare untag",
-    // switches
-    "activate approve close deactivate deprecate disable enable favorite flag follow hide",
-    "label lock mark mute pause pin reject reopen restore resume star subscribe undelete",
-    "unfollow unhide unlock unmute unpin unpublish unstar unsubscribe",
+    "allow archive assign block deny detach disassociate grant move reassign relocate share",
+    "unbind unlink",
+    // states
+    "accept activate approve close deactivate decline deprecate disable dismiss enable mark",
+    "pause quarantine reject restore resume snooze suspend unpublish",
 ];
 
-/// Does something out there; doing it twice does it twice.
-const ACT: &[&str] = &[
+/// Changes what it finds; doing it twice does it twice.
+const CHANGE: &[&str] = &[
     // runs what it is told
-    "batch call eval evaluate exec execute handle interact invoke launch manage perform",
-    "process run trigger",
+    "call eval evaluate exec execute handle interact invoke manage perform process run",
     // cannot be taken back by the sender
     "book broadcast buy charge checkout dispatch donate email forward invite mail message",
-    "notify order pay publish purchase refund send spend trade transfer withdraw",
+    "order pay publish purchase refund send spend trade transfer withdraw",
     // depends on the state it finds: an edit made twice may be two edits
-    "adjust alter apply build change commit complete connect decrement deploy disconnect edit",
-    "increment install merge migrate modify patch promote pull push rebase redo retry rotate",
-    "scale start stop swap toggle undo upgrade vote",
+    "adjust alter apply authorize change complete decrement deploy edit escalate increment",
+    "install merge migrate modify patch promote pull push reauthorize rebase rotate scale swap",
+    "transition upgrade",
     // drives a user interface
-    "click drag fill hover navigate press scroll tap type",
+    "click drag fill hover press tap type",
 ];
 
 /// Takes away.
 const DELETE: &[&str] = &[
-    "cancel clear decommission del delete deprovision deregister destroy",
-    "discard drop empty erase evict expunge flush forget kill nuke obliterate overwrite",
-    "prune purge remove reset revoke rm rmdir shred terminate trash truncate uninstall",
-    "unregister wipe zap",
+    "abort cancel clear deauthorize decommission del delete deprovision deregister destroy",
+    "discard drop empty erase evict expunge flush forget invalidate kill nuke obliterate",
+    "overwrite prune purge remove reset revoke rm rmdir shred terminate trash truncate undeploy",
+    "uninstall unregister wipe zap",
 ];
 
 /// Loses something, each time.
@@ -139,7 +160,7 @@ const DAMAGE: &[&str] = &["ban downgrade failover pop reboot restart revert roll
 const VERB_IN_FRONT: &[&str] = &[
     "allow archive block check clone commit copy drop edit fetch import invite launch",
     "list merge move patch pause pull push read reset run save search set share show",
-    "start stop update upgrade upload write",
+    "start stop trash update upgrade upload write",
 ];
 
 /// In front these may be either; after a verb they are what it is about.
@@ -147,18 +168,18 @@ const VERB_OR_NOUN: &[&str] = &[
     "book build call change charge comment count diff draft email favorite flag forecast",
     "fork hash label link lock lookup mail mark message new order ping post preview",
     "process purchase query refund reply schedule star store swap tag tail trace trade",
-    "transfer trigger type view vote wait",
+    "bookmark format rank sort transition transfer trigger type view vote wait",
 ];
 
 /// Even in front, these are what another verb is about.
 const MOSTLY_NOUN: &[&str] =
-    &["author batch clear complete compute display empty log monitor record scale status"];
+    &["author clear complete compute display empty log monitor record scale status"];
 
 /// Words that join two verbs.
 const JOINS: &[&str] = &["and", "or", "then"];
 
 /// Words of a name that say nothing about what the tool does.
-const FILLERS: &[&str] = &["mcp", "api", "tool", "tools", "bulk"];
+const FILLERS: &[&str] = &["mcp", "api", "tool", "tools", "bulk", "batch"];
 
 /// Second words that turn a verb into something else: `check_in`, `check_out`.
 const PARTICLES: &[&str] = &["in", "out", "off"];
@@ -179,6 +200,13 @@ pub(super) const WARNINGS: &[&str] = &[
     "overwrit",
 ];
 
+/// Verbs of a description that leave to another word what is done: `Runs a search`.
+const RUNS: &[&str] = &["run", "execute", "perform"];
+
+/// Words after which the rest of a name moves on with each call, or differs each time: `get_next_job`
+/// may take the job.
+const CURSORS: &[&str] = &["next", "random"];
+
 /// Names of arguments that hold a program: what such a tool does, its name cannot say.
 pub(super) const PROGRAMS: &[&str] = &["sql", "command", "script", "code", "statement"];
 
@@ -187,6 +215,29 @@ pub(super) const QUERY: &str = "query";
 
 pub(super) fn is_join(word: &str) -> bool {
     contains(JOINS, word)
+}
+
+pub(super) fn is_run(verb: &Verb) -> bool {
+    contains(RUNS, verb.word)
+}
+
+/// Says whether a word of prose names a reading: `search`, `aggregation`.
+pub(super) fn is_read_noun(word: &str) -> bool {
+    let noun = || {
+        let at = word.len().checked_sub("ion".len())?;
+        let stem = word
+            .get(at..)?
+            .eq_ignore_ascii_case("ion")
+            .then(|| word.get(..at))?;
+        with_ending(stem?, "e")
+    };
+    find_inflected(word)
+        .or_else(noun)
+        .is_some_and(|verb| verb.kind == Kind::Read)
+}
+
+pub(super) fn is_cursor(word: &str) -> bool {
+    contains(CURSORS, word)
 }
 
 pub(super) fn is_filler(word: &str) -> bool {
@@ -261,8 +312,10 @@ static INDEX: LazyLock<[Vec<Verb>; 26]> = LazyLock::new(|| {
         (Kind::Read, READ),
         (Kind::Read, READ_IN_PROSE),
         (Kind::Add, ADD),
-        (Kind::Set, SET),
+        (Kind::Mark, MARK),
         (Kind::Act, ACT),
+        (Kind::Set, SET),
+        (Kind::Change, CHANGE),
         (Kind::Delete, DELETE),
         (Kind::Damage, DAMAGE),
     ] {
@@ -290,50 +343,4 @@ fn words(lines: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn a_word_has_one_meaning_and_one_use() {
-        let all = |groups: &[&'static [&'static str]]| groups.concat().leak();
-        let mut seen = BTreeSet::new();
-        for word in words(all(&[READ, READ_IN_PROSE, ADD, SET, ACT, DELETE, DAMAGE])) {
-            assert!(seen.insert(word), "{word} is listed twice");
-            assert!(
-                word.bytes().all(|b| b.is_ascii_lowercase()),
-                "{word} is not a lower-case word"
-            );
-            assert_eq!(find_inflected(word).map(|verb| verb.word), Some(word));
-        }
-        let mut used = BTreeSet::new();
-        for word in words(all(&[VERB_IN_FRONT, VERB_OR_NOUN, MOSTLY_NOUN])) {
-            assert!(seen.contains(word), "{word} has a use but no meaning");
-            assert!(used.insert(word), "{word} has two uses");
-        }
-    }
-
-    #[test]
-    fn prose_is_brought_back_to_the_verb() {
-        for (word, base) in [
-            ("Deletes", "delete"),
-            ("applies", "apply"),
-            ("Searches", "search"),
-            ("pushes", "push"),
-            ("Creating", "create"),
-            ("listing", "list"),
-            ("Getting", "get"),
-            ("process", "process"),
-        ] {
-            assert_eq!(
-                find_inflected(word).map(|verb| verb.word),
-                Some(base),
-                "{word}"
-            );
-        }
-        for word in ["deleted", "thing", "s", "ing", "", "é", "löschen", "kings"] {
-            assert_eq!(find_inflected(word), None, "{word}");
-        }
-    }
-}
+mod tests;

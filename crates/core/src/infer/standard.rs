@@ -3,10 +3,16 @@
 //! In prose: take the server's name off the tool's, find the first verb, and believe it firmly if it
 //! leads and is only ever a verb, or if the description begins with one of the same kind. A later
 //! write verb outweighs a read, and outweighs a lead that may be a noun. A description that begins
-//! with a write verb outweighs a name that reads. Without a verb in the name the description
-//! alone decides, and never firmly.
+//! with a write verb outweighs a name that reads. Where a name has verbs of both sorts, or one that
+//! may be a noun, a description that begins with a reading verb settles it. Without a verb in the name
+//! the description alone decides, and firmly only if its first word reads. An argument that chooses
+//! between reading and writing, or holds a program, outweighs them all.
+//!
+//! Every verb that does more than add may lose something, so it makes a weak destructive hint: that is
+//! what the specification means by destructive, and what it takes for granted of a silent tool. It
+//! costs a question where nobody declared anything; one declared `destructiveHint: false` takes it
+//! back, since weak evidence contradicts nobody.
 
-use memchr::memmem;
 use smallvec::SmallVec;
 
 use super::description::{self, Prose};
@@ -23,17 +29,16 @@ pub(super) fn infer(subject: &Subject<'_>) -> Inferred {
     let prose = description::read(subject.description.unwrap_or(""));
     let verdict = match Named::read(name) {
         Some(named) => Verdict::of_name(&named, prose, subject, name),
-        None => Verdict::of_prose(prose),
+        None => Verdict::of_prose(prose, subject),
     };
-    let Some(mut verdict) = verdict else {
-        return Inferred::default();
+    let mut inferred = match verdict {
+        Some(verdict) => verdict.moved(name).warned(subject).conclude(),
+        None => Inferred::default(),
     };
-    if verdict.kind != Kind::Read && !verdict.kind.is_destructive() {
-        verdict.loses = verdict
-            .loses
-            .or_else(|| description::warning(subject.description?).map(Reason::DescriptionWarns));
+    if let Some(reason) = world::reaches_out(name, subject) {
+        inferred.open_world(true, Strength::Weak, reason);
     }
-    verdict.conclude()
+    inferred
 }
 
 /// Takes leading words off that only say whose tool it is. A verb is never taken for a name.
@@ -58,6 +63,10 @@ struct Named {
     idempotent: bool,
     /// A later verb says otherwise.
     doubted: bool,
+    /// A verb that reads, first or last in the name.
+    reads: Option<&'static Verb>,
+    /// No word joins it to another.
+    alone: bool,
 }
 
 impl Named {
@@ -80,6 +89,8 @@ impl Named {
             kind: verb.kind,
             idempotent: verb.kind.is_idempotent(),
             doubted: false,
+            reads: reads(&verbs, name.len()),
+            alone: !name.iter().any(|word| lexicon::is_join(word)),
         };
         for &(at, later) in verbs.iter().skip(head + 1) {
             let join = at
@@ -110,28 +121,58 @@ impl Named {
             }
         } else if let Some(join) = join {
             // `create_or_update` brings about a state; `create_and_update` does both.
-            let either = words::same(join, "or") && later.kind == Kind::Set;
+            let either =
+                words::same(join, "or") && self.kind == Kind::Add && later.kind == Kind::Set;
             self.idempotent = either || (self.idempotent && later.kind.is_idempotent());
             self.kind = later.kind;
         }
     }
 }
 
+impl Named {
+    /// Says whether a name that seems to write may yet read: its verb may be a noun, or another
+    /// that reads stands at either end.
+    fn may_read(&self) -> bool {
+        let noun = match self.verb.usage {
+            Use::Either | Use::Noun => true,
+            Use::First => !self.leads,
+            Use::Verb | Use::Prose => false,
+        };
+        self.alone && (noun || self.reads.is_some())
+    }
+}
+
 /// Picks the verb that says what the tool does: the first, unless it may be a noun and another
 /// follows that says something else.
 fn head(verbs: &[(usize, &'static Verb)]) -> Option<usize> {
-    let (_, first) = verbs.first()?;
-    let outweighs = |verb: &Verb| match first.usage {
-        Use::Noun => true,
-        Use::Either => verb.usage == Use::Verb && verb.kind != first.kind,
-        Use::Verb | Use::First | Use::Prose => false,
-    };
-    let later = verbs
+    let mut head = 0;
+    loop {
+        let (_, first) = verbs.get(head)?;
+        let outweighs = |verb: &Verb| match first.usage {
+            Use::Noun => true,
+            Use::Either => verb.usage == Use::Verb && verb.kind != first.kind,
+            Use::Verb | Use::First | Use::Prose => false,
+        };
+        let later = verbs
+            .iter()
+            .skip(head + 1)
+            .position(|(_, verb)| outweighs(verb));
+        match later {
+            Some(after) => head += after + 1,
+            None => return Some(head),
+        }
+    }
+}
+
+/// Finds a verb that reads at either end of a name of so many words.
+fn reads(verbs: &[(usize, &'static Verb)], words: usize) -> Option<&'static Verb> {
+    let is_end = |at: usize| at == 0 || at + 1 == words;
+    verbs
         .iter()
-        .skip(1)
-        .position(|(_, verb)| outweighs(verb))
-        .map(|after| after + 1);
-    Some(later.unwrap_or(0))
+        .find(|(at, verb)| {
+            is_end(*at) && verb.kind == Kind::Read && matches!(verb.usage, Use::Verb | Use::First)
+        })
+        .map(|(_, verb)| *verb)
 }
 
 /// What is concluded, before it becomes hints.
@@ -146,23 +187,46 @@ struct Verdict {
 
 impl Verdict {
     fn of_name(named: &Named, prose: Prose, subject: &Subject<'_>, name: &[&str]) -> Option<Self> {
+        let worst = prose.worst();
+        if named.kind != Kind::Read
+            && named.may_read()
+            && prose.opens
+            && let Some(verb) = worst.filter(|verb| verb.kind == Kind::Read)
+        {
+            // The description knows which words of the name are nouns.
+            let reason = match named.reads {
+                Some(read) => Reason::NameAndDescription(read.word),
+                None => Reason::DescriptionLeads(verb.word),
+            };
+            return Some(match schema::choice(subject.input_schema) {
+                Some(choice) => Self::weak(Kind::Change, Reason::Chooses(choice)),
+                None => Self::new(Kind::Read, Strength::Strong, reason),
+            });
+        }
         let word = named.verb.word;
         let reads = named.kind == Kind::Read;
-        let worst = prose.worst();
+        let worst = worst.filter(|verb| !(reads && runs_a_read(named, prose, verb)));
         let agrees = worst.is_some_and(|verb| (verb.kind == Kind::Read) == reads);
         let contradicts = worst.is_some() && !agrees;
         if reads && contradicts {
-            return Self::of_prose(prose);
+            return Self::of_prose(prose, subject);
         }
-        if reads && let Some(program) = free_form(word, name, subject) {
-            return Some(Self::weak(Kind::Act, Reason::FreeForm(program)));
+        if reads
+            && !prose.read_only
+            && let Some(program) = free_form(word, name, subject)
+        {
+            return Some(Self::weak(Kind::Change, Reason::FreeForm(program)));
+        }
+        if reads && let Some(choice) = schema::choice(subject.input_schema) {
+            return Some(Self::weak(Kind::Change, Reason::Chooses(choice)));
         }
         let clear = match named.verb.usage {
             Use::Verb | Use::First => named.leads,
             Use::Either => named.leads && reads,
             Use::Noun | Use::Prose => false,
         };
-        let strong = !named.doubted && !contradicts && (clear || agrees);
+        let strong =
+            !named.doubted && !contradicts && (clear || (agrees && (!reads || prose.opens)));
         Some(Self {
             kind: named.kind,
             idempotent: named.idempotent,
@@ -182,19 +246,57 @@ impl Verdict {
         })
     }
 
-    fn of_prose(prose: Prose) -> Option<Self> {
+    /// The description alone. It is believed to read only if it says so with its first word.
+    fn of_prose(prose: Prose, subject: &Subject<'_>) -> Option<Self> {
         let verb = prose.worst()?;
-        Some(Self::weak(verb.kind, Reason::DescriptionLeads(verb.word)))
+        if verb.kind == Kind::Read
+            && let Some(choice) = schema::choice(subject.input_schema)
+        {
+            return Some(Self::weak(Kind::Change, Reason::Chooses(choice)));
+        }
+        let strong = prose.opens && verb.kind == Kind::Read;
+        let strength = if strong {
+            Strength::Strong
+        } else {
+            Strength::Weak
+        };
+        Some(Self::new(
+            verb.kind,
+            strength,
+            Reason::DescriptionLeads(verb.word),
+        ))
     }
 
     const fn weak(kind: Kind, reason: Reason) -> Self {
+        Self::new(kind, Strength::Weak, reason)
+    }
+
+    const fn new(kind: Kind, strength: Strength, reason: Reason) -> Self {
         Self {
             kind,
             idempotent: kind.is_idempotent(),
-            strength: Strength::Weak,
+            strength,
             reason,
             loses: None,
         }
+    }
+
+    /// Doubts a read whose answer moves on with each call.
+    fn moved(mut self, name: &[&str]) -> Self {
+        if self.kind == Kind::Read && name.iter().any(|word| lexicon::is_cursor(word)) {
+            self.strength = Strength::Weak;
+        }
+        self
+    }
+
+    /// Heeds what the whole description warns of.
+    fn warned(mut self, subject: &Subject<'_>) -> Self {
+        if self.kind != Kind::Read && !self.kind.is_destructive() {
+            self.loses = self.loses.or_else(|| {
+                description::warning(subject.description?).map(Reason::DescriptionWarns)
+            });
+        }
+        self
     }
 
     fn conclude(self) -> Inferred {
@@ -216,6 +318,8 @@ impl Verdict {
             inferred.destructive(true, strength, reason);
         } else if let Some(loses) = loses {
             inferred.destructive(true, Strength::Weak, loses);
+        } else if kind.may_lose() {
+            inferred.destructive(true, Strength::Weak, reason);
         } else if kind == Kind::Add {
             inferred.destructive(false, strength, reason);
         }
@@ -226,6 +330,13 @@ impl Verdict {
     }
 }
 
+/// Says whether a description that begins with `runs` or `executes` may go with a name that reads:
+/// `find`, which runs a search. What runs a query is another matter, unless it is said to read only.
+fn runs_a_read(named: &Named, prose: Prose, verb: &Verb) -> bool {
+    lexicon::is_run(verb)
+        && (prose.read_only || (prose.runs_read && named.leads && named.verb.word != QUERY))
+}
+
 /// Finds the argument that decides what the tool does: `query_sql`, or `query` with an argument
 /// `sql`. Such a tool reads or writes as it is told.
 fn free_form(verb: &str, name: &[&str], subject: &Subject<'_>) -> Option<&'static str> {
@@ -233,21 +344,15 @@ fn free_form(verb: &str, name: &[&str], subject: &Subject<'_>) -> Option<&'stati
         return None;
     }
     let in_name = |program: &&str| name.iter().any(|word| words::same(word, program));
-    let in_schema = |program: &&str| {
-        subject.input_schema.is_some_and(|schema| {
-            memmem::find_iter(schema.get().as_bytes(), program).any(|at| {
-                let quote = |at: Option<usize>| {
-                    at.and_then(|at| schema.get().as_bytes().get(at)) == Some(&b'"')
-                };
-                quote(at.checked_sub(1)) && quote(Some(at + program.len()))
-            })
-        })
-    };
+    let in_schema = |program: &&str| schema::has(subject.input_schema, program);
     PROGRAMS
         .iter()
         .find(|program| in_name(program) || in_schema(program))
         .copied()
 }
+
+mod schema;
+mod world;
 
 #[cfg(test)]
 mod tests;

@@ -85,9 +85,9 @@ fn a_negation_is_not_a_danger() {
     let safe = infer("read_file", "Reads a file. Does not delete anything.");
     assert_eq!(read_only(&safe), STRONG_READ);
     assert_eq!(safe.annotations().destructive_hint, None);
-    let adds = infer("write_note", "Writes a note without overwriting others.");
-    assert_eq!(adds.annotations().destructive_hint, None);
-    let loses = infer("write_note", "Writes a note, overwriting the old one.");
+    let adds = infer("add_note", "Adds a note without overwriting others.");
+    assert_eq!(adds.annotations().destructive_hint, Some(false));
+    let loses = infer("add_note", "Adds a note, overwriting the old one.");
     assert_eq!(loses.annotations().destructive_hint, Some(true));
 }
 
@@ -102,7 +102,7 @@ fn the_description_confirms_a_verb_that_does_not_lead() {
         STRONG_READ
     );
     assert_eq!(
-        read_only(&infer("board_tree", "Shows the tree.")),
+        read_only(&infer("board_tree", "A tool to show the tree.")),
         WEAK_READ
     );
 }
@@ -136,23 +136,101 @@ fn a_tool_that_runs_what_it_is_told_never_reads_by_its_name() {
 fn what_repeats_without_harm() {
     for (name, idempotent, destructive) in [
         ("get_user", Some(true), None),
-        ("set_limit", Some(true), None),
-        ("enable_rule", Some(true), None),
+        ("set_limit", Some(true), Some(true)),
+        ("star_repository", Some(true), None),
         ("delete_user", Some(true), Some(true)),
         ("create_user", None, Some(false)),
-        ("create_or_update_user", Some(true), Some(false)),
-        ("create_and_update_user", None, Some(false)),
+        ("create_or_update_user", Some(true), Some(true)),
+        ("create_and_update_user", None, Some(true)),
         ("add_or_remove_member", None, Some(true)),
-        ("send_mail", None, None),
+        ("start_job", None, None),
+        ("send_mail", None, Some(true)),
         ("reboot_node", None, Some(true)),
     ] {
         let hints = infer(name, "").into_annotations();
         assert_eq!(hints.idempotent_hint, idempotent, "{name}");
-        if name.contains("_update_") {
-            continue;
-        }
         assert_eq!(hints.destructive_hint, destructive, "{name}");
     }
+}
+
+#[test]
+fn what_more_than_adds_is_destructive_though_never_firmly() {
+    for name in ["update_user", "send_mail", "move_page", "run_script"] {
+        let inferred = infer(name, "");
+        assert_eq!(
+            inferred.annotations().destructive_hint,
+            Some(true),
+            "{name}"
+        );
+        let strength = inferred.evidence(Field::Destructive).map(|e| e.strength());
+        assert_eq!(strength, Some(Strength::Weak), "{name}");
+    }
+}
+
+#[test]
+fn the_description_settles_a_name_that_may_be_read_both_ways() {
+    for (name, description) in [
+        ("deploy_logs_get", "Shows the logs of a deployment."),
+        ("get_create_fields", "Gets the fields one may set."),
+        ("repo_log", "Shows the commits."),
+        ("ticket_update_log", "Shows who changed a ticket."),
+        ("weather", "Returns the weather."),
+        ("find", "Runs a search of the collection."),
+        ("query_table", "Executes a read-only SQL query."),
+    ] {
+        assert_eq!(read_only(&infer(name, description)), STRONG_READ, "{name}");
+    }
+    for (name, description) in [
+        ("get_or_create", "Gets a session, or makes one."),
+        ("update_get", "Fetches the update and installs it."),
+        ("tabs", "List, create or close tabs."),
+        ("query_table", "Executes a query."),
+    ] {
+        assert_ne!(read_only(&infer(name, description)), STRONG_READ, "{name}");
+        assert_ne!(read_only(&infer(name, description)), WEAK_READ, "{name}");
+    }
+}
+
+#[test]
+fn what_moves_on_with_each_call_is_never_firmly_a_read() {
+    for name in ["get_next_job", "get_random_fact", "random_number"] {
+        assert_eq!(read_only(&infer(name, "Gets one.")), WEAK_READ, "{name}");
+    }
+}
+
+#[test]
+fn an_argument_that_chooses_a_write_outweighs_the_name() {
+    let infer = |schema: &str| {
+        let schema = serde_json::from_str::<&RawValue>(schema).unwrap();
+        let subject = Subject::new("get_tabs").with_input_schema(schema);
+        read_only(&RuleSet::Standard.infer(&subject))
+    };
+    let choice = |list: &str| {
+        infer(&format!(
+            r#"{{"properties":{{"action":{{"type":"string","enum":{list}}},"url":{{}}}}}}"#
+        ))
+    };
+    assert_eq!(choice(r#"["list","close"]"#), WEAK_WRITE);
+    assert_eq!(choice(r#"["list","getAll"]"#), STRONG_READ);
+    assert_eq!(
+        infer(r#"{"properties":{"action":{"type":"string"}}}"#),
+        STRONG_READ
+    );
+}
+
+#[test]
+fn the_world_is_open_unless_something_speaks_for_home() {
+    let open = |server: &str, name: &str| {
+        let subject = Subject::new(name).with_server(server);
+        RuleSet::Standard
+            .infer(&subject)
+            .into_annotations()
+            .open_world_hint
+    };
+    assert_eq!(open("crm", "get_lead"), Some(true));
+    assert_eq!(open("files", "read_file"), None);
+    assert_eq!(open("git", "get_diff"), None);
+    assert_eq!(open("files", "fetch_url_to_file"), Some(true));
 }
 
 const WORDS: &[&str] = &[

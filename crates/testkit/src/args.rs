@@ -1,0 +1,88 @@
+//! The command lines of this crate's programs: `--json`, options with a value, and one file.
+
+/// A command line, taken apart.
+#[derive(Debug, Default)]
+pub struct Args {
+    json: bool,
+    values: Vec<(String, String)>,
+    file: Option<String>,
+}
+
+impl Args {
+    /// Takes a command line apart. `options` are those that take a value.
+    ///
+    /// # Errors
+    ///
+    /// What is not understood, and `usage`.
+    pub fn parse(
+        mut args: impl Iterator<Item = String>,
+        options: &[&str],
+        usage: &str,
+    ) -> Result<Self, String> {
+        let mut parsed = Self::default();
+        while let Some(arg) = args.next() {
+            if arg == "--json" {
+                parsed.json = true;
+            } else if options.contains(&arg.as_str()) {
+                let value = args
+                    .next()
+                    .ok_or_else(|| format!("{arg} needs a value\n{usage}"))?;
+                parsed.values.push((arg, value));
+            } else if arg.starts_with("--") || parsed.file.is_some() {
+                return Err(format!("{arg:?} is not understood\n{usage}"));
+            } else {
+                parsed.file = Some(arg);
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// Says whether the answer goes to a program.
+    #[must_use]
+    pub const fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Returns the last value of an option.
+    #[must_use]
+    pub fn value(&self, option: &str) -> Option<&str> {
+        self.values
+            .iter()
+            .rev()
+            .find_map(|(name, value)| (name == option).then_some(value.as_str()))
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, String> {
+        let args = line.split_whitespace().map(str::to_owned);
+        Args::parse(args, &["--rules"], "usage: x")
+    }
+
+    #[test]
+    fn options_stand_before_or_after_the_file() {
+        for line in ["--json --rules a f", "f --rules a --json"] {
+            let args = parse(line).unwrap();
+            assert!(args.json());
+            assert_eq!(args.value("--rules"), Some("a"));
+            assert_eq!(args.file(), Some("f"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        for (line, named) in [("--jsn", "--jsn"), ("a b", "\"b\""), ("--rules", "--rules")] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(named) && error.contains("usage"), "{error}");
+        }
+    }
+}

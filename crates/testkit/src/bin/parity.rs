@@ -1,0 +1,45 @@
+//! Compares our answers with NeuroLink's: `parity [--json] [FILE]`.
+//!
+//! FILE holds one recorded call a line, `{"fn", "input", "output"}`. By default it is
+//! `../shared/parity/neurolink-dev.jsonl`, or the cases of this crate where that is absent. Fails if
+//! any case does.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tollgate_testkit::{args::Args, parity::Parity};
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let args = Args::parse(
+        std::env::args().skip(1),
+        &[],
+        "usage: parity [--json] [FILE]",
+    )?;
+    let file = args.file().map_or_else(default_file, PathBuf::from);
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let parity = Parity::run(&text);
+    let mut out = std::io::stdout().lock();
+    if args.json() {
+        writeln!(out, "{}", parity.to_json())?;
+    } else {
+        writeln!(out, "{parity}")?;
+    }
+    Ok(if parity.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn default_file() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = here.join("../../../shared/parity/neurolink-dev.jsonl");
+    if shared.exists() {
+        shared
+    } else {
+        here.join("data/neurolink-cases.jsonl")
+    }
+}

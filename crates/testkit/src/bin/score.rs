@@ -1,0 +1,43 @@
+//! Measures inference: `score [--rules standard|neurolink] [--json] [FILE]`.
+//!
+//! FILE holds one tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. By
+//! default it is `../shared/data/tools-dev.jsonl`, or the corpus of this crate where that is absent.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tollgate_core::RuleSet;
+use tollgate_testkit::{args::Args, score};
+
+const USAGE: &str = "usage: score [--rules standard|neurolink] [--json] [FILE]";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse(std::env::args().skip(1), &["--rules"], USAGE)?;
+    let rules = match args.value("--rules") {
+        Some(name) => RuleSet::by_name(name).ok_or(USAGE)?,
+        None => RuleSet::Standard,
+    };
+    let file = args.file().map_or_else(default_file, PathBuf::from);
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let cases = score::read(&text).map_err(|error| format!("{}, {error}", file.display()))?;
+    let score = score::score(&cases, rules);
+    let mut out = std::io::stdout().lock();
+    if args.json() {
+        writeln!(out, "{}", score.to_json())?;
+    } else {
+        writeln!(out, "{}, rules `{rules}`\n\n{score}", file.display())?;
+    }
+    Ok(())
+}
+
+fn default_file() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = here.join("../../../shared/data/tools-dev.jsonl");
+    if shared.exists() {
+        shared
+    } else {
+        here.join("data/corpus.jsonl")
+    }
+}

@@ -1,0 +1,89 @@
+//! Our answer to each of NeuroLink's functions.
+
+use serde_json::{Value, json};
+use tollgate_core::Annotations;
+use tollgate_core::infer::neurolink;
+
+use super::{hints, route};
+
+/// What we answer.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "there is an answer, a refusal, or nothing to compare"
+)]
+pub enum Answer {
+    /// The same kind of value as NeuroLink's.
+    Is(Value),
+    /// A destructive call that has no healthy primary, and where NeuroLink would send it.
+    Refused(Value),
+    /// We have no such function.
+    Skipped,
+}
+
+/// Answers a recorded call.
+///
+/// # Errors
+///
+/// What is wrong with the input.
+pub fn answer(function: &str, input: &Value) -> Result<Answer, String> {
+    let text = |key: &str| input.get(key).and_then(Value::as_str);
+    let stated = || hints::read(input.get("annotations").unwrap_or(&Value::Null));
+    Ok(Answer::Is(match function {
+        "inferAnnotations" => thrown(neurolink::infer_annotations(
+            text("name"),
+            text("description"),
+        ))?,
+        "createAnnotatedTool" => thrown(neurolink::annotate(
+            text("name"),
+            text("description"),
+            &stated()?,
+        ))?,
+        "mergeAnnotations" => {
+            let sets = input.as_array().ok_or("the input is no list")?.iter();
+            let sets = sets
+                .map(|set| (!set.is_null()).then(|| hints::read(set)).transpose())
+                .collect::<Result<Vec<_>, _>>()?;
+            hints::write(&neurolink::merge(sets.iter().map(Option::as_ref)))?
+        }
+        "validateAnnotations" => json!(neurolink::validate(
+            input.as_object().ok_or("the input is no object")?
+        )),
+        "getAnnotationSummary" => json!(hints::read(input)?.to_string()),
+        "getToolSafetyLevel" => json!(stated()?.safety_level()),
+        "isSafeToRetry" => json!(neurolink::is_safe_to_retry(&stated()?)),
+        "requiresConfirmation" => json!(stated()?.requires_confirmation()),
+        "filterToolsByAnnotations" => filter(input)?,
+        "routeByAnnotation" => return route::candidates(input),
+        _ => return Ok(Answer::Skipped),
+    }))
+}
+
+fn thrown(answer: Result<Annotations, neurolink::MissingText>) -> Result<Value, String> {
+    match answer {
+        Ok(found) => hints::write(&found),
+        Err(_) => Ok(json!({"throws": "TypeError"})),
+    }
+}
+
+fn filter(input: &Value) -> Result<Value, String> {
+    let tools = input.get("tools").and_then(Value::as_array);
+    let tools = tools
+        .ok_or("there is no list of tools")?
+        .iter()
+        .map(|tool| {
+            let stated = tool.get("annotations").map(hints::read).transpose()?;
+            Ok((tool.get("name").cloned().unwrap_or_default(), stated))
+        })
+        .collect::<Result<Vec<_>, String>>()?;
+    let tools = tools.iter().map(|(name, stated)| (name, stated.as_ref()));
+    let key = input.get("key").and_then(Value::as_str).ok_or("no key")?;
+    let wanted = hints::plain(input.get("value").cloned().unwrap_or_default());
+    // Two lists are never the same thing in JavaScript.
+    let keep = |stated: &Annotations| {
+        !wanted.is_array()
+            && hints::write(stated)
+                .is_ok_and(|written| hints::plain(written).get(key) == Some(&wanted))
+    };
+    Ok(json!(neurolink::filter(tools, keep)))
+}

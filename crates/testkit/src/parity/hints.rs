@@ -1,0 +1,57 @@
+//! Sets of hints as the cases write them: JavaScript's numbers, and words where JSON has none.
+
+use serde_json::{Map, Value, json};
+use tollgate_core::Annotations;
+
+/// Numeric fields, where JSON spells what it has no word for as a string.
+const NUMBERS: [&str; 3] = ["estimatedDuration", "rateLimitHint", "costHint"];
+
+/// Reads a set of hints, numbers in words included.
+pub(super) fn read(value: &Value) -> Result<Annotations, String> {
+    let mut fields = value.as_object().cloned().unwrap_or_default();
+    let mut words = Map::new();
+    for key in NUMBERS {
+        if fields.get(key).is_some_and(Value::is_string) {
+            words.extend(fields.remove_entry(key));
+        }
+    }
+    let mut hints: Annotations =
+        serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())?;
+    let number = |key: &str| words.get(key)?.as_str()?.parse::<f64>().ok();
+    hints.estimated_duration = hints.estimated_duration.or_else(|| number(NUMBERS[0]));
+    hints.rate_limit_hint = hints.rate_limit_hint.or_else(|| number(NUMBERS[1]));
+    hints.cost_hint = hints.cost_hint.or_else(|| number(NUMBERS[2]));
+    Ok(hints)
+}
+
+/// Writes a set of hints, numbers in words included.
+pub(super) fn write(hints: &Annotations) -> Result<Value, String> {
+    let mut value = serde_json::to_value(hints).map_err(|error| error.to_string())?;
+    for (key, number) in NUMBERS.into_iter().zip([
+        hints.estimated_duration,
+        hints.rate_limit_hint,
+        hints.cost_hint,
+    ]) {
+        if let Some(number) = number.filter(|number| !number.is_finite()) {
+            let word = if number.is_nan() {
+                "NaN"
+            } else if number > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            };
+            value[key] = json!(word);
+        }
+    }
+    Ok(value)
+}
+
+/// One spelling for each number: 1 and 1.0 are the same to JavaScript.
+pub(super) fn plain(value: Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => items.into_iter().map(plain).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(k, v)| (k, plain(v))).collect(),
+        Value::Null | Value::Bool(_) | Value::String(_) => value,
+    }
+}

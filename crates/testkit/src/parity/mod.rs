@@ -1,0 +1,170 @@
+//! NeuroLink's recorded answers beside ours.
+//!
+//! A case is one line, `{"fn", "input", "output"}`: a function of NeuroLink, what it was given and
+//! what it answered. Ours is the function of [`neurolink`](tollgate_core::infer::neurolink) that
+//! stands for it; candidates of a route come from the plan. What has no counterpart is skipped and
+//! counted.
+//!
+//! One deviation is meant and passes: where no primary is healthy, NeuroLink gives a destructive
+//! call to any server, and we refuse it.
+
+mod answer;
+mod hints;
+mod route;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use answer::{Answer, answer};
+
+/// One recorded call.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct Case {
+    /// The function's name.
+    #[serde(rename = "fn")]
+    pub function: String,
+    /// What it was given.
+    pub input: Value,
+    /// What it answered.
+    pub output: Value,
+}
+
+/// A case where we answer otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The line of the case, from one.
+    pub line: usize,
+    /// The function's name.
+    pub function: String,
+    /// What it was given.
+    pub input: Value,
+    /// NeuroLink's answer, or nothing where the line is no case.
+    pub theirs: Value,
+    /// Ours, or what is wrong with the case.
+    pub ours: Value,
+}
+
+/// What came of all cases.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Parity {
+    /// Passed cases, by function.
+    pub passed: BTreeMap<String, usize>,
+    /// Skipped cases, by function.
+    pub skipped: BTreeMap<String, usize>,
+    /// How many of the passed cases are the deviation that is meant.
+    pub deviations: usize,
+    /// Failed cases.
+    pub failed: Vec<Difference>,
+}
+
+impl Parity {
+    /// Runs all cases of a text, one a line. A line that is no case is a failed one.
+    #[must_use]
+    pub fn run(cases: &str) -> Self {
+        let mut parity = Self::default();
+        for (at, line) in cases.lines().enumerate() {
+            if !line.trim().is_empty() {
+                parity.case(at + 1, line);
+            }
+        }
+        parity
+    }
+
+    fn case(&mut self, line: usize, text: &str) {
+        let Case {
+            function,
+            input,
+            output,
+        } = match serde_json::from_str(text) {
+            Ok(case) => case,
+            Err(error) => {
+                self.failed.push(Difference {
+                    line,
+                    function: "?".into(),
+                    input: text.into(),
+                    theirs: Value::Null,
+                    ours: error.to_string().into(),
+                });
+                return;
+            }
+        };
+        let theirs = hints::plain(output);
+        let ours = match answer(&function, &input) {
+            Ok(Answer::Skipped) => {
+                *self.skipped.entry(function).or_default() += 1;
+                return;
+            }
+            Ok(Answer::Refused(sent)) => {
+                self.deviations += usize::from(sent == theirs && sent != json!([]));
+                sent
+            }
+            Ok(Answer::Is(ours)) => hints::plain(ours),
+            Err(error) => json!({ "error": error }),
+        };
+        if ours == theirs {
+            *self.passed.entry(function).or_default() += 1;
+        } else {
+            self.failed.push(Difference {
+                line,
+                function,
+                input,
+                theirs,
+                ours,
+            });
+        }
+    }
+
+    /// Returns how many cases passed.
+    #[must_use]
+    pub fn count_passed(&self) -> usize {
+        self.passed.values().sum()
+    }
+
+    /// Returns all of it for a program.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "passed": self.passed,
+            "skipped": self.skipped,
+            "deviations": self.deviations,
+            "failed": self.failed,
+        })
+    }
+}
+
+impl fmt::Display for Parity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for difference in &self.failed {
+            let Difference {
+                line,
+                function,
+                input,
+                theirs,
+                ours,
+            } = difference;
+            writeln!(f, "line {line}: {function} of {input}")?;
+            writeln!(f, "  theirs: {theirs}\n  ours:   {ours}")?;
+        }
+        for (function, count) in &self.passed {
+            writeln!(f, "{function}: {count} passed")?;
+        }
+        for (function, count) in &self.skipped {
+            writeln!(f, "{function}: {count} skipped")?;
+        }
+        if self.deviations > 0 {
+            let count = self.deviations;
+            writeln!(
+                f,
+                "{count} of the passed are destructive calls that we refuse for want of a primary"
+            )?;
+        }
+        let passed = self.count_passed();
+        write!(f, "{passed} passed, {} failed", self.failed.len())
+    }
+}

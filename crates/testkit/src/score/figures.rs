@@ -1,0 +1,285 @@
+//! Counting right and wrong.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tollgate_core::infer::{RuleSet, Subject};
+use tollgate_core::resolve::{Hints, resolve};
+use tollgate_core::{Annotations, Field, Resolved, Trust};
+
+use super::{Case, Labels};
+
+/// The four hints of the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the specification has exactly these four"
+)]
+pub enum Hint {
+    /// `readOnlyHint`
+    ReadOnly,
+    /// `destructiveHint`
+    Destructive,
+    /// `idempotentHint`
+    Idempotent,
+    /// `openWorldHint`
+    OpenWorld,
+}
+
+impl Hint {
+    /// All four, in the order they are printed.
+    pub const ALL: [Self; 4] = [
+        Self::ReadOnly,
+        Self::Destructive,
+        Self::Idempotent,
+        Self::OpenWorld,
+    ];
+
+    /// Returns the field of the annotations.
+    #[must_use]
+    pub const fn field(self) -> Field {
+        match self {
+            Self::ReadOnly => Field::ReadOnly,
+            Self::Destructive => Field::Destructive,
+            Self::Idempotent => Field::Idempotent,
+            Self::OpenWorld => Field::OpenWorld,
+        }
+    }
+
+    const fn label(self, labels: &Labels) -> Option<bool> {
+        match self {
+            Self::ReadOnly => labels.read_only_hint,
+            Self::Destructive => labels.destructive_hint,
+            Self::Idempotent => labels.idempotent_hint,
+            Self::OpenWorld => labels.open_world_hint,
+        }
+    }
+
+    const fn of(self, hints: &Annotations) -> Option<bool> {
+        match self {
+            Self::ReadOnly => hints.read_only_hint,
+            Self::Destructive => hints.destructive_hint,
+            Self::Idempotent => hints.idempotent_hint,
+            Self::OpenWorld => hints.open_world_hint,
+        }
+    }
+}
+
+/// How often a hint was concluded, and rightly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a two by two table has four cells"
+)]
+pub struct Counts {
+    /// Concluded and declared.
+    pub hit: usize,
+    /// Concluded, and declared `false`.
+    pub false_alarm: usize,
+    /// Declared, and not concluded.
+    pub miss: usize,
+    /// Declared `false`, and not concluded.
+    pub rest: usize,
+}
+
+impl Counts {
+    const fn add(&mut self, concluded: bool, declared: bool) {
+        match (concluded, declared) {
+            (true, true) => self.hit += 1,
+            (true, false) => self.false_alarm += 1,
+            (false, true) => self.miss += 1,
+            (false, false) => self.rest += 1,
+        }
+    }
+
+    /// Of what was concluded, the share that was declared; `None` if nothing was.
+    #[must_use]
+    pub fn precision(&self) -> Option<f64> {
+        share(self.hit, self.hit + self.false_alarm)
+    }
+
+    /// Of what was declared, the share that was concluded; `None` if nothing was.
+    #[must_use]
+    pub fn recall(&self) -> Option<f64> {
+        share(self.hit, self.hit + self.miss)
+    }
+
+    /// The harmonic mean of both; `None` where there is nothing to find and nothing was concluded.
+    #[must_use]
+    pub fn f1(&self) -> Option<f64> {
+        share(2 * self.hit, 2 * self.hit + self.false_alarm + self.miss)
+    }
+}
+
+pub(super) fn share(part: usize, of: usize) -> Option<f64> {
+    let real = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+    (of > 0).then(|| real(part) / real(of))
+}
+
+/// A tool of which one hint came out otherwise than declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Mistake {
+    /// The hint.
+    pub hint: Hint,
+    /// The server's name.
+    pub server: String,
+    /// The tool's name.
+    pub tool: String,
+    /// What its author declared.
+    pub declared: bool,
+    /// Who decided otherwise, and why.
+    pub why: String,
+}
+
+/// All figures of one run.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Score {
+    /// How many tools were scored.
+    pub tools: usize,
+    /// Counts over all tools.
+    pub total: BTreeMap<Hint, Counts>,
+    /// Counts server by server.
+    pub servers: BTreeMap<String, BTreeMap<Hint, Counts>>,
+    /// How many tools are declared not read-only, or destructive.
+    pub writes: usize,
+    /// Those of them that came out as read-only: the errors that do harm.
+    pub harmful: Vec<Mistake>,
+    /// All errors, tool by tool.
+    pub mistakes: Vec<Mistake>,
+}
+
+impl Score {
+    /// Returns the share of writes that came out as read-only.
+    #[must_use]
+    pub fn unsafe_share(&self) -> Option<f64> {
+        share(self.harmful.len(), self.writes)
+    }
+
+    /// Returns the mean F1 over the servers that declare the hint true at least once, or where it
+    /// was concluded.
+    #[must_use]
+    pub fn macro_f1(&self, hint: Hint) -> Option<f64> {
+        let all: Vec<f64> = self
+            .servers
+            .values()
+            .filter_map(|counts| counts.get(&hint)?.f1())
+            .collect();
+        let count = u32::try_from(all.len()).ok().filter(|&count| count > 0)?;
+        Some(all.iter().sum::<f64>() / f64::from(count))
+    }
+}
+
+/// Scores the effective hints of each tool against what its author declared.
+#[must_use]
+pub fn score(cases: &[Case], rules: RuleSet) -> Score {
+    let mut score = Score {
+        tools: cases.len(),
+        ..Score::default()
+    };
+    for case in cases {
+        let resolved = undeclared(case, rules);
+        let reads = resolved.annotations().read_only_hint == Some(true);
+        let writes = case.declared.read_only_hint == Some(false)
+            || case.declared.destructive_hint == Some(true);
+        if writes {
+            score.writes += 1;
+            if reads {
+                score
+                    .harmful
+                    .push(mistake(case, Hint::ReadOnly, false, &resolved));
+            }
+        }
+        for hint in Hint::ALL {
+            let Some(declared) = hint.label(&case.declared) else {
+                continue;
+            };
+            let concluded = hint.of(resolved.annotations()) == Some(true);
+            score
+                .total
+                .entry(hint)
+                .or_default()
+                .add(concluded, declared);
+            let server = score.servers.entry(case.server.clone()).or_default();
+            server.entry(hint).or_default().add(concluded, declared);
+            if concluded != declared {
+                score
+                    .mistakes
+                    .push(mistake(case, hint, declared, &resolved));
+            }
+        }
+    }
+    score
+}
+
+/// The effective hints of a tool had its server declared nothing.
+fn undeclared(case: &Case, rules: RuleSet) -> Resolved {
+    let mut subject = Subject::new(&case.tool).with_server(&case.server);
+    subject.title = case.title.as_deref();
+    subject.description = case.description.as_deref();
+    subject.input_schema = case.input_schema.as_deref();
+    let inferred = rules.infer(&subject);
+    let nothing = Annotations::default();
+    resolve(&Hints::new(&inferred, &nothing, Trust::Standard))
+}
+
+fn mistake(case: &Case, hint: Hint, declared: bool, resolved: &Resolved) -> Mistake {
+    Mistake {
+        hint,
+        server: case.server.clone(),
+        tool: case.tool.clone(),
+        declared,
+        why: resolved.why(hint.field()).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::read;
+
+    const CORPUS: &str = r#"
+{"server":"a","tool":"get_user","declared":{"readOnlyHint":true}}
+{"server":"a","tool":"get_ticket","declared":{"readOnlyHint":false}}
+{"server":"b","tool":"delete_user","declared":{"readOnlyHint":false,"destructiveHint":true}}
+{"server":"b","tool":"frobnicate","declared":{"readOnlyHint":true,"destructiveHint":null}}
+"#;
+
+    #[test]
+    fn each_cell_of_the_table_is_counted() {
+        let cases = read(CORPUS).unwrap();
+        let score = score(&cases, RuleSet::Standard);
+        let reads = score.total[&Hint::ReadOnly];
+        assert_eq!(
+            reads,
+            Counts {
+                hit: 1,
+                false_alarm: 1,
+                miss: 1,
+                rest: 1
+            }
+        );
+        assert_eq!(reads.f1(), Some(0.5));
+        assert_eq!(score.total[&Hint::Destructive].hit, 1);
+        assert_eq!(score.macro_f1(Hint::ReadOnly), Some(1.0 / 3.0));
+        assert_eq!(score.macro_f1(Hint::OpenWorld), None);
+    }
+
+    #[test]
+    fn a_write_called_read_only_is_harmful() {
+        let score = score(&read(CORPUS).unwrap(), RuleSet::Standard);
+        assert_eq!(score.writes, 2);
+        assert_eq!(score.unsafe_share(), Some(0.5));
+        assert_eq!(score.harmful[0].tool, "get_ticket");
+        assert_eq!(score.harmful[0].why, "inferred, the name leads with `get`");
+    }
+
+    #[test]
+    fn a_line_that_is_no_tool_is_named() {
+        let error = read("{\"server\":\"a\",\"tool\":\"b\"}\n\n{}").unwrap_err();
+        assert!(error.to_string().starts_with("line 3: "), "{error}");
+    }
+}
