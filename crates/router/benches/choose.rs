@@ -6,35 +6,18 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::expect_used, reason = "a bench fails by panicking")]
 
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolOutput};
 use tollgate_router::{Member, Pool, Router, Strategy};
-use tollgate_testkit::{call, tool};
+use tollgate_testkit::{AtOnce, call, tool};
 use tower::Service;
-
-#[derive(Clone)]
-struct AtOnce(ToolOutput);
-
-impl Service<ToolCall> for AtOnce {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = Ready<Result<ToolOutput, ToolError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: ToolCall) -> Self::Future {
-        ready(Ok(self.0.clone()))
-    }
-}
 
 /// Which members can take the call at once.
 #[derive(Clone, Copy)]
@@ -51,7 +34,7 @@ fn pool(sets: usize, servers: usize, fitness: Fitness) -> Arc<Pool<AtOnce>> {
             let members = (0..servers).map(|n| {
                 let id = ServerId::new(format!("s{n}")).expect("a valid id");
                 let fit = matches!(fitness, Fitness::All) || n % 2 == 0;
-                Member::new(id, AtOnce(ToolOutput::text("ok"))).with_health(move |_| fit)
+                Member::new(id, AtOnce::new(ToolOutput::text("ok"))).with_health(move |_| fit)
             });
             let id = ReplicaSetId::new(format!("set{set}")).expect("a valid id");
             table.set_members(id, members.collect());
@@ -98,7 +81,7 @@ fn main() {
         ("least connections", Strategy::LeastConnections),
     ];
 
-    let alone = measure(AtOnce(ToolOutput::text("ok")), &request, rounds);
+    let alone = measure(AtOnce::new(ToolOutput::text("ok")), &request, rounds);
     println!("| ns per call | 1 | 10 | 100 | 1000 |");
     println!("| --- | --- | --- | --- | --- |");
     println!("| the service alone | {alone:.0} | | | |");

@@ -4,11 +4,11 @@
 //! rounds: what else the machine does can only add.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use opentelemetry::metrics::MeterProvider;
@@ -20,25 +20,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{ToolCall, ToolError, ToolOutput};
 use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
-use tollgate_testkit::{call, tool};
+use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
-
-#[derive(Clone)]
-struct AtOnce(ToolOutput);
-
-impl Service<ToolCall> for AtOnce {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = Ready<Result<ToolOutput, ToolError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: ToolCall) -> Self::Future {
-        ready(Ok(self.0.clone()))
-    }
-}
 
 /// Keeps the metrics pipeline real and sends nothing.
 struct Nowhere;
@@ -90,7 +73,7 @@ fn main() {
     } else {
         1
     };
-    let leaf = AtOnce(ToolOutput::text("ok"));
+    let leaf = AtOnce::new(ToolOutput::text("ok"));
     let attempt = AttemptSpanLayer::new();
     let span = CallSpanLayer::new();
     let provider = SdkMeterProvider::builder()

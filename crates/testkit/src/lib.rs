@@ -11,6 +11,7 @@
 )]
 
 pub mod args;
+mod at_once;
 pub mod contract;
 mod mock;
 pub mod parity;
@@ -18,6 +19,7 @@ pub mod score;
 mod server;
 mod tool;
 
+pub use at_once::AtOnce;
 pub use mock::{Gate, MockFuture, MockService};
 pub use server::MockServer;
 pub use tool::{ToolBuilder, call, tool};
