@@ -4,15 +4,16 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::lexicon::{self, Kind, Use, Verb, WARNINGS};
+use super::lexicon::words::{CURRENT, KEEPING, TIMES, WARNINGS};
+use super::lexicon::{self, Lexicon, Use, Verb, VerbKind};
 
 /// The verbs of a first sentence that say what the tool does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Prose {
+pub(super) struct Prose<'l> {
     /// The first verb that is not negated.
-    pub(super) lead: Option<&'static Verb>,
+    pub(super) lead: Option<&'l Verb>,
     /// The most harmful write verb joined to it: `Finds a record and deletes it`.
-    pub(super) also: Option<&'static Verb>,
+    pub(super) also: Option<&'l Verb>,
     /// The sentence begins with its first verb, `Returns the weather`, or does so but for one that
     /// means nothing by itself: `Performs a search`.
     pub(super) opens: bool,
@@ -22,9 +23,9 @@ pub(super) struct Prose {
     pub(super) read_only: bool,
 }
 
-impl Prose {
+impl<'l> Prose<'l> {
     /// Returns the verb that does most harm.
-    pub(super) fn worst(self) -> Option<&'static Verb> {
+    pub(super) fn worst(self) -> Option<&'l Verb> {
         match (self.lead, self.also) {
             (Some(lead), Some(also)) if also.kind > lead.kind => Some(also),
             (lead, _) => lead,
@@ -46,7 +47,7 @@ const BEFORE_VERB: &[&str] = &[
 ];
 
 /// Reads the first sentence.
-pub(super) fn read(text: &str) -> Prose {
+pub(super) fn read<'l>(text: &str, lexicon: &'l Lexicon) -> Prose<'l> {
     let mut prose = Prose::default();
     let mut before = "";
     let mut negated = 0;
@@ -55,8 +56,8 @@ pub(super) fn read(text: &str) -> Prose {
     let mut run = 0;
     for (place, (word, after_comma)) in first_sentence(text).take(MOST_WORDS).enumerate() {
         // `List, create or close a tab` does all three.
-        let listed = after_comma && lexicon::find_inflected(before).is_some();
-        prose.runs_read |= run > 0 && lexicon::is_read_noun(word);
+        let listed = after_comma && lexicon.find_inflected(before).is_some();
+        prose.runs_read |= run > 0 && lexicon.is_read_noun(word);
         let says_read_only = word.eq_ignore_ascii_case("readonly")
             || (word.eq_ignore_ascii_case("only") && before.eq_ignore_ascii_case("read"));
         prose.read_only |= says_read_only && negated == 0;
@@ -65,21 +66,21 @@ pub(super) fn read(text: &str) -> Prose {
         } else if any(LIGHT_VERBS, word) {
             light = LIGHT_VERB_WORDS + 1;
             opens_light |= place == 0;
-        } else if let Some(verb) = lexicon::find_inflected(word) {
+        } else if let Some(verb) = lexicon.find_inflected(word) {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
                 || any(BEFORE_VERB, before)
-                || (light > 0 && verb.kind == Kind::Read);
+                || (light > 0 && verb.kind == VerbKind::Read);
             if is_verb && negated > 0 {
                 negated = 0;
             } else if is_verb && prose.lead.is_none() {
                 prose.lead = Some(verb);
                 prose.opens = place == 0 || (light > 0 && opens_light);
-                if lexicon::is_run(verb) {
+                if verb.is_run() {
                     run = LIGHT_VERB_WORDS + 1;
                 }
             } else if verb.usage == Use::Verb
-                && verb.kind != Kind::Read
+                && verb.kind != VerbKind::Read
                 && (lexicon::is_join(before) || listed)
                 && prose.also.is_none_or(|also| also.kind < verb.kind)
             {
@@ -110,6 +111,43 @@ pub(super) fn warning(text: &str) -> Option<&'static str> {
                 .any(|at| !is_negated(text.get(..at.saturating_sub(1)).unwrap_or("")))
         })
         .map(|(phrase, _)| *phrase)
+}
+
+/// Returns the word of the first sentences that says the result is put somewhere.
+pub(super) fn keeps(text: &str) -> Option<&'static str> {
+    find_word(text, KEEPING)
+}
+
+/// Returns the word of the first sentence that says the answer changes by itself: `a random fact`,
+/// `the current time`.
+pub(super) fn drifts(text: &str) -> Option<&'static str> {
+    let mut before = "";
+    first_sentence(text).take(MOST_WORDS).find_map(|(word, _)| {
+        let of = |list: &[&'static str], word: &str| {
+            list.iter().copied().find(|entry| entry.eq_ignore_ascii_case(word))
+        };
+        let found = of(&["random", "randomly"], word)
+            .or_else(|| of(CURRENT, before).and_then(|_| of(TIMES, word)));
+        before = word;
+        found
+    })
+}
+
+/// Says whether the first sentence has one of the words.
+pub(super) fn mentions(text: &str, list: &[&str]) -> bool {
+    first_sentence(text)
+        .take(MOST_WORDS)
+        .any(|(word, _)| any(list, word))
+}
+
+fn find_word(text: &str, list: &[&'static str]) -> Option<&'static str> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .take(MOST_WORDS * 2)
+        .find_map(|word| {
+            list.iter()
+                .copied()
+                .find(|entry| entry.eq_ignore_ascii_case(word))
+        })
 }
 
 fn is_negated(before: &str) -> bool {
@@ -158,8 +196,12 @@ fn any(list: &[&str], word: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Prose<'static> {
+        super::read(text, Lexicon::standard())
+    }
+
     fn lead(text: &str) -> Option<&'static str> {
-        read(text).lead.map(|verb| verb.word)
+        read(text).lead.map(|verb| verb.word.as_str())
     }
 
     #[test]
@@ -195,10 +237,10 @@ mod tests {
     #[test]
     fn a_joined_write_is_noticed() {
         let prose = read("Finds a record and deletes it");
-        assert_eq!(prose.worst().map(|verb| verb.word), Some("delete"));
+        assert_eq!(prose.worst().map(|verb| verb.word.as_str()), Some("delete"));
         assert_eq!(read("Finds a record to delete").also, None);
         let listed = read("List, create, or close a tab").worst();
-        assert_eq!(listed.map(|verb| verb.word), Some("close"));
+        assert_eq!(listed.map(|verb| verb.word.as_str()), Some("close"));
         assert_eq!(read("Get provisioning limits, quotas").also, None);
     }
 

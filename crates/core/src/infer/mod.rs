@@ -38,14 +38,21 @@ mod description;
 mod evidence;
 mod lexicon;
 pub mod neurolink;
+mod siblings;
 mod standard;
 mod subject;
+mod volatility;
 mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use evidence::{Evidence, Inferred, Strength};
+pub use lexicon::{InvalidWord, Lexicon, VerbKind};
+pub use siblings::Listed;
 pub use subject::Subject;
+pub use volatility::{Volatile, Volatility};
+
+use siblings::{Habits, Prefixes};
 
 /// Which rules draw the conclusions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
@@ -77,15 +84,88 @@ impl RuleSet {
         }
     }
 
-    /// Draws conclusions about one tool.
+    /// Draws conclusions about one tool, by these rules and the standard words.
     ///
     /// Never fails: a missing description is an empty one. (NeuroLink throws there; see
     /// [`neurolink::infer_annotations`] for that.)
     #[must_use]
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
-        match self {
-            Self::Standard => standard::infer(subject),
-            Self::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
+        Inference::new(self).infer(subject)
+    }
+}
+
+/// A rule set, and the words it knows: what draws the conclusions.
+///
+/// ```
+/// use tollgate_core::Annotations;
+/// use tollgate_core::infer::{Inference, Listed, RuleSet, Subject};
+///
+/// let nothing = Annotations::default();
+/// let names = ["crm_lead_get", "crm_lead_update", "crm_lead_find"];
+/// let tools: Vec<_> = names
+///     .iter()
+///     .map(|name| Listed::new(Subject::new(name), &nothing))
+///     .collect();
+/// let inferred = Inference::new(RuleSet::Standard).infer_all(&tools);
+/// assert_eq!(inferred[0].annotations().read_only_hint, Some(true));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Inference<'l> {
+    rules: RuleSet,
+    lexicon: &'l Lexicon,
+}
+
+impl Inference<'static> {
+    /// Takes the standard words.
+    #[must_use]
+    pub fn new(rules: RuleSet) -> Self {
+        Self {
+            rules,
+            lexicon: Lexicon::standard(),
+        }
+    }
+}
+
+impl<'l> Inference<'l> {
+    /// Takes other words. The `neurolink` rules have their own, and take no others.
+    #[must_use]
+    pub const fn with_lexicon(self, lexicon: &Lexicon) -> Inference<'_> {
+        Inference {
+            rules: self.rules,
+            lexicon,
+        }
+    }
+
+    /// Draws conclusions about one tool from that tool alone.
+    #[must_use]
+    pub fn infer(&self, subject: &Subject<'_>) -> Inferred {
+        self.one(subject, &Prefixes::default())
+    }
+
+    /// Draws conclusions about all tools of one server, in their order: what they have in common
+    /// counts too. Under the `neurolink` rules nothing in common counts.
+    #[must_use]
+    pub fn infer_all(&self, tools: &[Listed<'_>]) -> Vec<Inferred> {
+        if self.rules != RuleSet::Standard {
+            return tools.iter().map(|tool| self.infer(&tool.subject)).collect();
+        }
+        let names = tools.iter().map(|tool| tool.subject.name);
+        let prefixes = Prefixes::of(names, self.lexicon);
+        let mut all: Vec<Inferred> = tools
+            .iter()
+            .map(|tool| self.one(&tool.subject, &prefixes))
+            .collect();
+        let habits = Habits::of(all.iter().zip(tools.iter().map(|tool| tool.declared)));
+        for inferred in &mut all {
+            habits.apply(inferred);
+        }
+        all
+    }
+
+    fn one(&self, subject: &Subject<'_>, prefixes: &Prefixes) -> Inferred {
+        match self.rules {
+            RuleSet::Standard => standard::infer(subject, self.lexicon, prefixes),
+            RuleSet::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
         }
     }
 }
