@@ -21,6 +21,9 @@ pub(super) struct Prose<'l> {
     pub(super) runs_read: bool,
     /// The sentence says `read-only`.
     pub(super) read_only: bool,
+    /// The sentence says nothing, and the first later one that does begins with a verb that reads:
+    /// `Use this for logs. Lists them.` That is too little to stand alone.
+    pub(super) later_reads: bool,
 }
 
 impl<'l> Prose<'l> {
@@ -46,15 +49,36 @@ const BEFORE_VERB: &[&str] = &[
     "to", "can", "will", "you", "that", "which", "tool", "and", "or",
 ];
 
-/// Reads the first sentence.
+/// So many sentences are read for the first that says something.
+const MOST_SENTENCES: usize = 3;
+
+/// Reads the first sentence, and where it says nothing the next ones.
 pub(super) fn read<'l>(text: &str, lexicon: &'l Lexicon) -> Prose<'l> {
+    let (first, rest) = split_sentence(text);
+    let mut prose = read_sentence(first, lexicon);
+    if prose.lead.is_none() {
+        let mut rest = rest;
+        for _ in 1..MOST_SENTENCES {
+            let (sentence, after) = split_sentence(rest);
+            let later = read_sentence(sentence, lexicon);
+            if let Some(worst) = later.worst() {
+                prose.later_reads = later.opens && worst.kind == VerbKind::Read;
+                break;
+            }
+            rest = after;
+        }
+    }
+    prose
+}
+
+fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
     let mut prose = Prose::default();
     let mut before = "";
     let mut negated = 0;
     let mut light = 0;
     let mut opens_light = false;
     let mut run = 0;
-    for (place, (word, after_comma)) in first_sentence(text).take(MOST_WORDS).enumerate() {
+    for (place, (word, after_comma)) in words_of(sentence).take(MOST_WORDS).enumerate() {
         // `List, create or close a tab` does all three.
         let listed = after_comma && lexicon.find_inflected(before).is_some();
         prose.runs_read |= run > 0 && lexicon.is_read_noun(word);
@@ -122,7 +146,8 @@ pub(super) fn keeps(text: &str) -> Option<&'static str> {
 /// `the current time`.
 pub(super) fn drifts(text: &str) -> Option<&'static str> {
     let mut before = "";
-    first_sentence(text).take(MOST_WORDS).find_map(|(word, _)| {
+    let (sentence, _) = split_sentence(text);
+    words_of(sentence).take(MOST_WORDS).find_map(|(word, _)| {
         let of = |list: &[&'static str], word: &str| {
             list.iter().copied().find(|entry| entry.eq_ignore_ascii_case(word))
         };
@@ -135,7 +160,8 @@ pub(super) fn drifts(text: &str) -> Option<&'static str> {
 
 /// Says whether the first sentence has one of the words.
 pub(super) fn mentions(text: &str, list: &[&str]) -> bool {
-    first_sentence(text)
+    let (sentence, _) = split_sentence(text);
+    words_of(sentence)
         .take(MOST_WORDS)
         .any(|(word, _)| any(list, word))
 }
@@ -158,34 +184,33 @@ fn is_negated(before: &str) -> bool {
         .any(lexicon::is_negation)
 }
 
-/// The words up to the first full stop or line break, and whether a comma parts each from the one
-/// before. `e.g.` ends it too, which does no harm: the
-/// verb has come by then.
-fn first_sentence(text: &str) -> impl Iterator<Item = (&str, bool)> {
+/// Parts a text at its first full stop or line break. `e.g.` ends a sentence too, which does no
+/// harm: the verb has come by then.
+fn split_sentence(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let ends = |(at, byte): &(usize, u8)| match byte {
-        b'\n' | b'!' => true,
+        b'\n' | b'!' | b'?' => true,
         b'.' => text
             .as_bytes()
             .get(at + 1)
             .is_none_or(u8::is_ascii_whitespace),
         _ => false,
     };
-    let end = text
-        .bytes()
+    text.bytes()
         .enumerate()
         .find(ends)
-        .map_or(text.len(), |(at, _)| at);
-    text.get(..end)
-        .unwrap_or(text)
-        .split(',')
-        .enumerate()
-        .flat_map(|(clause, text)| {
-            text.split(|c: char| !c.is_alphanumeric())
-                .filter(|word| !word.is_empty())
-                .enumerate()
-                .map(move |(at, word)| (word, clause > 0 && at == 0))
-        })
+        .and_then(|(at, _)| Some((text.get(..at)?, text.get(at + 1..)?)))
+        .unwrap_or((text, ""))
+}
+
+/// The words of a sentence, and whether a comma parts each from the one before.
+fn words_of(sentence: &str) -> impl Iterator<Item = (&str, bool)> {
+    sentence.split(',').enumerate().flat_map(|(clause, text)| {
+        text.split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .enumerate()
+            .map(move |(at, word)| (word, clause > 0 && at == 0))
+    })
 }
 
 fn any(list: &[&str], word: &str) -> bool {

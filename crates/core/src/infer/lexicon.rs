@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) mod words;
 
-use words::{FILLERS, HANDING_OVER, JOINS, NEGATIONS, PARTICLES, RUNS, SHAPES};
+use words::{FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PARTICLES, RUNS, SHAPES};
 
 /// What a verb does to the world. Ordered from harmless to harmful.
 ///
@@ -186,6 +186,8 @@ impl Verb {
 pub struct Lexicon {
     /// By first letter; the last bucket has what begins with no letter of the alphabet.
     index: Vec<Vec<Verb>>,
+    /// Verbs that read some things and change others, each with what it reads.
+    reading: Vec<(Verb, &'static str)>,
 }
 
 /// A word that cannot be added to a lexicon.
@@ -251,7 +253,28 @@ impl Lexicon {
                 }
             }
         }
-        Self { index }
+        let reading = words::READING
+            .iter()
+            .map(|&(word, objects)| {
+                let verb = Verb {
+                    word: word.into(),
+                    kind: VerbKind::Read,
+                    usage: Use::Verb,
+                };
+                (verb, objects)
+            })
+            .collect();
+        Self { index, reading }
+    }
+
+    /// Finds a verb that reads because of what it is about: `resolve_library_id`.
+    pub(super) fn find_with_object(&self, word: &str, object: &str) -> Option<&Verb> {
+        self.reading
+            .iter()
+            .find(|(verb, objects)| {
+                same(verb.word.as_str(), word) && objects.split(' ').any(|known| same(known, object))
+            })
+            .map(|(verb, _)| verb)
     }
 
     /// Finds a word of a name: its base form, in any case.
@@ -343,6 +366,19 @@ pub(super) fn is_join(word: &str) -> bool {
 
 pub(super) fn is_filler(word: &str) -> bool {
     contains(FILLERS, word)
+}
+
+/// Says whether a word before a verb adds nothing to it: `take_screenshot`.
+pub(super) fn is_light(word: &str) -> bool {
+    contains(LIGHT, word)
+}
+
+/// Says whether a word ends as a verb that has become a noun does: `listing`.
+pub(super) fn is_gerund(word: &str) -> bool {
+    word.len()
+        .checked_sub("ing".len())
+        .and_then(|at| word.get(at..))
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("ing"))
 }
 
 pub(super) fn is_particle(word: &str) -> bool {

@@ -29,7 +29,7 @@ pub(in crate::infer) const READ: &[&str] = &[
     "calculate compute decode echo encode estimate forecast geocode hash parse predict",
     "recognize tokenize translate transcribe",
     // hand something over; see HANDING_OVER
-    "capture convert download export extract render",
+    "capture convert download export extract render screenshot",
 ];
 
 /// Reads in prose only: `Returns the order` reads, `return_order` sends the goods back.
@@ -113,6 +113,25 @@ pub(in crate::infer) const VERB_OR_NOUN: &[&str] = &[
 pub(in crate::infer) const MOSTLY_NOUN: &[&str] =
     &["author clear complete compute display empty log monitor record scale status"];
 
+/// Verbs that read these things; of others they say nothing.
+pub(in crate::infer) const READING: &[(&str, &str)] = &[
+    // code and chance from the arguments alone; what is generated may else be stored
+    (
+        "generate",
+        "code embedding embeddings expression guid hash locator password query regex slug snippet \
+         sql uuid",
+    ),
+    // a name brought back to what it stands for; a resolved issue is closed
+    (
+        "resolve",
+        "address alias dns domain handle host hostname id ids ip name path reference symbol url \
+         username",
+    ),
+];
+
+/// Verbs that leave all to the word after them: `take_screenshot`, `perform_search`.
+pub(in crate::infer) const LIGHT: &[&str] = &["take", "do", "perform"];
+
 /// Words that join two verbs.
 pub(in crate::infer) const JOINS: &[&str] = &["and", "or", "then"];
 
@@ -154,7 +173,7 @@ pub(in crate::infer) const QUEUED: &[&str] = &[
 /// goes on elsewhere. Waiting for something is of no use twice.
 pub(in crate::infer) const CLOCKS: &[&str] = &[
     "now", "today", "clock", "random", "uuid", "ulid", "guid", "nonce", "dice", "status",
-    "progress", "health", "wait", "ping", "poll", "tail", "monitor", "watch", "live",
+    "progress", "health", "wait", "ping", "poll", "tail", "monitor", "watch", "live", "screenshot",
 ];
 
 /// Together with a word of [`TIMES`], these mean the clock too: `get_current_time`.
@@ -165,7 +184,7 @@ pub(in crate::infer) const TIMES: &[&str] = &["time", "date", "datetime", "times
 
 /// Verbs that hand something over, unless it is said where they put it.
 pub(in crate::infer) const HANDING_OVER: &[&str] =
-    &["capture", "convert", "download", "export", "extract", "render"];
+    &["capture", "convert", "download", "export", "extract", "render", "screenshot"];
 
 /// Names of arguments that say where a result is put.
 pub(in crate::infer) const DESTINATIONS: &[&str] = &[

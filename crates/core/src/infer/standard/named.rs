@@ -8,6 +8,7 @@ use crate::infer::words;
 /// The verbs of a name, weighed against each other.
 pub(super) struct Named<'l> {
     pub(super) verb: &'l Verb,
+    pub(super) usage: Use,
     /// It is the first word.
     pub(super) leads: bool,
     pub(super) kind: VerbKind,
@@ -20,95 +21,127 @@ pub(super) struct Named<'l> {
     pub(super) alone: bool,
 }
 
+/// A verb in its place.
+#[derive(Clone, Copy)]
+struct Spot<'l> {
+    at: usize,
+    verb: &'l Verb,
+    usage: Use,
+}
+
 impl<'l> Named<'l> {
     pub(super) fn read(name: &[&str], lexicon: &'l Lexicon) -> Option<Self> {
-        let verbs: SmallVec<[(usize, &'l Verb); 4]> = name
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| {
-                !name
-                    .get(at + 1)
-                    .is_some_and(|next| lexicon::is_particle(next))
-            })
-            .filter_map(|(at, word)| Some((at, lexicon.find(word)?)))
+        let verbs: SmallVec<[Spot<'l>; 4]> = (0..name.len())
+            .filter_map(|at| Spot::find(name, at, lexicon))
             .collect();
         let head = head(&verbs)?;
-        let &(at, verb) = verbs.get(head)?;
+        let &Spot { at, verb, usage } = verbs.get(head)?;
         let mut named = Self {
             verb,
-            leads: at == 0,
+            usage,
+            leads: name.iter().take(at).all(|word| lexicon::is_light(word)),
             kind: verb.kind,
             idempotent: verb.kind.is_idempotent(),
             doubted: false,
             reads: reads(&verbs, name.len()),
             alone: !name.iter().any(|word| lexicon::is_join(word)),
         };
-        for &(at, later) in verbs.iter().skip(head + 1) {
-            let join = at
+        for spot in verbs.iter().skip(head + 1) {
+            let join = spot
+                .at
                 .checked_sub(1)
                 .and_then(|before| name.get(before))
                 .filter(|word| lexicon::is_join(word));
-            named.weigh(later, join.copied());
+            named.weigh(spot, join.copied());
         }
         Some(named)
     }
 
     /// Takes a later verb into account: always after a join, else only where a write follows a
     /// read and cannot be a noun.
-    fn weigh(&mut self, later: &'l Verb, join: Option<&str>) {
-        if later.kind <= self.kind {
-            if join.is_some() && later.kind != VerbKind::Read {
-                self.idempotent &= later.kind.is_idempotent();
+    fn weigh(&mut self, later: &Spot<'l>, join: Option<&str>) {
+        let kind = later.verb.kind;
+        if kind <= self.kind {
+            if join.is_some() && kind != VerbKind::Read {
+                self.idempotent &= kind.is_idempotent();
             }
             return;
         }
         if self.kind == VerbKind::Read {
             if later.usage == Use::Verb || join.is_some() {
-                self.verb = later;
+                self.verb = later.verb;
+                self.usage = later.usage;
                 self.leads = false;
-                self.kind = later.kind;
+                self.kind = kind;
                 self.idempotent = false;
                 self.doubted = true;
             }
         } else if let Some(join) = join {
             // `create_or_update` brings about a state; `create_and_update` does both.
             let either =
-                words::same(join, "or") && self.kind == VerbKind::Add && later.kind == VerbKind::Set;
-            self.idempotent = either || (self.idempotent && later.kind.is_idempotent());
-            self.kind = later.kind;
+                words::same(join, "or") && self.kind == VerbKind::Add && kind == VerbKind::Set;
+            self.idempotent = either || (self.idempotent && kind.is_idempotent());
+            self.kind = kind;
         }
     }
-}
 
-impl Named<'_> {
     /// Says whether a name that seems to write may yet read: its verb may be a noun, or another
     /// that reads stands at either end.
     pub(super) fn may_read(&self) -> bool {
-        let noun = match self.verb.usage {
+        let noun = match self.usage {
             Use::Either | Use::Noun => true,
             Use::First => !self.leads,
             Use::Verb | Use::Prose => false,
         };
         self.alone && (noun || self.reads.is_some())
     }
+
+    /// Says whether the verb of the name is one that reads at either end of it, and no noun.
+    pub(super) fn is_plain_read(&self) -> bool {
+        self.reads.is_some_and(|reads| reads == self.verb)
+    }
+}
+
+impl<'l> Spot<'l> {
+    /// Reads one word of a name, and where it depends on them those around it.
+    fn find(name: &[&str], at: usize, lexicon: &'l Lexicon) -> Option<Self> {
+        let word = name.get(at)?;
+        let next = name.get(at + 1);
+        if next.is_some_and(|next| lexicon::is_particle(next)) {
+            return None;
+        }
+        let with = |verb: &'l Verb, usage| Some(Self { at, verb, usage });
+        if let Some(verb) = lexicon.find(word) {
+            return with(verb, verb.usage);
+        }
+        if at == 0
+            && let Some(verb) = lexicon.find_with_object(word, name.last()?)
+        {
+            return with(verb, verb.usage);
+        }
+        // `deletes_user` deletes; `orders_get` is about orders, and `listing_get` about a listing.
+        let verb = lexicon.find_inflected(word)?;
+        match verb.usage {
+            Use::Prose => None,
+            Use::Verb if at == 0 && !lexicon::is_gerund(word) => with(verb, Use::Verb),
+            _ if lexicon::is_gerund(word) => with(verb, Use::Noun),
+            _ => None,
+        }
+    }
 }
 
 /// Picks the verb that says what the tool does: the first, unless it may be a noun and another
 /// follows that says something else.
-fn head(verbs: &[(usize, &Verb)]) -> Option<usize> {
+fn head(verbs: &[Spot<'_>]) -> Option<usize> {
     let mut head = 0;
     loop {
-        let (_, first) = verbs.get(head)?;
-        let outweighs = |verb: &Verb| match first.usage {
-            Use::Noun => true,
-            Use::Either => verb.usage == Use::Verb && verb.kind != first.kind,
+        let first = verbs.get(head)?;
+        let outweighs = |spot: &Spot<'_>| match first.usage {
+            Use::Noun => spot.usage != Use::Noun,
+            Use::Either => spot.usage == Use::Verb && spot.verb.kind != first.verb.kind,
             Use::Verb | Use::First | Use::Prose => false,
         };
-        let later = verbs
-            .iter()
-            .skip(head + 1)
-            .position(|(_, verb)| outweighs(verb));
-        match later {
+        match verbs.iter().skip(head + 1).position(outweighs) {
             Some(after) => head += after + 1,
             None => return Some(head),
         }
@@ -116,12 +149,14 @@ fn head(verbs: &[(usize, &Verb)]) -> Option<usize> {
 }
 
 /// Finds a verb that reads at either end of a name of so many words.
-fn reads<'l>(verbs: &[(usize, &'l Verb)], words: usize) -> Option<&'l Verb> {
+fn reads<'l>(verbs: &[Spot<'l>], words: usize) -> Option<&'l Verb> {
     let is_end = |at: usize| at == 0 || at + 1 == words;
     verbs
         .iter()
-        .find(|(at, verb)| {
-            is_end(*at) && verb.kind == VerbKind::Read && matches!(verb.usage, Use::Verb | Use::First)
+        .find(|spot| {
+            is_end(spot.at)
+                && spot.verb.kind == VerbKind::Read
+                && matches!(spot.usage, Use::Verb | Use::First)
         })
-        .map(|(_, verb)| *verb)
+        .map(|spot| spot.verb)
 }

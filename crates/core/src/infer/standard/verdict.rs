@@ -37,18 +37,21 @@ impl Verdict {
         let word = &named.verb.word;
         let reads = named.kind == VerbKind::Read;
         let worst = worst.filter(|verb| !(reads && runs_a_read(named, look, verb)));
-        let agrees = worst.is_some_and(|verb| (verb.kind == VerbKind::Read) == reads);
+        let agrees = match worst {
+            Some(verb) => (verb.kind == VerbKind::Read) == reads,
+            None => reads && (prose.read_only || prose.later_reads),
+        };
         let contradicts = worst.is_some() && !agrees;
         if reads && contradicts {
             return Self::of_prose(look);
         }
-        let clear = match named.verb.usage {
+        let clear = match named.usage {
             Use::Verb | Use::First => named.leads,
             Use::Either => named.leads && reads,
             Use::Noun | Use::Prose => false,
         };
         let strong =
-            !named.doubted && !contradicts && (clear || (agrees && (!reads || prose.opens || named.verb.usage == Use::Verb)));
+            !named.doubted && !contradicts && (clear || (agrees && (!reads || prose.opens || named.is_plain_read())));
         let verdict = Self {
             kind: named.kind,
             idempotent: named.idempotent,
