@@ -151,6 +151,8 @@ mod tests {
         assert_eq!(read.repeat, RepeatRule::Safe);
         assert_eq!(read.confirm, ConfirmRule::Skip);
         assert_eq!(read.safety_level(), SafetyLevel::Safe);
+        assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
+        assert!(!read.is_write() && !read.asks_first() && !read.is_audited());
 
         let idempotent = plan(|h| h.idempotent_hint = Some(true));
         assert_eq!(idempotent.effect, Effect::Idempotent);
@@ -168,6 +170,8 @@ mod tests {
         assert_eq!(destructive.cache, CacheRule::Invalidate);
         assert_eq!(destructive.repeat, RepeatRule::Never);
         assert_eq!(destructive.confirm, ConfirmRule::Ask);
+        assert_eq!(destructive.result_ttl(), None);
+        assert!(destructive.is_write() && destructive.asks_first() && !destructive.is_repeatable());
 
         let unknown = plan(|_| ());
         assert_eq!(unknown.effect, Effect::Mutating);
