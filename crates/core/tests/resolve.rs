@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    Annotations, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile, RepeatRule,
-    Resolved, SecurityLevel, Source, Trust,
+    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
+    RepeatRule, Resolved, SecurityLevel, Source, Trust,
 };
 
 fn hints() -> Annotations {
@@ -213,6 +213,53 @@ fn silence_of_an_untrusted_server_is_read_as_the_worst() {
 }
 
 #[test]
+fn what_was_seen_tightens_and_gives_way_to_the_operator_only() {
+    let inferred = Inferred::default();
+    let declared = hints().with_read_only(true).with_idempotent(true);
+    let seen = hints().with_read_only(false).with_idempotent(false);
+    let all = Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen);
+    let resolved = resolve(&all);
+    assert_eq!(effect(&resolved), Effect::Mutating);
+    assert_eq!(resolved.why(Field::ReadOnly), "observed, seen while it ran");
+    let operator = hints().with_read_only(true);
+    assert_eq!(
+        effect(&resolve(&all.with_operator(&operator))),
+        Effect::ReadOnly
+    );
+    // nobody has seen a tool do no harm
+    let declared = hints().with_read_only(false).with_destructive(true);
+    let seen = hints().with_read_only(true).with_destructive(false);
+    let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen));
+    assert_eq!(effect(&resolved), Effect::Destructive);
+}
+
+#[test]
+fn a_clock_is_never_kept_and_a_cursor_never_repeated_whoever_calls_them_reads() {
+    let declared = hints().with_read_only(true).with_idempotent(true);
+    let rules = |name: &str, trust| {
+        let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());
+        (plan.effect, plan.cache, plan.repeat)
+    };
+    for trust in [Trust::Standard, Trust::Trusted] {
+        let clock = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::Safe);
+        assert_eq!(rules("get_current_time", trust), clock);
+        assert_eq!(rules("dice", trust), clock);
+        let cursor = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::OnlyUnsent);
+        assert_eq!(rules("next_page", trust), cursor);
+    }
+    // a write that repeats without harm keeps no result of the clock either
+    let uuid = hints().with_idempotent(true).with_destructive(false);
+    let plan = CallPlan::derive(
+        &named("reserve_uuid", &uuid, Trust::Standard),
+        &Profile::standard(),
+    );
+    assert_eq!(
+        (plan.effect, plan.cache),
+        (Effect::Idempotent, CacheRule::Invalidate)
+    );
+}
+
+#[test]
 fn an_untrusted_server_may_only_narrow_and_slow_down() {
     let inferred = Inferred::default();
     let defaults = hints()
@@ -288,15 +335,19 @@ fn any_inferred() -> impl Strategy<Value = Inferred> {
     })
 }
 
-/// Every profile there is, and the one that repeats most.
-fn profiles() -> [Profile; 3] {
-    let mut bold = Profile::standard();
+/// Every profile there is, and one with every switch turned the lax way.
+fn profiles() -> Vec<Profile> {
+    let mut bold = Profile::mcpgate();
+    bold.name = "bold";
     bold.repeat_destructive_idempotent = true;
-    [Profile::standard(), Profile::strict(), bold]
+    bold.idempotent_ttl = Some(std::time::Duration::from_secs(5));
+    let mut all = Profile::all().to_vec();
+    all.push(bold);
+    all
 }
 
 /// How lax a plan is, dimension by dimension: more is laxer.
-fn laxity(plan: &CallPlan) -> [u8; 4] {
+fn laxity(plan: &CallPlan) -> [u8; 6] {
     [
         match plan.effect {
             Effect::ReadOnly => 3,
@@ -316,6 +367,12 @@ fn laxity(plan: &CallPlan) -> [u8; 4] {
         match plan.repeat {
             RepeatRule::Safe => 2,
             RepeatRule::OnlyUnsent => 1,
+            _ => 0,
+        },
+        u8::from(plan.route.min_weight.is_none()),
+        match plan.audit {
+            AuditLevel::None => 2,
+            AuditLevel::Record => 1,
             _ => 0,
         },
     ]

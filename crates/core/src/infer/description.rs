@@ -149,7 +149,9 @@ pub(super) fn drifts(text: &str) -> Option<&'static str> {
     let (sentence, _) = split_sentence(text);
     words_of(sentence).take(MOST_WORDS).find_map(|(word, _)| {
         let of = |list: &[&'static str], word: &str| {
-            list.iter().copied().find(|entry| entry.eq_ignore_ascii_case(word))
+            list.iter()
+                .copied()
+                .find(|entry| entry.eq_ignore_ascii_case(word))
         };
         let found = of(&["random", "randomly"], word)
             .or_else(|| of(CURRENT, before).and_then(|_| of(TIMES, word)));

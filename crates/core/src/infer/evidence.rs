@@ -5,7 +5,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::lexicon::{VerbKind, Word};
+use super::lexicon::{self, VerbKind, Word};
 use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
@@ -49,6 +49,30 @@ impl Evidence {
     #[must_use]
     pub const fn strength(&self) -> Strength {
         self.strength
+    }
+
+    /// Says whether it speaks of something taken away for good, and not only added, overwritten or
+    /// changed: `delete`, not `update`. What may do anything may do that too.
+    #[must_use]
+    pub fn takes_away(&self) -> bool {
+        match &self.reason {
+            Reason::NameLeads(word)
+            | Reason::NameSays(word)
+            | Reason::NameAndDescription(word)
+            | Reason::DescriptionLeads(word)
+            | Reason::Chooses(word) => lexicon::takes_away(word),
+            Reason::DescriptionWarns(_)
+            | Reason::FreeForm(_)
+            | Reason::KeywordInName(_)
+            | Reason::KeywordInDescription(_)
+            | Reason::Siblings => self.field == Field::Destructive,
+            Reason::MayReachOut
+            | Reason::Keeps(_)
+            | Reason::ReachesOut(_)
+            | Reason::ReadsOnly
+            | Reason::NoKeyword
+            | Reason::LongDescription => false,
+        }
     }
 
     /// Returns the word or rule that decided it.
@@ -161,8 +185,7 @@ impl Inferred {
         &self.evidence
     }
 
-    /// Returns why the answer to the tool, which seems to read, must be fresh; `None` if nothing says
-    /// so.
+    /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
     #[must_use]
     pub const fn volatility(&self) -> Option<&Volatile> {
         self.volatile.as_ref()
@@ -186,8 +209,8 @@ impl Inferred {
         self.kind
     }
 
-    pub(super) fn volatile(&mut self, volatile: Volatile) {
-        self.volatile = Some(volatile);
+    pub(super) fn set_volatile(&mut self, volatile: Option<Volatile>) {
+        self.volatile = volatile;
     }
 
     /// Takes back what was concluded about one of the hints siblings speak of.

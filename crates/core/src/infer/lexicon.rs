@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) mod words;
 
-use words::{FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PARTICLES, RUNS, SHAPES};
+use words::{FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PARTICLES, PUT_AWAY, RUNS, SHAPES};
 
 /// What a verb does to the world. Ordered from harmless to harmful.
 ///
@@ -272,7 +272,8 @@ impl Lexicon {
         self.reading
             .iter()
             .find(|(verb, objects)| {
-                same(verb.word.as_str(), word) && objects.split(' ').any(|known| same(known, object))
+                same(verb.word.as_str(), word)
+                    && objects.split(' ').any(|known| same(known, object))
             })
             .map(|(verb, _)| verb)
     }
@@ -362,6 +363,20 @@ fn same(known: &str, word: &str) -> bool {
 
 pub(super) fn is_join(word: &str) -> bool {
     contains(JOINS, word)
+}
+
+/// Says whether what the verb is about is gone afterwards. An added word is not looked up: it is
+/// taken for the worse.
+pub(super) fn takes_away(word: &Word) -> bool {
+    match word {
+        Word::Listed(word) => {
+            contains(PUT_AWAY, word)
+                || Lexicon::standard()
+                    .find_base(word)
+                    .is_some_and(|verb| verb.kind.is_destructive())
+        }
+        Word::Added(_) => true,
+    }
 }
 
 pub(super) fn is_filler(word: &str) -> bool {

@@ -90,9 +90,7 @@ pub(super) struct Habits {
 }
 
 impl Habits {
-    pub(super) fn of<'a>(
-        tools: impl IntoIterator<Item = (&'a Inferred, &'a Annotations)>,
-    ) -> Self {
+    pub(super) fn of<'a>(tools: impl IntoIterator<Item = (&'a Inferred, &'a Annotations)>) -> Self {
         let mut habits = Self::default();
         for (inferred, declared) in tools {
             habits.open_world.count(declared.open_world_hint);
@@ -184,5 +182,121 @@ impl<'a> Listed<'a> {
     #[must_use]
     pub const fn new(subject: Subject<'a>, declared: &'a Annotations) -> Self {
         Self { subject, declared }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::{Inference, RuleSet};
+
+    fn infer_all(tools: &[(&str, Annotations)]) -> Vec<Inferred> {
+        let listed: Vec<_> = tools
+            .iter()
+            .map(|(name, declared)| Listed::new(Subject::new(name), declared))
+            .collect();
+        Inference::new(RuleSet::Standard).infer_all(&listed)
+    }
+
+    fn hints() -> Annotations {
+        Annotations::default()
+    }
+
+    #[test]
+    fn a_word_many_names_begin_with_is_no_part_of_the_deed() {
+        let names = ["Desk-ticket_get", "deskTicketFind", "desk_ticket_close"];
+        let tools: Vec<_> = names.iter().map(|name| (*name, hints())).collect();
+        let strength = |inferred: &Inferred| {
+            let evidence = inferred.evidence(Field::ReadOnly)?;
+            Some((inferred.annotations().read_only_hint?, evidence.strength()))
+        };
+        let all = infer_all(&tools);
+        assert_eq!(
+            all.iter().map(strength).collect::<Vec<_>>(),
+            [
+                Some((true, Strength::Strong)),
+                Some((true, Strength::Strong)),
+                Some((false, Strength::Strong)),
+            ]
+        );
+        // two are no crowd
+        let two = infer_all(&tools[..2]);
+        assert_eq!(strength(&two[0]), Some((true, Strength::Weak)));
+    }
+
+    #[test]
+    fn a_habit_fills_what_one_tool_leaves_out() {
+        let closed = || hints().with_open_world(false);
+        let mut tools = vec![("a", closed()), ("b", closed()), ("c", hints())];
+        assert_eq!(
+            infer_all(&tools)[2].annotations().open_world_hint,
+            Some(true)
+        );
+        tools.push(("d", closed()));
+        let all = infer_all(&tools);
+        assert_eq!(all[2].annotations().open_world_hint, Some(false));
+        let why = all[2].evidence(Field::OpenWorld).map(|e| e.reason());
+        assert_eq!(
+            why,
+            Some("the server's other tools all declare it so".into())
+        );
+        // one voice against it, and there is no habit
+        tools.push(("e", hints().with_open_world(true)));
+        assert_eq!(
+            infer_all(&tools)[2].annotations().open_world_hint,
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn what_destructive_means_is_the_servers_own_convention() {
+        let declared = |destructive| hints().with_read_only(false).with_destructive(destructive);
+        let tools = |destructive| {
+            infer_all(&[
+                ("update_a", declared(destructive)),
+                ("update_b", declared(destructive)),
+                ("set_c", declared(destructive)),
+                ("update_d", hints()),
+                ("delete_e", hints()),
+                ("create_f", hints()),
+            ])
+        };
+        let destructive = |all: &[Inferred], at: usize| all[at].annotations().destructive_hint;
+        let mild = tools(false);
+        assert_eq!(destructive(&mild, 3), Some(false));
+        assert_eq!(destructive(&mild, 4), Some(true), "only of the same kind");
+        assert_eq!(destructive(&tools(true), 3), Some(true));
+        assert_eq!(destructive(&tools(true), 5), Some(false));
+    }
+
+    #[test]
+    fn no_habit_makes_a_write_repeatable() {
+        let declared = |idempotent| hints().with_read_only(false).with_idempotent(idempotent);
+        let tools = |idempotent| {
+            infer_all(&[
+                ("create_a", declared(idempotent)),
+                ("create_b", declared(idempotent)),
+                ("create_c", declared(idempotent)),
+                ("create_d", hints()),
+                ("update_e", declared(false)),
+                ("update_f", declared(false)),
+                ("update_g", declared(false)),
+                ("update_h", hints()),
+            ])
+        };
+        let all = tools(true);
+        assert_eq!(all[3].annotations().idempotent_hint, None);
+        assert_eq!(all[7].annotations().idempotent_hint, Some(false));
+    }
+
+    #[test]
+    fn neurolinks_rules_look_at_one_tool_at_a_time() {
+        let closed = hints().with_open_world(false);
+        let subject = Subject::new("get_user");
+        let listed = [Listed::new(subject, &closed); 4];
+        let inference = Inference::new(RuleSet::Neurolink);
+        for inferred in inference.infer_all(&listed) {
+            assert_eq!(inferred, inference.infer(&subject));
+        }
     }
 }

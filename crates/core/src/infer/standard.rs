@@ -48,6 +48,8 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon, prefixes: &Prefixe
         Some(verdict) => verdict.conclude(&look),
         None => Inferred::default(),
     };
+    // also of a tool that seems to write: its author may know that it only reads
+    inferred.set_volatile(look.volatile());
     if let Some(reason) = world::reaches_out(look.name, subject) {
         inferred.open_world(true, Strength::Weak, reason);
     }

@@ -23,6 +23,8 @@ pub struct Hints<'a> {
     pub server_defaults: Option<&'a Annotations>,
     /// Declared by the server for the tool.
     pub declared: &'a Annotations,
+    /// Seen while the tool ran. Only hints that tighten count.
+    pub observed: Option<&'a Annotations>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
     /// How far `inferred` and `declared` are believed.
@@ -37,6 +39,7 @@ impl<'a> Hints<'a> {
             inferred,
             server_defaults: None,
             declared,
+            observed: None,
             operator: None,
             trust,
         }
@@ -46,6 +49,13 @@ impl<'a> Hints<'a> {
     #[must_use]
     pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
         self.server_defaults = Some(hints);
+        self
+    }
+
+    /// Adds what was seen while the tool ran.
+    #[must_use]
+    pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
+        self.observed = Some(hints);
         self
     }
 
@@ -67,6 +77,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
     if hints.trust == Trust::Untrusted {
         effect.assume_the_worst();
     }
+    let takes_away = effect.takes_away(hints);
     let mut warnings = effect.warnings;
     let confirm = CONFIRMATION.settle(hints, &mut warnings);
     let audit = AUDIT.settle(hints, &mut warnings);
@@ -102,7 +113,13 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
         security_level: kept.put(Field::SecurityLevel, level),
         vendor: vendor(hints),
     };
-    Resolved::new(out, kept.provenance, warnings)
+    Resolved::new(
+        out,
+        kept.provenance,
+        warnings,
+        takes_away,
+        hints.inferred.volatility().cloned(),
+    )
 }
 
 /// The four hints that decide the effect, which must agree with each other.
@@ -195,6 +212,21 @@ impl EffectHints {
         }
     }
 
+    /// A conclusion that something is only overwritten relaxes, so it needs a server that is believed.
+    fn takes_away(&self, hints: &Hints<'_>) -> bool {
+        let only_overwrites = |slot: &Slot<bool>| {
+            slot.source == Source::Inferred
+                && hints.trust != Trust::Untrusted
+                && hints
+                    .inferred
+                    .evidence(Field::Destructive)
+                    .is_some_and(|evidence| !evidence.takes_away())
+        };
+        self.destructive
+            .as_ref()
+            .is_some_and(|slot| slot.value && !only_overwrites(slot))
+    }
+
     /// Reads silence as the MCP specification does.
     fn assume_the_worst(&mut self) {
         let assumed = |flag: Flag| Slot::stated(flag.strict, Source::Assumed);
@@ -265,11 +297,13 @@ impl Kept {
             value,
             source,
             reason,
+            strength,
         } = slot?;
         self.provenance.push(Provenance {
             field,
             source,
             reason,
+            strength,
         });
         Some(value)
     }

@@ -91,8 +91,12 @@ pub(in crate::infer) const DELETE: &[&str] = &[
     "uninstall unregister wipe zap",
 ];
 
+/// Puts away, though it can be had back: on the far side of [`DELETE`] for those who look for it.
+pub(in crate::infer) const PUT_AWAY: &[&str] = &["archive", "unlink", "unpublish", "unset"];
+
 /// Loses something, each time.
-pub(in crate::infer) const DAMAGE: &[&str] = &["ban downgrade failover pop reboot restart revert rollback shutdown"];
+pub(in crate::infer) const DAMAGE: &[&str] =
+    &["ban downgrade failover pop reboot restart revert rollback shutdown"];
 
 /// In front these are verbs; after a verb they are what it is about.
 pub(in crate::infer) const VERB_IN_FRONT: &[&str] = &[
@@ -105,7 +109,7 @@ pub(in crate::infer) const VERB_IN_FRONT: &[&str] = &[
 pub(in crate::infer) const VERB_OR_NOUN: &[&str] = &[
     "book build call change charge comment count diff draft email favorite flag forecast",
     "fork hash label link lock lookup mail mark message new order ping post preview",
-    "process purchase query refund reply schedule star store swap tag tail trace trade",
+    "process purchase query refund reply schedule scroll star store swap tag tail trace trade",
     "bookmark format rank sort transition transfer trigger type view vote wait",
 ];
 
@@ -165,15 +169,47 @@ pub(in crate::infer) const CURSORS: &[&str] = &["next", "scroll"];
 
 /// Things that wait to be taken: to get the next one may be to take it.
 pub(in crate::infer) const QUEUED: &[&str] = &[
-    "action", "command", "entry", "instruction", "item", "job", "lead", "message", "messages",
-    "order", "question", "request", "step", "task", "ticket", "work",
+    "action",
+    "command",
+    "entry",
+    "instruction",
+    "item",
+    "job",
+    "lead",
+    "message",
+    "messages",
+    "order",
+    "question",
+    "request",
+    "step",
+    "task",
+    "ticket",
+    "work",
 ];
 
 /// Words of a name for what changes by itself, though nobody writes: time and chance, and work that
 /// goes on elsewhere. Waiting for something is of no use twice.
 pub(in crate::infer) const CLOCKS: &[&str] = &[
-    "now", "today", "clock", "random", "uuid", "ulid", "guid", "nonce", "dice", "status",
-    "progress", "health", "wait", "ping", "poll", "tail", "monitor", "watch", "live", "screenshot",
+    "now",
+    "today",
+    "clock",
+    "random",
+    "uuid",
+    "ulid",
+    "guid",
+    "nonce",
+    "dice",
+    "status",
+    "progress",
+    "health",
+    "wait",
+    "ping",
+    "poll",
+    "tail",
+    "monitor",
+    "watch",
+    "live",
+    "screenshot",
 ];
 
 /// Together with a word of [`TIMES`], these mean the clock too: `get_current_time`.
@@ -183,20 +219,54 @@ pub(in crate::infer) const CURRENT: &[&str] = &["current", "local", "system", "s
 pub(in crate::infer) const TIMES: &[&str] = &["time", "date", "datetime", "timestamp"];
 
 /// Verbs that hand something over, unless it is said where they put it.
-pub(in crate::infer) const HANDING_OVER: &[&str] =
-    &["capture", "convert", "download", "export", "extract", "render", "screenshot"];
+pub(in crate::infer) const HANDING_OVER: &[&str] = &[
+    "capture",
+    "convert",
+    "download",
+    "export",
+    "extract",
+    "render",
+    "screenshot",
+];
 
 /// Names of arguments that say where a result is put.
 pub(in crate::infer) const DESTINATIONS: &[&str] = &[
-    "destination", "destination_path", "destinationPath", "output_dir", "output_directory",
-    "output_file", "output_path", "outputDir", "outputDirPath", "outputDirectory", "outputFile",
-    "outputPath", "save_path", "save_to", "savePath", "saveTo", "download_path", "downloadPath",
+    "destination",
+    "destination_path",
+    "destinationPath",
+    "output_dir",
+    "output_directory",
+    "output_file",
+    "output_path",
+    "outputDir",
+    "outputDirPath",
+    "outputDirectory",
+    "outputFile",
+    "outputPath",
+    "save_path",
+    "save_to",
+    "savePath",
+    "saveTo",
+    "download_path",
+    "downloadPath",
 ];
 
 /// Names of arguments that hold a file: of what a tool reads, or of where it puts it.
 pub(in crate::infer) const FILES: &[&str] = &[
-    "file", "file_name", "file_path", "filename", "fileName", "filepath", "filePath", "folder",
-    "folder_id", "folderId", "local_path", "localPath", "output", "path",
+    "file",
+    "file_name",
+    "file_path",
+    "filename",
+    "fileName",
+    "filepath",
+    "filePath",
+    "folder",
+    "folder_id",
+    "folderId",
+    "local_path",
+    "localPath",
+    "output",
+    "path",
 ];
 
 /// Words of an argument that begins with `output` which say what it looks like, not where it goes.
@@ -206,8 +276,10 @@ pub(in crate::infer) const SHAPES: &[&str] = &[
 ];
 
 /// Words of a description that say the same.
-pub(in crate::infer) const KEEPING: &[&str] =
-    &["disk", "local", "locally", "save", "saves", "saved", "saving", "store", "stores", "write", "writes"];
+pub(in crate::infer) const KEEPING: &[&str] = &[
+    "disk", "local", "locally", "save", "saves", "saved", "saving", "store", "stores", "write",
+    "writes",
+];
 
 /// Names of arguments that choose between the things a tool does.
 pub(in crate::infer) const CHOICES: &[&str] = &["action", "operation", "method", "op", "command"];

@@ -41,9 +41,14 @@ pub(super) fn output(schema: Option<&RawValue>) -> Option<&'static str> {
     memmem::find_iter(text.as_bytes(), b"\"output")
         .filter_map(|at| {
             let rest = text.get(at + 1..)?;
-            rest.split_once('"').filter(|(_, after)| after.trim_start().starts_with(':'))
+            rest.split_once('"')
+                .filter(|(_, after)| after.trim_start().starts_with(':'))
         })
-        .any(|(name, _)| !words::split(name).iter().any(|word| lexicon::is_shape(word)))
+        .any(|(name, _)| {
+            !words::split(name)
+                .iter()
+                .any(|word| lexicon::is_shape(word))
+        })
         .then_some("output")
 }
 

@@ -50,8 +50,9 @@ impl Verdict {
             Use::Either => named.leads && reads,
             Use::Noun | Use::Prose => false,
         };
-        let strong =
-            !named.doubted && !contradicts && (clear || (agrees && (!reads || prose.opens || named.is_plain_read())));
+        let strong = !named.doubted
+            && !contradicts
+            && (clear || (agrees && (!reads || prose.opens || named.is_plain_read())));
         let verdict = Self {
             kind: named.kind,
             idempotent: named.idempotent,
@@ -134,8 +135,7 @@ impl Verdict {
         } = self.warned(look.subject.description);
         let mut inferred = Inferred::of(kind);
         if kind == VerbKind::Read {
-            let volatile = look.volatile();
-            let moves_on = volatile.as_ref().is_some_and(|volatile| volatile.moves_on());
+            let moves_on = look.volatile().is_some_and(|volatile| volatile.moves_on());
             if moves_on && (!look.prose.opens || look.may_take()) {
                 // a look at the next one may be what takes it
                 strength = Strength::Weak;
@@ -143,9 +143,6 @@ impl Verdict {
             inferred.read_only(true, strength, reason);
             if !moves_on {
                 inferred.idempotent(true, strength, Reason::ReadsOnly);
-            }
-            if let Some(volatile) = volatile {
-                inferred.volatile(volatile);
             }
             return inferred;
         }
@@ -170,6 +167,5 @@ impl Verdict {
 /// `find`, which runs a search. What runs a query is another matter, unless it is said to read only.
 fn runs_a_read(named: &Named<'_>, look: &Look<'_, '_>, verb: &Verb) -> bool {
     verb.is_run()
-        && (look.prose.read_only
-            || (look.prose.runs_read && named.leads && !named.verb.is(QUERY)))
+        && (look.prose.read_only || (look.prose.runs_read && named.leads && !named.verb.is(QUERY)))
 }
