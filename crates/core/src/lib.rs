@@ -14,6 +14,7 @@
 mod annotations;
 mod call;
 mod caller;
+mod category;
 mod config;
 mod effect;
 mod error;
@@ -32,6 +33,7 @@ mod tool;
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel, Severity};
 pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
+pub use category::Category;
 pub use config::InvalidConfig;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, ToolError};

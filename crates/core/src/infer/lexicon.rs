@@ -153,6 +153,9 @@ const DELETE: &[&str] = &[
     "uninstall unregister wipe zap",
 ];
 
+/// Puts away, though it can be had back: on the far side of [`DELETE`] for those who look for it.
+const PUT_AWAY: &[&str] = &["archive", "unlink", "unpublish", "unset"];
+
 /// Loses something, each time.
 const DAMAGE: &[&str] = &["ban downgrade failover pop reboot restart revert rollback shutdown"];
 
@@ -215,6 +218,11 @@ pub(super) const QUERY: &str = "query";
 
 pub(super) fn is_join(word: &str) -> bool {
     contains(JOINS, word)
+}
+
+/// Says whether what the verb is about is gone afterwards.
+pub(super) fn takes_away(word: &str) -> bool {
+    find_base(word).is_some_and(|verb| verb.kind.is_destructive()) || contains(PUT_AWAY, word)
 }
 
 pub(super) fn is_run(verb: &Verb) -> bool {

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::{Effect, SafetyLevel};
 
 mod derive;
 mod display;
+mod json;
 
 /// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
 /// registered, read on every call.
@@ -33,7 +35,38 @@ mod display;
 /// assert_eq!(plan.route.min_weight, Some(50));
 /// println!("{plan}");
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+///
+/// # As JSON
+///
+/// Rules are words in snake case, times are milliseconds and named so, and every key is always
+/// there: what is not set is `null`.
+///
+/// ```
+/// # use tollgate_core::{Annotations, CallPlan, Profile, Resolved, Source};
+/// let hints = Annotations::default().with_idempotent(true);
+/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
+/// assert_eq!(
+///     serde_json::to_value(&plan)?,
+///     serde_json::json!({
+///         "effect": "idempotent",
+///         "route": {"min_weight": null, "prefer": ["caching"]},
+///         "cache": {"rule": "keep_own", "ttl_ms": 5000},
+///         "repeat": "safe",
+///         "confirm": "skip",
+///         "limits": {
+///             "attempt_timeout_ms": 60000,
+///             "first_backoff_ms": 100,
+///             "estimated_duration_ms": null,
+///             "calls_per_minute": null,
+///             "restricted": false,
+///         },
+///         "audit": "none",
+///         "reason": "operator, set for this tool",
+///     })
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallPlan {
     /// What a call may do to the world.
@@ -55,17 +88,19 @@ pub struct CallPlan {
 }
 
 /// Which servers may get a call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct RouteRule {
     /// Only servers of at least this weight; none healthy is an error.
     pub min_weight: Option<u32>,
     /// Servers of these categories come first, if any is healthy.
+    #[serde(serialize_with = "json::words")]
     pub prefer: SmallVec<[&'static str; 2]>,
 }
 
 /// What the cache does with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheRule {
     /// Not looked up, not stored, invalidates nothing: a read whose result must be fresh.
@@ -76,17 +111,20 @@ pub enum CacheRule {
     /// result is kept for `ttl`, unless another write overlapped.
     KeepOwn {
         /// How long.
+        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
         ttl: Duration,
     },
     /// A read: looked up, and stored for `ttl`.
     Store {
         /// How long.
+        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
         ttl: Duration,
     },
 }
 
 /// Whether a call may be sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepeatRule {
     /// Never: not even when it certainly was not sent.
@@ -98,7 +136,8 @@ pub enum RepeatRule {
 }
 
 /// Whether a human is asked before a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConfirmRule {
     /// Asked before each call.
@@ -108,24 +147,33 @@ pub enum ConfirmRule {
 }
 
 /// How much is written down about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuditLevel {
     /// Spans and metrics only.
     None,
     /// One record per call.
     Record,
+    /// One record per call, apart from those of calls that stay in a closed world.
+    RecordApart,
 }
 
 /// Times and rates of a tool's calls.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Limits {
     /// How long one attempt may take.
+    #[serde(rename = "attempt_timeout_ms", serialize_with = "json::millis")]
     pub attempt_timeout: Duration,
     /// The pause before the first repeat, before jitter.
+    #[serde(rename = "first_backoff_ms", serialize_with = "json::millis")]
     pub first_backoff: Duration,
     /// How long a call usually takes, if the tool says so.
+    #[serde(
+        rename = "estimated_duration_ms",
+        serialize_with = "json::optional_millis"
+    )]
     pub estimated_duration: Option<Duration>,
     /// How many calls a minute the tool bears, if it says so.
     pub calls_per_minute: Option<f64>,
@@ -140,9 +188,36 @@ impl CallPlan {
         self.effect.safety_level()
     }
 
+    /// Says whether a call may change anything at all.
+    #[must_use]
+    pub const fn is_write(&self) -> bool {
+        self.effect.is_write()
+    }
+
     /// Says whether a call may be sent a second time after it may have run.
     #[must_use]
     pub const fn is_repeatable(&self) -> bool {
         matches!(self.repeat, RepeatRule::Safe)
+    }
+
+    /// Says whether a human is asked before each call.
+    #[must_use]
+    pub const fn asks_first(&self) -> bool {
+        matches!(self.confirm, ConfirmRule::Ask)
+    }
+
+    /// Says whether each call leaves an audit record.
+    #[must_use]
+    pub const fn is_audited(&self) -> bool {
+        !matches!(self.audit, AuditLevel::None)
+    }
+
+    /// Returns how long a result is kept; `None` if it is not kept at all.
+    #[must_use]
+    pub const fn result_ttl(&self) -> Option<Duration> {
+        match self.cache {
+            CacheRule::Store { ttl } | CacheRule::KeepOwn { ttl } => Some(ttl),
+            CacheRule::Bypass | CacheRule::Invalidate => None,
+        }
     }
 }
