@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+use smallvec::SmallVec;
 
 use super::lexicon::words::{CURRENT, KEEPING, TIMES, WARNINGS};
 use super::lexicon::{self, Lexicon, Use, Verb, VerbKind};
@@ -49,6 +50,14 @@ const BEFORE_VERB: &[&str] = &[
     "to", "can", "will", "you", "that", "which", "tool", "and", "or",
 ];
 
+/// After these, a word that may be a noun is one: `Messages of a channel`.
+const AFTER_NOUN: &[&str] = &["of", "that", "which", "whose", "by"];
+/// Before these, a word that may be a noun is a verb: `and mark them as read`.
+const AFTER_VERB: &[&str] = &[
+    "a", "all", "an", "any", "each", "every", "her", "him", "it", "its", "one", "that", "the",
+    "their", "them", "these", "this", "those", "your",
+];
+
 /// So many sentences are read for the first that says something.
 const MOST_SENTENCES: usize = 3;
 
@@ -73,14 +82,19 @@ pub(super) fn read<'l>(text: &str, lexicon: &'l Lexicon) -> Prose<'l> {
 
 fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
     let mut prose = Prose::default();
+    let words: SmallVec<[Token<'_>; MOST_WORDS]> = words_of(sentence).take(MOST_WORDS).collect();
+    if let Some(question) = words.first().and_then(|first| lexicon.question(first.word)) {
+        prose.lead = Some(question);
+        prose.opens = true;
+    }
     let mut before = "";
     let mut negated = 0;
     let mut light = 0;
     let mut opens_light = false;
     let mut run = 0;
-    for (place, (word, after_comma)) in words_of(sentence).take(MOST_WORDS).enumerate() {
-        // `List, create or close a tab` does all three.
-        let listed = after_comma && lexicon.find_inflected(before).is_some();
+    for (place, token) in words.iter().enumerate() {
+        let word = token.word;
+        let next = words.get(place + 1).map_or("", |token| token.word);
         prose.runs_read |= run > 0 && lexicon.is_read_noun(word);
         let says_read_only = word.eq_ignore_ascii_case("readonly")
             || (word.eq_ignore_ascii_case("only") && before.eq_ignore_ascii_case("read"));
@@ -90,11 +104,18 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
         } else if any(LIGHT_VERBS, word) {
             light = LIGHT_VERB_WORDS + 1;
             opens_light |= place == 0;
-        } else if let Some(verb) = lexicon.find_inflected(word) {
+        } else if let Some(verb) = lexicon
+            .find_inflected(word)
+            .filter(|verb| !is_noun(verb, next) && !goes_back(verb, next))
+        {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
                 || any(BEFORE_VERB, before)
                 || (light > 0 && verb.kind == VerbKind::Read);
+            // `List, create or close a tab` does all three; `Finds one; starts one if there is none`
+            let listed = token.after == Some(',') && lexicon.find_inflected(before).is_some();
+            let joined = lexicon::is_join(before) || listed;
+            let acts = verb.usage == Use::Verb || any(AFTER_VERB, next);
             if is_verb && negated > 0 {
                 negated = 0;
             } else if is_verb && prose.lead.is_none() {
@@ -103,9 +124,9 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
                 if verb.is_run() {
                     run = LIGHT_VERB_WORDS + 1;
                 }
-            } else if verb.usage == Use::Verb
-                && verb.kind != VerbKind::Read
-                && (lexicon::is_join(before) || listed)
+            } else if verb.kind != VerbKind::Read
+                && acts
+                && (joined || token.after == Some(';'))
                 && prose.also.is_none_or(|also| also.kind < verb.kind)
             {
                 prose.also = Some(verb);
@@ -117,6 +138,16 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
         before = word;
     }
     prose
+}
+
+/// `Messages of a channel` sends none.
+fn is_noun(verb: &Verb, next: &str) -> bool {
+    verb.usage != Use::Verb && any(AFTER_NOUN, next)
+}
+
+/// `Returns to the previous page` returns nothing.
+fn goes_back(verb: &Verb, next: &str) -> bool {
+    verb.usage == Use::Prose && next.eq_ignore_ascii_case("to")
 }
 
 /// Returns the first warning of a loss that is not negated, wherever it stands.
@@ -147,17 +178,19 @@ pub(super) fn keeps(text: &str) -> Option<&'static str> {
 pub(super) fn drifts(text: &str) -> Option<&'static str> {
     let mut before = "";
     let (sentence, _) = split_sentence(text);
-    words_of(sentence).take(MOST_WORDS).find_map(|(word, _)| {
-        let of = |list: &[&'static str], word: &str| {
-            list.iter()
-                .copied()
-                .find(|entry| entry.eq_ignore_ascii_case(word))
-        };
-        let found = of(&["random", "randomly"], word)
-            .or_else(|| of(CURRENT, before).and_then(|_| of(TIMES, word)));
-        before = word;
-        found
-    })
+    words_of(sentence)
+        .take(MOST_WORDS)
+        .find_map(|Token { word, .. }| {
+            let of = |list: &[&'static str], word: &str| {
+                list.iter()
+                    .copied()
+                    .find(|entry| entry.eq_ignore_ascii_case(word))
+            };
+            let found = of(&["random", "randomly"], word)
+                .or_else(|| of(CURRENT, before).and_then(|_| of(TIMES, word)));
+            before = word;
+            found
+        })
 }
 
 /// Says whether the first sentence has one of the words.
@@ -165,7 +198,7 @@ pub(super) fn mentions(text: &str, list: &[&str]) -> bool {
     let (sentence, _) = split_sentence(text);
     words_of(sentence)
         .take(MOST_WORDS)
-        .any(|(word, _)| any(list, word))
+        .any(|token| any(list, token.word))
 }
 
 fn find_word(text: &str, list: &[&'static str]) -> Option<&'static str> {
@@ -205,14 +238,30 @@ fn split_sentence(text: &str) -> (&str, &str) {
         .unwrap_or((text, ""))
 }
 
-/// The words of a sentence, and whether a comma parts each from the one before.
-fn words_of(sentence: &str) -> impl Iterator<Item = (&str, bool)> {
-    sentence.split(',').enumerate().flat_map(|(clause, text)| {
-        text.split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .enumerate()
-            .map(move |(at, word)| (word, clause > 0 && at == 0))
-    })
+/// A word of a sentence.
+struct Token<'a> {
+    word: &'a str,
+    /// What parts it from the word before, if that is more than a space.
+    after: Option<char>,
+}
+
+fn words_of(sentence: &str) -> impl Iterator<Item = Token<'_>> {
+    sentence
+        .split_inclusive([',', ';'])
+        .scan(None, |mark, clause| {
+            let after = std::mem::replace(mark, clause.chars().next_back());
+            Some((clause, after))
+        })
+        .flat_map(|(clause, after)| {
+            clause
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .enumerate()
+                .map(move |(at, word)| Token {
+                    word,
+                    after: after.filter(|_| at == 0),
+                })
+        })
 }
 
 fn any(list: &[&str], word: &str) -> bool {

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 pub(super) mod words;
 
-use words::{FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PARTICLES, PUT_AWAY, RUNS, SHAPES};
+use words::{
+    FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PUT_AWAY, QUESTIONS, RUNS, SHAPES, TURNED,
+};
 
 /// What a verb does to the world. Ordered from harmless to harmful.
 ///
@@ -188,6 +190,8 @@ pub struct Lexicon {
     index: Vec<Vec<Verb>>,
     /// Verbs that read some things and change others, each with what it reads.
     reading: Vec<(Verb, &'static str)>,
+    /// First words of a question: whoever asks one reads.
+    questions: Vec<Verb>,
 }
 
 /// A word that cannot be added to a lexicon.
@@ -253,18 +257,26 @@ impl Lexicon {
                 }
             }
         }
-        let reading = words::READING
+        let read = |word: &'static str| Verb {
+            word: word.into(),
+            kind: VerbKind::Read,
+            usage: Use::Verb,
+        };
+        Self {
+            index,
+            reading: words::READING
+                .iter()
+                .map(|&(word, objects)| (read(word), objects))
+                .collect(),
+            questions: words::each(QUESTIONS).map(read).collect(),
+        }
+    }
+
+    /// Finds the first word of a question: `whether`, `is_open`.
+    pub(super) fn question(&self, word: &str) -> Option<&Verb> {
+        self.questions
             .iter()
-            .map(|&(word, objects)| {
-                let verb = Verb {
-                    word: word.into(),
-                    kind: VerbKind::Read,
-                    usage: Use::Verb,
-                };
-                (verb, objects)
-            })
-            .collect();
-        Self { index, reading }
+            .find(|verb| same(verb.word.as_str(), word))
     }
 
     /// Finds a verb that reads because of what it is about: `resolve_library_id`.
@@ -396,8 +408,11 @@ pub(super) fn is_gerund(word: &str) -> bool {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("ing"))
 }
 
-pub(super) fn is_particle(word: &str) -> bool {
-    contains(PARTICLES, word)
+/// Says whether the word after a verb turns it into another: `check_in`, `get_rid_of`.
+pub(super) fn is_turned(word: &str, next: &str) -> bool {
+    TURNED
+        .iter()
+        .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && contains(after, next))
 }
 
 /// Says whether a word of an argument's name says what an output looks like.

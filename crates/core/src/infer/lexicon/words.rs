@@ -29,11 +29,15 @@ pub(in crate::infer) const READ: &[&str] = &[
     "calculate compute decode echo encode estimate forecast geocode hash parse predict",
     "recognize tokenize translate transcribe",
     // hand something over; see HANDING_OVER
-    "capture convert download export extract render screenshot",
+    "convert download export extract render screenshot",
 ];
 
+/// Things to know about something: a name that ends so, and has no verb, asks for them.
+pub(in crate::infer) const READ_NOUNS: &[&str] =
+    &["detail details info information metadata overview schema statistics stats"];
+
 /// Reads in prose only: `Returns the order` reads, `return_order` sends the goods back.
-pub(in crate::infer) const READ_IN_PROSE: &[&str] = &["provide return"];
+pub(in crate::infer) const READ_IN_PROSE: &[&str] = &["iterate look obtain provide return"];
 
 /// Makes something new beside what is there.
 pub(in crate::infer) const ADD: &[&str] = &[
@@ -125,6 +129,8 @@ pub(in crate::infer) const READING: &[(&str, &str)] = &[
         "code embedding embeddings expression guid hash locator password query regex slug snippet \
          sql uuid",
     ),
+    // a picture, not a payment
+    ("capture", "frame image photo screenshot snapshot"),
     // a name brought back to what it stands for; a resolved issue is closed
     (
         "resolve",
@@ -142,8 +148,20 @@ pub(in crate::infer) const JOINS: &[&str] = &["and", "or", "then"];
 /// Words of a name that say nothing about what the tool does.
 pub(in crate::infer) const FILLERS: &[&str] = &["mcp", "api", "tool", "tools", "bulk", "batch"];
 
-/// Second words that turn a verb into something else: `check_in`, `check_out`.
-pub(in crate::infer) const PARTICLES: &[&str] = &["in", "out", "off"];
+/// Second words that turn a verb into something else: `check_in`, `get_rid_of`.
+pub(in crate::infer) const TURNED: &[(&str, &[&str])] = &[
+    ("check", &["in", "off", "out"]),
+    ("fetch", &["up"]),
+    ("get", &["rid", "started", "up"]),
+    ("log", &["in", "off", "out"]),
+    ("read", &["out"]),
+    ("show", &["up"]),
+    ("write", &["off"]),
+];
+
+/// Words a question begins with. A description that does, or a name, asks and changes nothing.
+pub(in crate::infer) const QUESTIONS: &[&str] =
+    &["are has how is what when where whether which who whose"];
 
 /// Words that turn what follows them round: `does not delete`.
 pub(in crate::infer) const NEGATIONS: &[&str] = &[
@@ -293,6 +311,7 @@ pub(in crate::infer) const QUERY: &str = "query";
 /// The verbs, by what they do.
 pub(in crate::infer) const BY_KIND: &[(VerbKind, &[&str])] = &[
     (VerbKind::Read, READ),
+    (VerbKind::Read, READ_NOUNS),
     (VerbKind::Read, READ_IN_PROSE),
     (VerbKind::Add, ADD),
     (VerbKind::Mark, MARK),
@@ -307,6 +326,7 @@ pub(in crate::infer) const BY_KIND: &[(VerbKind, &[&str])] = &[
 pub(in crate::infer) const BY_USE: &[(Use, &[&str])] = &[
     (Use::Prose, READ_IN_PROSE),
     (Use::Noun, MOSTLY_NOUN),
+    (Use::Noun, READ_NOUNS),
     (Use::Either, VERB_OR_NOUN),
     (Use::First, VERB_IN_FRONT),
 ];

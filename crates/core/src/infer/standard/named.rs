@@ -17,6 +17,8 @@ pub(super) struct Named<'l> {
     pub(super) doubted: bool,
     /// A verb that reads, first or last in the name.
     pub(super) reads: Option<&'l Verb>,
+    /// The name has no other, and it is the last word.
+    only: bool,
     /// No word joins it to another.
     pub(super) alone: bool,
 }
@@ -44,6 +46,7 @@ impl<'l> Named<'l> {
             idempotent: verb.kind.is_idempotent(),
             doubted: false,
             reads: reads(&verbs, name.len()),
+            only: verbs.len() == 1 && at + 1 == name.len(),
             alone: !name.iter().any(|word| lexicon::is_join(word)),
         };
         for spot in verbs.iter().skip(head + 1) {
@@ -52,14 +55,19 @@ impl<'l> Named<'l> {
                 .checked_sub(1)
                 .and_then(|before| name.get(before))
                 .filter(|word| lexicon::is_join(word));
-            named.weigh(spot, join.copied());
+            let last = spot.at + 1 == name.len();
+            named.weigh(spot, join.copied(), last);
         }
+        // `get_or_init`: what comes of it if there is nothing to get, nobody knows
+        named.doubted |= name
+            .windows(2)
+            .any(|pair| matches!(pair, [or, other] if words::same(or, "or") && lexicon.find(other).is_none()));
         Some(named)
     }
 
     /// Takes a later verb into account: always after a join, else only where a write follows a
     /// read and cannot be a noun.
-    fn weigh(&mut self, later: &Spot<'l>, join: Option<&str>) {
+    fn weigh(&mut self, later: &Spot<'l>, join: Option<&str>, last: bool) {
         let kind = later.verb.kind;
         if kind <= self.kind {
             if join.is_some() && kind != VerbKind::Read {
@@ -68,7 +76,9 @@ impl<'l> Named<'l> {
             return;
         }
         if self.kind == VerbKind::Read {
-            if later.usage == Use::Verb || join.is_some() {
+            // `lookup_cache_clear`: a verb at the end that loses something is no noun
+            let loses = last && kind.is_destructive();
+            if later.usage == Use::Verb || join.is_some() || loses {
                 self.verb = later.verb;
                 self.usage = later.usage;
                 self.leads = false;
@@ -96,6 +106,11 @@ impl<'l> Named<'l> {
         self.alone && (noun || self.reads.is_some())
     }
 
+    /// Says whether the name is that of a thing to know, and has no verb: `server_info`.
+    pub(super) fn is_read_noun(&self) -> bool {
+        self.only && self.kind == VerbKind::Read && self.usage == Use::Noun
+    }
+
     /// Says whether the verb of the name is one that reads at either end of it, and no noun.
     pub(super) fn is_plain_read(&self) -> bool {
         self.reads.is_some_and(|reads| reads == self.verb)
@@ -107,7 +122,7 @@ impl<'l> Spot<'l> {
     fn find(name: &[&str], at: usize, lexicon: &'l Lexicon) -> Option<Self> {
         let word = name.get(at)?;
         let next = name.get(at + 1);
-        if next.is_some_and(|next| lexicon::is_particle(next)) {
+        if next.is_some_and(|next| lexicon::is_turned(word, next)) {
             return None;
         }
         let with = |verb: &'l Verb, usage| Some(Self { at, verb, usage });
@@ -115,7 +130,9 @@ impl<'l> Spot<'l> {
             return with(verb, verb.usage);
         }
         if at == 0
-            && let Some(verb) = lexicon.find_with_object(word, name.last()?)
+            && let Some(verb) = lexicon
+                .find_with_object(word, name.last()?)
+                .or_else(|| lexicon.question(word))
         {
             return with(verb, verb.usage);
         }

@@ -39,7 +39,7 @@ impl Verdict {
         let worst = worst.filter(|verb| !(reads && runs_a_read(named, look, verb)));
         let agrees = match worst {
             Some(verb) => (verb.kind == VerbKind::Read) == reads,
-            None => reads && (prose.read_only || prose.later_reads),
+            None => reads && (prose.read_only || prose.later_reads || named.is_read_noun()),
         };
         let contradicts = worst.is_some() && !agrees;
         if reads && contradicts {
@@ -52,7 +52,9 @@ impl Verdict {
         };
         let strong = !named.doubted
             && !contradicts
-            && (clear || (agrees && (!reads || prose.opens || named.is_plain_read())));
+            && (clear
+                || (agrees
+                    && (!reads || prose.opens || named.is_plain_read() || named.is_read_noun())));
         let verdict = Self {
             kind: named.kind,
             idempotent: named.idempotent,
