@@ -91,7 +91,7 @@ fn a_declaration_takes_back_what_weak_evidence_tightened() {
 
 #[test]
 fn weak_evidence_tightens_and_never_relaxes() {
-    let weak_read = named("user_get", &hints(), Trust::Trusted);
+    let weak_read = named("get_or_init_user", &hints(), Trust::Trusted);
     assert_eq!(effect(&weak_read), Effect::Mutating);
     let weak_loss = named("log_delete", &hints(), Trust::Trusted);
     assert_eq!(effect(&weak_loss), Effect::Destructive);

@@ -106,7 +106,8 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
             opens_light |= place == 0;
         } else if let Some(verb) = lexicon
             .find_inflected(word)
-            .filter(|verb| !is_noun(verb, next) && !goes_back(verb, next))
+            .filter(|verb| !is_noun(verb, word, next) && !goes_back(verb, next))
+            .filter(|_| !lexicon::is_turned(word, next))
         {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
@@ -140,9 +141,15 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
     prose
 }
 
-/// `Messages of a channel` sends none.
-fn is_noun(verb: &Verb, next: &str) -> bool {
-    verb.usage != Use::Verb && any(AFTER_NOUN, next)
+/// `Messages of a channel` sends none, and `Queue statistics` puts nothing in a queue.
+fn is_noun(verb: &Verb, word: &str, next: &str) -> bool {
+    let bare = verb.is(&word.to_ascii_lowercase());
+    match verb.usage {
+        Use::Verb => false,
+        _ if any(AFTER_NOUN, next) => true,
+        Use::Noun => bare && verb.kind != VerbKind::Read && !any(AFTER_VERB, next),
+        Use::First | Use::Either | Use::Prose => false,
+    }
 }
 
 /// `Returns to the previous page` returns nothing.
@@ -191,6 +198,11 @@ pub(super) fn drifts(text: &str) -> Option<&'static str> {
             before = word;
             found
         })
+}
+
+/// Says whether the text has one of the words.
+pub(super) fn says(text: &str, list: &[&'static str]) -> bool {
+    find_word(text, list).is_some()
 }
 
 /// Says whether the first sentence has one of the words.

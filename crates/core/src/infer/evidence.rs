@@ -65,14 +65,21 @@ impl Evidence {
             | Reason::FreeForm(_)
             | Reason::KeywordInName(_)
             | Reason::KeywordInDescription(_)
+            | Reason::Agrees(_)
             | Reason::Siblings => self.field == Field::Destructive,
             Reason::MayReachOut
+            | Reason::SiblingsReachOut
             | Reason::Keeps(_)
             | Reason::ReachesOut(_)
             | Reason::ReadsOnly
             | Reason::NoKeyword
             | Reason::LongDescription => false,
         }
+    }
+
+    /// Says whether nothing speaks for it but that nothing speaks against it.
+    pub(super) fn is_default(&self) -> bool {
+        self.reason == Reason::MayReachOut
     }
 
     /// Returns the word or rule that decided it.
@@ -83,7 +90,8 @@ impl Evidence {
             Reason::NoKeyword => "no keyword says otherwise".into(),
             Reason::LongDescription => "the description is long".into(),
             Reason::MayReachOut => "nothing says that it stays at home".into(),
-            Reason::Siblings => "the server's other tools all declare it so".into(),
+            Reason::SiblingsReachOut => "most of the server's tools may reach out".into(),
+            Reason::Siblings => "the server's other tools declare it so".into(),
             other => other.to_string().into(),
         }
     }
@@ -118,7 +126,11 @@ pub(super) enum Reason {
     FreeForm(&'static str),
     /// An argument or the description says where the result is put.
     Keeps(&'static str),
-    /// All other tools of the server that declare it say so.
+    /// An argument by which the caller agrees to a loss.
+    Agrees(&'static str),
+    /// Most other tools of the server seem to meet an open world.
+    SiblingsReachOut,
+    /// Most other tools of the server that declare it say so.
     Siblings,
     /// Concluded from read-only.
     ReadsOnly,
@@ -147,7 +159,9 @@ impl fmt::Display for Reason {
             Self::Chooses(word) => write!(f, "an argument may tell it to `{word}`"),
             Self::FreeForm(word) => write!(f, "what it does is decided by its `{word}`"),
             Self::Keeps(place) => write!(f, "the result is put somewhere: it says `{place}`"),
-            Self::Siblings => f.write_str("the server's other tools all declare it so"),
+            Self::Agrees(word) => write!(f, "the caller is to agree, with `{word}`"),
+            Self::SiblingsReachOut => f.write_str("most of the server's tools may reach out"),
+            Self::Siblings => f.write_str("the server's other tools declare it so"),
             Self::ReadsOnly => f.write_str("reading again changes nothing"),
             Self::KeywordInName(word) => write!(f, "keyword `{word}` in the name"),
             Self::KeywordInDescription(word) => write!(f, "keyword `{word}` in the description"),

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(super) mod words;
 
 use words::{
-    FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PUT_AWAY, QUESTIONS, RUNS, SHAPES, TURNED,
+    FETCHING_HOME, FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PUT_AWAY, QUESTIONS,
+    READING_NOUNS, RUNS, SHAPES, TURNED,
 };
 
 /// What a verb does to the world. Ordered from harmless to harmful.
@@ -165,6 +166,11 @@ impl Verb {
     /// Says whether the verb hands something over, unless it puts it somewhere: `download`.
     pub(super) fn hands_over(&self) -> bool {
         contains(HANDING_OVER, self.word.as_str())
+    }
+
+    /// Says whether a verb that hands over must say so, since it may as well put it somewhere.
+    pub(super) fn fetches_home(&self) -> bool {
+        contains(FETCHING_HOME, self.word.as_str())
     }
 
     /// Says whether the verb leaves to the next words what is done: `runs a search`.
@@ -336,9 +342,11 @@ impl Lexicon {
                 .then(|| word.get(..at))?;
             self.with_ending(stem?, "e")
         };
-        self.find_inflected(word)
-            .or_else(noun)
-            .is_some_and(|verb| verb.kind == VerbKind::Read)
+        contains(READING_NOUNS, word)
+            || self
+                .find_inflected(word)
+                .or_else(noun)
+                .is_some_and(|verb| verb.kind == VerbKind::Read)
     }
 
     fn with_ending(&self, base: &str, ending: &str) -> Option<&Verb> {

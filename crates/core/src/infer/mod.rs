@@ -20,7 +20,9 @@
 //! - [`Neurolink`](RuleSet::Neurolink) applies the published keyword rules of NeuroLink, for those
 //!   who move from it and want the same answers, right or wrong.
 //!
-//! Inference is deterministic and does not depend on other tools, the locale or a clock.
+//! Inference is deterministic, and depends on neither the locale nor a clock. What a tool reads or
+//! changes is concluded from that tool alone; the other tools of its server have a say in what the
+//! server means by an open world and by destructive ([`Inference::infer_all`]).
 //!
 //! ```
 //! use tollgate_core::infer::{RuleSet, Strength, Subject};
@@ -52,7 +54,7 @@ pub use siblings::Listed;
 pub use subject::Subject;
 pub use volatility::{Volatile, Volatility};
 
-use siblings::{Habits, Prefixes};
+use siblings::Habits;
 
 /// Which rules draw the conclusions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
@@ -100,14 +102,14 @@ impl RuleSet {
 /// use tollgate_core::Annotations;
 /// use tollgate_core::infer::{Inference, Listed, RuleSet, Subject};
 ///
+/// let closed = Annotations::default().with_open_world(false);
 /// let nothing = Annotations::default();
-/// let names = ["crm_lead_get", "crm_lead_update", "crm_lead_find"];
-/// let tools: Vec<_> = names
-///     .iter()
-///     .map(|name| Listed::new(Subject::new(name), &nothing))
-///     .collect();
+/// let tools = [
+///     Listed::new(Subject::new("get_lead"), &closed),
+///     Listed::new(Subject::new("get_deal"), &nothing),
+/// ];
 /// let inferred = Inference::new(RuleSet::Standard).infer_all(&tools);
-/// assert_eq!(inferred[0].annotations().read_only_hint, Some(true));
+/// assert_eq!(inferred[1].annotations().open_world_hint, Some(false));
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Inference<'l> {
@@ -139,34 +141,26 @@ impl<'l> Inference<'l> {
     /// Draws conclusions about one tool from that tool alone.
     #[must_use]
     pub fn infer(&self, subject: &Subject<'_>) -> Inferred {
-        self.one(subject, &Prefixes::default())
+        match self.rules {
+            RuleSet::Standard => standard::infer(subject, self.lexicon),
+            RuleSet::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
+        }
     }
 
     /// Draws conclusions about all tools of one server, in their order: what they have in common
     /// counts too. Under the `neurolink` rules nothing in common counts.
     #[must_use]
     pub fn infer_all(&self, tools: &[Listed<'_>]) -> Vec<Inferred> {
+        let mut all: Vec<Inferred> = tools.iter().map(|tool| self.infer(&tool.subject)).collect();
         if self.rules != RuleSet::Standard {
-            return tools.iter().map(|tool| self.infer(&tool.subject)).collect();
+            return all;
         }
-        let names = tools.iter().map(|tool| tool.subject.name);
-        let prefixes = Prefixes::of(names, self.lexicon);
-        let mut all: Vec<Inferred> = tools
-            .iter()
-            .map(|tool| self.one(&tool.subject, &prefixes))
-            .collect();
+        siblings::share_the_world(&mut all);
         let habits = Habits::of(all.iter().zip(tools.iter().map(|tool| tool.declared)));
         for inferred in &mut all {
             habits.apply(inferred);
         }
         all
-    }
-
-    fn one(&self, subject: &Subject<'_>, prefixes: &Prefixes) -> Inferred {
-        match self.rules {
-            RuleSet::Standard => standard::infer(subject, self.lexicon, prefixes),
-            RuleSet::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
-        }
     }
 }
 

@@ -1,87 +1,51 @@
 //! What the tools of one server show about each other.
 //!
-//! One tool shows little of its server. All of them together show two things. Words that many names
-//! begin with are the names of things, not of deeds: `jira_get_issue` leads with `get` once
-//! `jira_search` and `jira_add_comment` stand beside it. And what an author declares for most tools,
-//! he means for the one he forgot: a server whose other tools all say that their world is closed has
-//! a closed world.
+//! Whether a world is open is a matter of the server, and so is what its author calls destructive;
+//! one tool shows little of either. What most tools of a server declare, its author means for the one
+//! he forgot. Where none declares it, half of the tools that stay at home speak for the others.
+//!
+//! All of this is weak evidence: it takes a conclusion back, and tightens, and relaxes nothing.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
 
 use super::evidence::Reason;
-use super::lexicon::{Lexicon, VerbKind};
-use super::{Inferred, Strength, Subject, words};
+use super::lexicon::VerbKind;
+use super::{Inferred, Strength, Subject};
 use crate::{Annotations, Field};
 
-/// So many names with the same first words make a prefix; and so many tools that declare the same
-/// make a habit.
+/// So many tools with verbs of one kind show what their author means by a hint.
 const ENOUGH: u32 = 3;
-/// Longer prefixes are not looked for, in words.
-const LONGEST_PREFIX: usize = 4;
+/// The world is open or closed for a whole server as a rule, so that one tool shows it.
+const FEW: u32 = 1;
+/// Of fewer tools, half says little.
+const FEW_TOOLS: usize = 3;
 
-/// First words that the names of one server share. The default has none.
-#[derive(Debug, Default)]
-pub(super) struct Prefixes {
-    /// How many names begin so, by the hash of the words.
-    counts: HashMap<u64, u32>,
-}
-
-impl Prefixes {
-    /// Counts the first words of all names, up to the first verb.
-    pub(super) fn of<'a>(names: impl IntoIterator<Item = &'a str>, lexicon: &Lexicon) -> Self {
-        let mut counts = HashMap::new();
-        for name in names {
-            let words = words::split(name);
-            let nouns = words
-                .iter()
-                .take(LONGEST_PREFIX)
-                .take_while(|word| lexicon.find(word).is_none());
-            let mut hash = DefaultHasher::new();
-            for word in nouns {
-                feed(&mut hash, word);
-                *counts.entry(hash.finish()).or_insert(0) += 1;
+/// Makes the tools of a server agree about their world, which is mostly the same for all of them: at
+/// home if at least half show a sign of home and none of the web, open otherwise. A word of the web
+/// still counts for its own tool.
+pub(super) fn share_the_world(all: &mut [Inferred]) {
+    if all.len() < FEW_TOOLS {
+        return;
+    }
+    let home = all
+        .iter()
+        .filter(|inferred| inferred.annotations().open_world_hint.is_none())
+        .count();
+    let closed = home * 2 >= all.len();
+    for inferred in all {
+        match inferred.evidence(Field::OpenWorld) {
+            Some(evidence) if closed && evidence.is_default() => {
+                inferred.drop_hint(Field::OpenWorld);
             }
-        }
-        counts.retain(|_, count| *count >= ENOUGH);
-        Self { counts }
-    }
-
-    /// Starts at the first word of a name.
-    pub(super) fn walk(&self) -> Walk<'_> {
-        Walk {
-            prefixes: self,
-            hash: DefaultHasher::new(),
+            None if !closed => {
+                inferred.open_world(true, Strength::Weak, Reason::SiblingsReachOut);
+            }
+            _ => {}
         }
     }
 }
 
-/// The way along the words of one name.
-pub(super) struct Walk<'p> {
-    prefixes: &'p Prefixes,
-    hash: DefaultHasher,
-}
-
-impl Walk<'_> {
-    /// Says whether the words so far, with this one, are a prefix.
-    pub(super) fn step(&mut self, word: &str) -> bool {
-        if self.prefixes.counts.is_empty() {
-            return false;
-        }
-        feed(&mut self.hash, word);
-        self.prefixes.counts.contains_key(&self.hash.finish())
-    }
-}
-
-fn feed(hash: &mut DefaultHasher, word: &str) {
-    for byte in word.bytes() {
-        hash.write_u8(byte.to_ascii_lowercase());
-    }
-    // no word has it, so that two words never read like one
-    hash.write_u8(b'_');
-}
-
-/// What the tools of a server declare, where all that declare it agree.
+/// What the tools of a server declare.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
     open_world: Habit,
@@ -111,32 +75,31 @@ impl Habits {
         habits
     }
 
-    /// Amends what was concluded of one tool of the server.
+    /// Amends what was concluded of one tool of the server. A habit is weak evidence: it takes a
+    /// conclusion back, and tightens, but relaxes nothing by itself.
     pub(super) fn apply(&self, inferred: &mut Inferred) {
-        if let Some(open) = self.open_world.settled() {
+        let weak = Strength::Weak;
+        if let Some(open) = self.open_world.settled(FEW) {
             inferred.drop_hint(Field::OpenWorld);
-            inferred.open_world(open, Strength::Strong, Reason::Siblings);
+            inferred.open_world(open, weak, Reason::Siblings);
         }
         let Some(kind) = inferred.kind().filter(|kind| *kind != VerbKind::Read) else {
             return;
         };
-        let settled = |habits: &HashMap<VerbKind, Habit>| habits.get(&kind)?.settled();
+        let settled = |habits: &HashMap<VerbKind, Habit>| habits.get(&kind)?.settled(ENOUGH);
         let concluded = inferred.annotations().destructive_hint;
-        let firm = inferred
-            .evidence(Field::Destructive)
-            .is_some_and(|evidence| evidence.strength() == Strength::Strong);
-        match settled(&self.destructive) {
-            // what the name says firmly is not talked away by others
-            Some(destructive) if !firm && concluded != Some(destructive) => {
-                inferred.drop_hint(Field::Destructive);
-                inferred.destructive(destructive, Strength::Strong, Reason::Siblings);
-            }
-            _ => {}
+        // what is taken away is gone, whatever the neighbours say
+        if let Some(destructive) = settled(&self.destructive)
+            && concluded != Some(destructive)
+            && (destructive || !kind.is_destructive())
+        {
+            inferred.drop_hint(Field::Destructive);
+            inferred.destructive(destructive, weak, Reason::Siblings);
         }
-        // To repeat a write takes more than the word of its neighbours: only the stricter habit counts.
-        if settled(&self.idempotent) == Some(false) {
+        // to repeat a write takes more than the word of its neighbours: only the stricter habit counts
+        if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
             inferred.drop_hint(Field::Idempotent);
-            inferred.idempotent(false, Strength::Weak, Reason::Siblings);
+            inferred.idempotent(false, weak, Reason::Siblings);
         }
     }
 }
@@ -157,13 +120,9 @@ impl Habit {
         }
     }
 
-    /// Returns what all that declare it say, if they are enough.
-    fn settled(self) -> Option<bool> {
-        match (self.yes, self.no) {
-            (yes, 0) if yes >= ENOUGH => Some(true),
-            (0, no) if no >= ENOUGH => Some(false),
-            _ => None,
-        }
+    /// Returns what most that declare it say, if they are enough.
+    fn settled(self, enough: u32) -> Option<bool> {
+        (self.yes + self.no >= enough && self.yes != self.no).then_some(self.yes > self.no)
     }
 }
 
@@ -188,7 +147,7 @@ impl<'a> Listed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::{Inference, RuleSet};
+    use crate::infer::{Evidence, Inference, RuleSet};
 
     fn infer_all(tools: &[(&str, Annotations)]) -> Vec<Inferred> {
         let listed: Vec<_> = tools
@@ -203,49 +162,36 @@ mod tests {
     }
 
     #[test]
-    fn a_word_many_names_begin_with_is_no_part_of_the_deed() {
-        let names = ["Desk-ticket_get", "deskTicketFind", "desk_ticket_close"];
-        let tools: Vec<_> = names.iter().map(|name| (*name, hints())).collect();
-        let strength = |inferred: &Inferred| {
-            let evidence = inferred.evidence(Field::ReadOnly)?;
-            Some((inferred.annotations().read_only_hint?, evidence.strength()))
+    fn a_habit_fills_what_one_tool_leaves_out() {
+        let closed = || hints().with_open_world(false);
+        let open = |tools: &[(&str, Annotations)]| {
+            let all = infer_all(tools);
+            let why = all[0].evidence(Field::OpenWorld).map(Evidence::reason);
+            (all[0].annotations().open_world_hint, why)
         };
-        let all = infer_all(&tools);
-        assert_eq!(
-            all.iter().map(strength).collect::<Vec<_>>(),
-            [
-                Some((true, Strength::Strong)),
-                Some((true, Strength::Strong)),
-                Some((false, Strength::Strong)),
-            ]
-        );
-        // two are no crowd
-        let two = infer_all(&tools[..2]);
-        assert_eq!(strength(&two[0]), Some((true, Strength::Weak)));
+        let mut tools = vec![("a", hints()), ("b", hints()), ("c", hints())];
+        let by_default = "nothing says that it stays at home".into();
+        assert_eq!(open(&tools), (Some(true), Some(by_default)));
+        tools.push(("d", closed()));
+        let declared = Some("the server's other tools declare it so".into());
+        assert_eq!(open(&tools), (Some(false), declared));
+        // as many say the opposite, and there is no habit
+        tools.push(("e", hints().with_open_world(true)));
+        assert_eq!(open(&tools).0, Some(true));
     }
 
     #[test]
-    fn a_habit_fills_what_one_tool_leaves_out() {
-        let closed = || hints().with_open_world(false);
-        let mut tools = vec![("a", closed()), ("b", closed()), ("c", hints())];
-        assert_eq!(
-            infer_all(&tools)[2].annotations().open_world_hint,
-            Some(true)
-        );
-        tools.push(("d", closed()));
-        let all = infer_all(&tools);
-        assert_eq!(all[2].annotations().open_world_hint, Some(false));
-        let why = all[2].evidence(Field::OpenWorld).map(|e| e.reason());
-        assert_eq!(
-            why,
-            Some("the server's other tools all declare it so".into())
-        );
-        // one voice against it, and there is no habit
-        tools.push(("e", hints().with_open_world(true)));
-        assert_eq!(
-            infer_all(&tools)[2].annotations().open_world_hint,
-            Some(true)
-        );
+    fn one_half_at_home_speaks_for_the_rest() {
+        let open = |names: [&str; 4]| {
+            let all = infer_all(&names.map(|name| (name, hints())));
+            all.iter()
+                .map(|inferred| inferred.annotations().open_world_hint)
+                .collect::<Vec<_>>()
+        };
+        let home = open(["read_file", "move_file", "get_info", "fetch_url"]);
+        assert_eq!(home, [None, None, None, Some(true)]);
+        let away = open(["read_file", "get_lead", "get_deal", "list_leads"]);
+        assert_eq!(away, [Some(true); 4]);
     }
 
     #[test]

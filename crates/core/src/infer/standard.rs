@@ -16,7 +16,6 @@
 
 use super::description::{self, Prose};
 use super::lexicon::{self, Lexicon};
-use super::siblings::Prefixes;
 use super::words::{self, Words};
 use super::{Inferred, Strength, Subject};
 
@@ -30,13 +29,13 @@ use look::Look;
 use named::Named;
 use verdict::Verdict;
 
-/// Draws conclusions about one tool. `prefixes` are what names of the same server begin with.
-pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon, prefixes: &Prefixes) -> Inferred {
+/// Draws conclusions about one tool.
+pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
     let all = words::split(subject.name);
     let server = subject.server.map(words::split).unwrap_or_default();
     let look = Look {
         subject,
-        name: without_prefix(&all, &server, lexicon, prefixes),
+        name: without_prefix(&all, &server, lexicon),
         prose: description::read(subject.description.unwrap_or(""), lexicon),
         lexicon,
     };
@@ -61,17 +60,12 @@ fn without_prefix<'w, 'a>(
     name: &'w [&'a str],
     server: &Words<'_>,
     lexicon: &Lexicon,
-    prefixes: &Prefixes,
 ) -> &'w [&'a str] {
-    let mut path = prefixes.walk();
     let own = |word: &&str| {
-        let shared = path.step(word);
         lexicon.find(word).is_none()
-            && (shared
-                || lexicon::is_filler(word)
-                || server.iter().any(|own| words::same(own, word)))
+            && (lexicon::is_filler(word) || server.iter().any(|own| words::same(own, word)))
     };
-    let prefix = name.iter().copied().take_while(own).count();
+    let prefix = name.iter().take_while(|word| own(word)).count();
     match name.get(prefix..) {
         Some(rest) if !rest.is_empty() => rest,
         _ => name,

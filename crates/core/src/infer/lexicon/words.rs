@@ -23,13 +23,15 @@ pub(in crate::infer) const READ: &[&str] = &[
     "lookup ls peek ping query read retrieve scrape search show status tail view whoami",
     // judge something
     "aggregate analyse analyze assess check compare detect diagnose diff display explain",
-    "classify identify inquire lint measure monitor preview rank recommend rerank",
+    "classify identify inquire lint measure preview recommend rerank",
     "suggest summarise summarize trace validate verify wait",
     // compute from the arguments alone
     "calculate compute decode echo encode estimate forecast geocode hash parse predict",
     "recognize tokenize translate transcribe",
     // hand something over; see HANDING_OVER
-    "convert download export extract render screenshot",
+    "download export extract render screenshot",
+    "autocomplete cite correlate deduce detokenize differentiate enquire explore glob",
+    "infer introspect nslookup observe proofread solve stat traceroute typecheck whois",
 ];
 
 /// Things to know about something: a name that ends so, and has no verb, asks for them.
@@ -43,7 +45,10 @@ pub(in crate::infer) const READ_IN_PROSE: &[&str] = &["iterate look obtain provi
 pub(in crate::infer) const ADD: &[&str] = &[
     "add append attach author clone comment compose copy create draft duplicate fork",
     "import insert log make new post prepend provision record register reply schedule",
-    "submit upload",
+    "submit",
+    "backup bootstrap contribute crosspost enqueue ingest init initialise initialize",
+    "instantiate issue memorize mint mkdir onboard populate propose queue raise remember",
+    "replicate repost retweet scaffold seed shorten spawn tweet",
 ];
 
 /// Marks, switches, places among others: as easily taken back as done.
@@ -51,12 +56,18 @@ pub(in crate::infer) const MARK: &[&str] = &[
     "acknowledge associate bind bookmark favorite flag follow hide label link lock mute pin",
     "reopen star subscribe tag unarchive unassign unblock unflag unfollow unhide unlock",
     "unmute unpin unshare unstar unsubscribe untag undelete",
+    "ack annotate dislike downvote endorse enrol enroll favourite join like mount react stage",
+    "unban uncheck unclaim uncordon unfavorite unfavourite unfreeze unhighlight unlabel",
+    "unmount unpause unsave unsilence unsnooze unstage unsuspend untrash unwatch upvote",
 ];
 
 /// Sets something going, or stops it.
 pub(in crate::infer) const ACT: &[&str] = &[
     "build commit connect disconnect launch navigate notify redo retry scroll start stop",
     "toggle trigger undo vote",
+    "authenticate compact compile emit focus go login play power rebuild recalculate",
+    "recompute refresh reindex reload replay reprocess requeue resync rewind shuffle skip",
+    "speak train vacuum wake zoom",
 ];
 
 /// Puts something into a state that is named by the arguments.
@@ -70,6 +81,11 @@ pub(in crate::infer) const SET: &[&str] = &[
     // states
     "accept activate approve close deactivate decline deprecate disable dismiss enable mark",
     "pause quarantine reject restore resume snooze suspend unpublish",
+    "allowlist arm blacklist blocklist chmod chown cordon defer delegate deprioritize dim",
+    "disarm disqualify drain freeze hibernate isolate leave logout maximize minimize mv",
+    "override persist postpone prioritize qualify reactivate redirect reinstate reroute retag",
+    "retire retitle seal setup silence switch taint touch triage turn unapprove unlist unseal",
+    "whitelist",
 ];
 
 /// Changes what it finds; doing it twice does it twice.
@@ -79,12 +95,20 @@ pub(in crate::infer) const CHANGE: &[&str] = &[
     // cannot be taken back by the sender
     "book broadcast buy charge checkout dispatch donate email forward invite mail message",
     "order pay publish purchase refund send spend trade transfer withdraw",
+    // may replace what is there
+    "upload",
     // depends on the state it finds: an edit made twice may be two edits
     "adjust alter apply authorize change complete decrement deploy edit escalate increment",
     "install merge migrate modify patch promote pull push reauthorize rebase rotate scale swap",
     "transition upgrade",
     // drives a user interface
     "click drag fill hover press tap type",
+    "airdrop amend announce bid borrow bump claim confirm consume crop cut deduct dedupe",
+    "deduplicate demote deposit dial extend fax finalize fix flash flip fulfil fulfill inject",
+    "lend nack nudge optimise optimize paste place rebalance recategorize reconcile recreate",
+    "redeem refactor regenerate reimburse reissue rekey remediate renew rent repair repay",
+    "rerun resend reserve restock retrain reword rewrite rollout settle ship sign split",
+    "squash stake stash swipe transform trim unmerge unstake unwrap wrap",
 ];
 
 /// Takes away.
@@ -93,33 +117,45 @@ pub(in crate::infer) const DELETE: &[&str] = &[
     "discard drop empty erase evict expunge flush forget invalidate kill nuke obliterate",
     "overwrite prune purge remove reset revoke rm rmdir shred terminate trash truncate undeploy",
     "uninstall unregister wipe zap",
+    "abandon annul deallocate disenroll dismantle eject expel expire kick nullify offboard",
+    "redact rescind retract scrub strip teardown unenroll unfriend unpair unprovision unsend",
+    "void",
 ];
 
 /// Puts away, though it can be had back: on the far side of [`DELETE`] for those who look for it.
 pub(in crate::infer) const PUT_AWAY: &[&str] = &["archive", "unlink", "unpublish", "unset"];
 
 /// Loses something, each time.
-pub(in crate::infer) const DAMAGE: &[&str] =
-    &["ban downgrade failover pop reboot restart revert rollback shutdown"];
+pub(in crate::infer) const DAMAGE: &[&str] = &[
+    "ban downgrade failover pop reboot restart revert rollback shutdown",
+    "burn dequeue failback reimage shut switchover",
+];
 
 /// In front these are verbs; after a verb they are what it is about.
 pub(in crate::infer) const VERB_IN_FRONT: &[&str] = &[
-    "allow archive block check clone commit copy drop edit fetch import invite launch",
+    "allow archive block check clone commit copy drop edit fetch invite launch",
     "list merge move patch pause pull push read reset run save search set share show",
     "start stop trash update upgrade upload write",
+    "airdrop announce arm bid claim compact compile confirm contribute cut defer delegate",
+    "deposit dim explore extend fax fix flash flip focus go join leave lend like login logout",
+    "mount override play power qualify react redirect refresh rent replay retire rewind seed",
+    "setup ship shuffle sign silence skip stage switch taint train zoom",
 ];
 
 /// In front these may be either; after a verb they are what it is about.
 pub(in crate::infer) const VERB_OR_NOUN: &[&str] = &[
     "book build call change charge comment count diff draft email favorite flag forecast",
-    "fork hash label link lock lookup mail mark message new order ping post preview",
+    "fork hash import label link lock lookup mail mark message new order ping post preview",
     "process purchase query refund reply schedule scroll star store swap tag tail trace trade",
-    "bookmark format rank sort transition transfer trigger type view vote wait",
+    "bookmark format sort transition transfer trigger type view vote wait",
+    "stat",
 ];
 
 /// Even in front, these are what another verb is about.
-pub(in crate::infer) const MOSTLY_NOUN: &[&str] =
-    &["author clear complete compute display empty log monitor record scale status"];
+pub(in crate::infer) const MOSTLY_NOUN: &[&str] = &[
+    "author clear complete compute display empty log record scale status",
+    "backup issue place queue rollout",
+];
 
 /// Verbs that read these things; of others they say nothing.
 pub(in crate::infer) const READING: &[(&str, &str)] = &[
@@ -128,6 +164,12 @@ pub(in crate::infer) const READING: &[(&str, &str)] = &[
         "generate",
         "code embedding embeddings expression guid hash locator password query regex slug snippet \
          sql uuid",
+    ),
+    // a value in another form; a converted lead is a customer
+    (
+        "convert",
+        "csv currencies currency date html json markdown temperature text time timezone timezones \
+         unit units xml yaml",
     ),
     // a picture, not a payment
     ("capture", "frame image photo screenshot snapshot"),
@@ -237,15 +279,11 @@ pub(in crate::infer) const CURRENT: &[&str] = &["current", "local", "system", "s
 pub(in crate::infer) const TIMES: &[&str] = &["time", "date", "datetime", "timestamp"];
 
 /// Verbs that hand something over, unless it is said where they put it.
-pub(in crate::infer) const HANDING_OVER: &[&str] = &[
-    "capture",
-    "convert",
-    "download",
-    "export",
-    "extract",
-    "render",
-    "screenshot",
-];
+pub(in crate::infer) const HANDING_OVER: &[&str] =
+    &["download", "export", "extract", "render", "screenshot"];
+
+/// Of these, the verbs that put it somewhere as often: they need to say that they do not.
+pub(in crate::infer) const FETCHING_HOME: &[&str] = &["download", "export"];
 
 /// Names of arguments that say where a result is put.
 pub(in crate::infer) const DESTINATIONS: &[&str] = &[
@@ -343,3 +381,29 @@ pub(in crate::infer) fn usage(word: &str) -> Use {
 pub(in crate::infer) fn each(lines: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
     lines.iter().flat_map(|line| line.split(' '))
 }
+
+/// Arguments by which a caller agrees to what cannot be taken back.
+pub(in crate::infer) const AGREEMENTS: &[&str] = &["confirm", "confirmed", "confirmation"];
+
+/// Words of a description that say a result is handed over.
+pub(in crate::infer) const HANDED: &[&str] = &[
+    "base64",
+    "content",
+    "contents",
+    "embedded",
+    "return",
+    "returned",
+    "returning",
+    "returns",
+    "url",
+];
+
+/// Nouns for a reading, where no ending tells: `runs a diagnostic`.
+pub(in crate::infer) const READING_NOUNS: &[&str] = &[
+    "analysis",
+    "diagnostic",
+    "diagnostics",
+    "lookup",
+    "retrieval",
+    "validation",
+];

@@ -2,7 +2,8 @@
 
 use super::{Prose, schema};
 use crate::infer::lexicon::words::{
-    CLOCKS, CURRENT, CURSORS, DESTINATIONS, FILES, PROGRAMS, QUERY, QUEUED, TIMES,
+    AGREEMENTS, CLOCKS, CURRENT, CURSORS, DESTINATIONS, FILES, HANDED, PROGRAMS, QUERY, QUEUED,
+    TIMES,
 };
 use crate::infer::lexicon::{Lexicon, Verb, Word};
 use crate::infer::volatility::{Volatile, Volatility};
@@ -53,7 +54,14 @@ impl Look<'_, '_> {
         };
         let in_prose = || description::keeps(self.subject.description?);
         match (verb.hands_over(), self.prose.lead) {
-            (true, _) => in_schema().or_else(in_prose),
+            (true, _) => in_schema().or_else(in_prose).or_else(|| {
+                let silent = verb.fetches_home()
+                    && !self
+                        .subject
+                        .description
+                        .is_some_and(|text| description::says(text, HANDED));
+                silent.then_some("download")
+            }),
             (false, Some(lead)) if self.prose.opens && lead.hands_over() => in_prose(),
             _ => None,
         }
@@ -63,6 +71,14 @@ impl Look<'_, '_> {
     pub(super) fn may_take(&self) -> bool {
         let text = self.subject.description.unwrap_or("");
         QUEUED.iter().any(|word| self.says(word)) || description::mentions(text, QUEUED)
+    }
+
+    /// Finds an argument by which the caller agrees to what cannot be taken back.
+    pub(super) fn agreement(&self) -> Option<&'static str> {
+        AGREEMENTS
+            .iter()
+            .copied()
+            .find(|name| schema::has(self.subject.input_schema, name))
     }
 
     /// Finds what says that the answer to a read differs from call to call.

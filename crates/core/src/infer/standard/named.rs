@@ -17,8 +17,10 @@ pub(super) struct Named<'l> {
     pub(super) doubted: bool,
     /// A verb that reads, first or last in the name.
     pub(super) reads: Option<&'l Verb>,
-    /// The name has no other, and it is the last word.
+    /// The name has no other.
     only: bool,
+    /// It is the last word.
+    last: bool,
     /// No word joins it to another.
     pub(super) alone: bool,
 }
@@ -46,7 +48,8 @@ impl<'l> Named<'l> {
             idempotent: verb.kind.is_idempotent(),
             doubted: false,
             reads: reads(&verbs, name.len()),
-            only: verbs.len() == 1 && at + 1 == name.len(),
+            last: at + 1 == name.len(),
+            only: verbs.len() == 1,
             alone: !name.iter().any(|word| lexicon::is_join(word)),
         };
         for spot in verbs.iter().skip(head + 1) {
@@ -106,14 +109,30 @@ impl<'l> Named<'l> {
         self.alone && (noun || self.reads.is_some())
     }
 
-    /// Says whether the name is that of a thing to know, and has no verb: `server_info`.
-    pub(super) fn is_read_noun(&self) -> bool {
-        self.only && self.kind == VerbKind::Read && self.usage == Use::Noun
-    }
-
-    /// Says whether the verb of the name is one that reads at either end of it, and no noun.
-    pub(super) fn is_plain_read(&self) -> bool {
-        self.reads.is_some_and(|reads| reads == self.verb)
+    /// Says whether the name is believed, given what the description does that does not contradict
+    /// it: agree, or say nothing, and with its first word.
+    pub(super) fn is_firm(&self, agrees: bool, silent: bool, opens: bool) -> bool {
+        if self.doubted {
+            return false;
+        }
+        let reads = self.kind == VerbKind::Read;
+        let leads = self.leads
+            && match self.usage {
+                Use::Verb | Use::First => true,
+                Use::Either => reads,
+                Use::Noun | Use::Prose => false,
+            };
+        if leads || !reads {
+            return leads || agrees;
+        }
+        // `storage_account_get`, `activity_log_list`, `server_info`
+        let plain = self.reads.is_some_and(|reads| reads == self.verb);
+        match self.usage {
+            Use::Verb => (agrees || silent) && (plain || opens),
+            Use::First => (agrees && (plain || opens)) || (silent && plain && self.last),
+            Use::Noun => (agrees && opens) || ((agrees || silent) && self.only && self.last),
+            Use::Either | Use::Prose => agrees && opens,
+        }
     }
 }
 
@@ -165,15 +184,15 @@ fn head(verbs: &[Spot<'_>]) -> Option<usize> {
     }
 }
 
-/// Finds a verb that reads at either end of a name of so many words.
+/// Finds a verb that reads, first among the verbs or last of so many words.
 fn reads<'l>(verbs: &[Spot<'l>], words: usize) -> Option<&'l Verb> {
-    let is_end = |at: usize| at == 0 || at + 1 == words;
     verbs
         .iter()
-        .find(|spot| {
-            is_end(spot.at)
+        .enumerate()
+        .find(|(place, spot)| {
+            (*place == 0 || spot.at + 1 == words)
                 && spot.verb.kind == VerbKind::Read
                 && matches!(spot.usage, Use::Verb | Use::First)
         })
-        .map(|spot| spot.verb)
+        .map(|(_, spot)| spot.verb)
 }

@@ -30,7 +30,7 @@ fn the_leading_verb_decides() {
         ("list-open-tickets", STRONG_READ),
         ("delete_user", STRONG_WRITE),
         ("createInvoice", STRONG_WRITE),
-        ("user_get", WEAK_READ),
+        ("user_get", STRONG_READ),
         ("weather", None),
         ("check_in_guest", None),
         ("getuser", None),
@@ -241,11 +241,11 @@ fn what_hands_over_reads_unless_it_says_where_it_puts_it() {
         read_only(&RuleSet::Standard.infer(&subject))
     };
     for (name, description, argument, expected) in [
-        ("download_report", "Downloads a report.", "id", STRONG_READ),
-        ("convert_units", "", "amount", STRONG_READ),
-        ("convert_text", "", "outputFormat", STRONG_READ),
+        ("download_report", "Returns a report.", "id", STRONG_READ),
+        ("download_report", "Downloads a report.", "id", WEAK_WRITE),
+        ("render_text", "", "outputFormat", STRONG_READ),
         ("take_screenshot", "", "selector", STRONG_READ),
-        ("convert_text", "", "outputAudio", WEAK_WRITE),
+        ("render_text", "", "outputAudio", WEAK_WRITE),
         ("download_report", "", "filePath", WEAK_WRITE),
         (
             "download_report",
@@ -272,7 +272,11 @@ fn some_verbs_read_because_of_what_they_are_about() {
     for (name, expected) in [
         ("resolve_library_id", STRONG_READ),
         ("resolveHostname", STRONG_READ),
-        ("resolve_issue", None),
+        ("resolve_ticket", None),
+        ("convert_units", STRONG_READ),
+        ("convert_lead", None),
+        ("capture_screenshot", STRONG_READ),
+        ("capture_payment", None),
         ("generate_uuid", STRONG_READ),
         ("generate_report", None),
     ] {
@@ -285,7 +289,7 @@ fn an_inflected_verb_is_one_where_it_is_no_noun() {
     for (name, expected) in [
         ("deletes_user", STRONG_WRITE),
         ("gets_user", STRONG_READ),
-        ("orders_get", WEAK_READ),
+        ("orders_get", STRONG_READ),
         ("getting_users", WEAK_READ),
         ("listing_delete", WEAK_WRITE),
         ("settings", None),

@@ -4,7 +4,7 @@ use super::Look;
 use super::named::Named;
 use crate::infer::evidence::Reason;
 use crate::infer::lexicon::words::QUERY;
-use crate::infer::lexicon::{Use, Verb, VerbKind};
+use crate::infer::lexicon::{Verb, VerbKind};
 use crate::infer::{Inferred, Strength, description};
 
 /// What is concluded, before it becomes hints.
@@ -39,22 +39,13 @@ impl Verdict {
         let worst = worst.filter(|verb| !(reads && runs_a_read(named, look, verb)));
         let agrees = match worst {
             Some(verb) => (verb.kind == VerbKind::Read) == reads,
-            None => reads && (prose.read_only || prose.later_reads || named.is_read_noun()),
+            None => reads && (prose.read_only || prose.later_reads),
         };
         let contradicts = worst.is_some() && !agrees;
         if reads && contradicts {
             return Self::of_prose(look);
         }
-        let clear = match named.usage {
-            Use::Verb | Use::First => named.leads,
-            Use::Either => named.leads && reads,
-            Use::Noun | Use::Prose => false,
-        };
-        let strong = !named.doubted
-            && !contradicts
-            && (clear
-                || (agrees
-                    && (!reads || prose.opens || named.is_plain_read() || named.is_read_noun())));
+        let strong = !contradicts && named.is_firm(agrees, worst.is_none(), prose.opens);
         let verdict = Self {
             kind: named.kind,
             idempotent: named.idempotent,
@@ -149,6 +140,7 @@ impl Verdict {
             return inferred;
         }
         inferred.read_only(false, strength, reason.clone());
+        let loses = loses.or_else(|| look.agreement().map(Reason::Agrees));
         if kind.is_destructive() {
             inferred.destructive(true, strength, reason.clone());
         } else if let Some(loses) = loses {
