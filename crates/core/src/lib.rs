@@ -11,6 +11,7 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+pub mod activity;
 mod annotations;
 mod call;
 mod caller;
