@@ -31,7 +31,9 @@ mod server;
 mod service;
 mod tool;
 
-pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel, Severity};
+pub use annotations::{
+    AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
+};
 pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
