@@ -11,6 +11,7 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+pub mod activity;
 mod annotations;
 mod call;
 mod caller;
@@ -30,7 +31,9 @@ mod server;
 mod service;
 mod tool;
 
-pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel, Severity};
+pub use annotations::{
+    AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
+};
 pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
