@@ -89,7 +89,7 @@ fn a_declaration_takes_back_what_weak_evidence_tightened() {
 
 #[test]
 fn weak_evidence_tightens_and_never_relaxes() {
-    let weak_read = named("user_get", &hints(), Trust::Trusted);
+    let weak_read = named("get_or_init_user", &hints(), Trust::Trusted);
     assert_eq!(effect(&weak_read), Effect::Mutating);
     let weak_loss = named("log_delete", &hints(), Trust::Trusted);
     assert_eq!(effect(&weak_loss), Effect::Destructive);
@@ -208,6 +208,53 @@ fn silence_of_an_untrusted_server_is_read_as_the_worst() {
     let told =
         resolve(&Hints::new(&inferred, &declared, Trust::Untrusted).with_operator(&operator));
     assert_eq!(effect(&told), Effect::ReadOnly);
+}
+
+#[test]
+fn what_was_seen_tightens_and_gives_way_to_the_operator_only() {
+    let inferred = Inferred::default();
+    let declared = hints().with_read_only(true).with_idempotent(true);
+    let seen = hints().with_read_only(false).with_idempotent(false);
+    let all = Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen);
+    let resolved = resolve(&all);
+    assert_eq!(effect(&resolved), Effect::Mutating);
+    assert_eq!(resolved.why(Field::ReadOnly), "observed, seen while it ran");
+    let operator = hints().with_read_only(true);
+    assert_eq!(
+        effect(&resolve(&all.with_operator(&operator))),
+        Effect::ReadOnly
+    );
+    // nobody has seen a tool do no harm
+    let declared = hints().with_read_only(false).with_destructive(true);
+    let seen = hints().with_read_only(true).with_destructive(false);
+    let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen));
+    assert_eq!(effect(&resolved), Effect::Destructive);
+}
+
+#[test]
+fn a_clock_is_never_kept_and_a_cursor_never_repeated_whoever_calls_them_reads() {
+    let declared = hints().with_read_only(true).with_idempotent(true);
+    let rules = |name: &str, trust| {
+        let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());
+        (plan.effect, plan.cache, plan.repeat)
+    };
+    for trust in [Trust::Standard, Trust::Trusted] {
+        let clock = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::Safe);
+        assert_eq!(rules("get_current_time", trust), clock);
+        assert_eq!(rules("dice", trust), clock);
+        let cursor = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::OnlyUnsent);
+        assert_eq!(rules("next_page", trust), cursor);
+    }
+    // a write that repeats without harm keeps no result of the clock either
+    let uuid = hints().with_idempotent(true).with_destructive(false);
+    let plan = CallPlan::derive(
+        &named("reserve_uuid", &uuid, Trust::Standard),
+        &Profile::standard(),
+    );
+    assert_eq!(
+        (plan.effect, plan.cache),
+        (Effect::Idempotent, CacheRule::Invalidate)
+    );
 }
 
 #[test]

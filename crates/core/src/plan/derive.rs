@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::infer::Volatile;
 use crate::{
     Annotations, AuditLevel, CacheRule, CallPlan, Category, Complexity, ConfirmRule, Effect, Field,
     Limits, Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
@@ -48,7 +49,15 @@ impl CallPlan {
             (Effect::Idempotent, Some(ttl)) => CacheRule::KeepOwn { ttl },
             _ => CacheRule::Invalidate,
         };
+        let volatile = resolved.volatility();
+        let cache = match cache {
+            CacheRule::Store { .. } if volatile.is_some() => CacheRule::Bypass,
+            CacheRule::KeepOwn { .. } if volatile.is_some() => CacheRule::Invalidate,
+            rule => rule,
+        };
+        let moves_on = volatile.is_some_and(Volatile::moves_on);
         let repeat = match effect {
+            Effect::ReadOnly if moves_on => RepeatRule::OnlyUnsent,
             Effect::ReadOnly | Effect::Idempotent => RepeatRule::Safe,
             Effect::Destructive if also_idempotent && profile.repeat_destructive_idempotent => {
                 RepeatRule::Safe
