@@ -49,15 +49,37 @@ impl std::error::Error for InvalidDefinition {}
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
+    #[serde(deserialize_with = "member::name")]
     name: ToolName,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "member::title")]
     title: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "member::description")]
     description: Option<String>,
     #[serde(default)]
     input_schema: Option<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "member::annotations")]
     annotations: Option<Annotations>,
+}
+
+/// The members of a listed tool, each read so that an error names it.
+mod member {
+    use serde::de::{Deserialize, Deserializer};
+
+    use crate::ToolName;
+    use crate::annotations::{Annotations, named};
+
+    macro_rules! member {
+        ($name:ident: $type:ty) => {
+            pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<$type, D::Error> {
+                <$type>::deserialize(from).map_err(|error| named(stringify!($name), error))
+            }
+        };
+    }
+
+    member!(name: ToolName);
+    member!(title: Option<String>);
+    member!(description: Option<String>);
+    member!(annotations: Option<Annotations>);
 }
 
 impl ToolDefinition {
