@@ -1,5 +1,8 @@
 //! A tool to look at, and what is known of it.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -41,6 +44,34 @@ impl<'a> Candidate<'a> {
     }
 }
 
+/// Reads an object member by member, so that one bad value hides no other.
+fn read_each(raw: &RawValue) -> (Map<String, Value>, Vec<(String, String)>) {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let mut read = Map::new();
+    let mut bad = Vec::new();
+    for (name, raw) in members {
+        match serde_json::from_str(raw.get()) {
+            Ok(Value::Null) => {}
+            Ok(value) => {
+                read.insert(name, value);
+            }
+            Err(error) => bad.push((name, error.to_string())),
+        }
+    }
+    (read, bad)
+}
+
+fn annotations_of(definition: &RawValue) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        annotations: Option<&'a RawValue>,
+    }
+    serde_json::from_str::<Members<'_>>(definition.get())
+        .ok()?
+        .annotations
+}
+
 /// A tool with everything that is known of it.
 pub(super) struct Case<'a> {
     pub(super) subject: Subject<'a>,
@@ -48,7 +79,9 @@ pub(super) struct Case<'a> {
     pub(super) members: Map<String, Value>,
     /// The fields of its annotations as they stand.
     pub(super) fields: Map<String, Value>,
-    /// Those of them that can be read.
+    /// Those whose value no parser takes, and why.
+    pub(super) unreadable: Vec<(String, String)>,
+    /// The hints that can be read.
     pub(super) hints: Annotations,
     /// What everything together says.
     pub(super) whole: Inferred,
@@ -61,18 +94,14 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(super) fn read(tool: &Candidate<'a>) -> Self {
         let subject = tool.subject;
-        let mut members: Map<String, Value> = tool
-            .definition
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default();
-        let fields = match members.remove("annotations") {
-            Some(Value::Object(fields)) => fields,
-            Some(Value::Null) | None => Map::new(),
-            Some(other) => {
-                // kept where a wrong type is looked for
-                members.insert("annotations".to_owned(), other);
-                Map::new()
+        let (mut members, _) = tool.definition.map(read_each).unwrap_or_default();
+        let (fields, unreadable) = match tool.definition.and_then(annotations_of) {
+            Some(raw) if raw.get().starts_with('{') => {
+                members.remove("annotations");
+                read_each(raw)
             }
+            // anything else is kept where a wrong type is looked for
+            _ => Default::default(),
         };
         let infer = |subject: &Subject<'_>| RuleSet::Standard.infer(subject);
         let words = Subject {
@@ -88,6 +117,7 @@ impl<'a> Case<'a> {
             hints: spelling::readable(&fields),
             members,
             fields,
+            unreadable,
             whole: infer(&subject),
             words: infer(&words),
             name: infer(&name),

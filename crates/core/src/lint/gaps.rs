@@ -23,7 +23,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::MissingOpenWorldHint,
             Field::OpenWorld.as_str(),
-            "is missing, so clients take the tool for one that meets strangers",
+            "is missing, so clients take the tool for one that reaches outside",
             "say false if it stays within the server's own data, else true",
         );
     }

@@ -72,6 +72,14 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
             "write {\"readOnlyHint\": true} and the like",
         );
     }
+    for (name, error) in &case.unreadable {
+        notes.add(
+            Code::WrongType,
+            name.clone(),
+            format!("cannot be read: {error}"),
+            "give it a value that JSON parsers take",
+        );
+    }
     for (name, value) in &case.fields {
         match HINTS.iter().find(|hint| hint.0.as_str() == name) {
             Some((_, _, shape)) => wrong_type(name, value, *shape, notes),
