@@ -7,10 +7,12 @@ use serde_json::Value;
 
 mod algebra;
 mod build;
+mod filter;
 mod summary;
 mod validate;
 
 pub(crate) use algebra::unite;
+pub use filter::InvalidHint;
 pub use validate::{AnnotationProblem, Severity};
 
 /// The hints of one tool, exactly as one source states them; nothing is resolved here.

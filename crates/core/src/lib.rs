@@ -11,9 +11,11 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+pub mod activity;
 mod annotations;
 mod call;
 mod caller;
+mod category;
 mod config;
 mod effect;
 mod error;
@@ -31,9 +33,12 @@ mod server;
 mod service;
 mod tool;
 
-pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel, Severity};
+pub use annotations::{
+    AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
+};
 pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
+pub use category::Category;
 pub use config::InvalidConfig;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, ToolError};

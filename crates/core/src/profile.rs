@@ -4,16 +4,33 @@ use std::time::Duration;
 
 /// How hints become a plan: every number and switch of the table, as data.
 ///
-/// | | `standard` | `strict` |
-/// | --- | --- | --- |
-/// | absent `destructiveHint` of a tool that is not read-only | harmless | destructive |
-/// | asks before mutating calls | no | yes |
-/// | read-only results are kept | 300 s | 300 s |
-/// | idempotent results are kept | 5 s | 5 s |
-/// | weight a destructive call needs | 50 | 50 |
+/// | | `standard` | `strict` | `neurolink` | `mcpgate` | `epd` |
+/// | --- | --- | --- | --- | --- | --- |
+/// | absent `destructiveHint` of a tool that is not read-only | harmless | destructive | harmless | harmless | harmless |
+/// | the four hints are read as one of three [categories](crate::Category) | no | no | no | yes | no |
+/// | asks before mutating calls | no | yes | no | no | no |
+/// | read-only results are kept | 300 s | 300 s | 300 s | 300 s | 300 s |
+/// | idempotent results are kept | 5 s | 5 s | 5 s | no | 5 s |
+/// | repeats what is destructive and idempotent | no | no | no | no | yes |
+/// | records each call into an open world | no | no | no | no | yes |
+/// | first pause before a repeat | 100 ms | 100 ms | 1 s | 100 ms | 100 ms |
+/// | weight a destructive call needs | 50 | 50 | 50 | 50 | 50 |
 ///
 /// `strict` takes the pessimistic defaults of the MCP specification (schema 2025-03-26 and later,
-/// `ToolAnnotations`).
+/// `ToolAnnotations`). The last three do what the systems they are named after say they do, for
+/// those who come from one of them; what such a system leaves open is as in `standard`. Every
+/// profile asks before a destructive call, and refuses it where no server of that weight is healthy.
+///
+/// A profile is data: change a field of a preset to get one of your own.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::Profile;
+///
+/// let mut patient = Profile::epd();
+/// patient.attempt_timeout = Duration::from_secs(120);
+/// assert!(patient.repeat_destructive_idempotent);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Profile {
@@ -21,6 +38,9 @@ pub struct Profile {
     pub name: &'static str,
     /// A tool that is neither read-only nor says `destructiveHint` counts as destructive.
     pub absent_is_destructive: bool,
+    /// The four hints of the MCP specification are read as one of three categories, and the tool
+    /// gets the hints of its [`Category`](crate::Category) instead of its own.
+    pub by_category: bool,
     /// Mutating calls ask for confirmation too.
     pub confirm_mutating: bool,
     /// How long a read-only result is kept.
@@ -31,6 +51,8 @@ pub struct Profile {
     pub primary_weight: u32,
     /// Tools that are destructive *and* idempotent are repeated.
     pub repeat_destructive_idempotent: bool,
+    /// Each call that may reach into an open world leaves an audit record.
+    pub audit_open_world: bool,
     /// The attempt timeout of a tool that does not say how long it takes.
     pub attempt_timeout: Duration,
     /// `estimatedDuration` times this is the attempt timeout of a tool that does.
@@ -40,17 +62,22 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// The names of all presets.
+    pub const NAMES: &[&str] = &["standard", "strict", "neurolink", "mcpgate", "epd"];
+
     /// Returns the default: useful without configuration, safe where a hint is missing.
     #[must_use]
     pub const fn standard() -> Self {
         Self {
             name: "standard",
             absent_is_destructive: false,
+            by_category: false,
             confirm_mutating: false,
             read_ttl: Duration::from_secs(300),
             idempotent_ttl: Some(Duration::from_secs(5)),
             primary_weight: 50,
             repeat_destructive_idempotent: false,
+            audit_open_world: false,
             attempt_timeout: Duration::from_secs(60),
             timeout_factor: 10,
             first_backoff: Duration::from_millis(100),
@@ -68,17 +95,79 @@ impl Profile {
         }
     }
 
+    /// Returns the rules of NeuroLink: an absent hint is harmless, what only reads or is idempotent
+    /// is repeated after a second, what destroys is never repeated and asks first.
+    ///
+    /// The one deviation is meant: where no server of the weight is healthy, a destructive call is
+    /// refused, and does not go to any other server.
+    #[must_use]
+    pub const fn neurolink() -> Self {
+        Self {
+            name: "neurolink",
+            first_backoff: Duration::from_secs(1),
+            ..Self::standard()
+        }
+    }
+
+    /// Returns the rules of MCPGate: each tool reads, writes or deletes, and no write is idempotent.
+    #[must_use]
+    pub const fn mcpgate() -> Self {
+        Self {
+            name: "mcpgate",
+            by_category: true,
+            idempotent_ttl: None,
+            ..Self::standard()
+        }
+    }
+
+    /// Returns the rules of EPD: what is idempotent is repeated even if it destroys, and each call
+    /// into an open world is recorded.
+    #[must_use]
+    pub const fn epd() -> Self {
+        Self {
+            name: "epd",
+            repeat_destructive_idempotent: true,
+            audit_open_world: true,
+            ..Self::standard()
+        }
+    }
+
+    /// Returns all presets, in the order of [`NAMES`](Self::NAMES).
+    #[must_use]
+    pub const fn all() -> [Self; 5] {
+        [
+            Self::standard(),
+            Self::strict(),
+            Self::neurolink(),
+            Self::mcpgate(),
+            Self::epd(),
+        ]
+    }
+
     /// Finds a preset by its name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::standard(), Self::strict()]
-            .into_iter()
-            .find(|profile| profile.name == name)
+        Self::all().into_iter().find(|profile| profile.name == name)
     }
 }
 
 impl Default for Profile {
     fn default() -> Self {
         Self::standard()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_found_by_its_name() {
+        let names: Vec<_> = Profile::all().iter().map(|profile| profile.name).collect();
+        assert_eq!(names, Profile::NAMES);
+        for profile in Profile::all() {
+            assert_eq!(Profile::by_name(profile.name), Some(profile));
+        }
+        assert_eq!(Profile::by_name("none"), None);
     }
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    Annotations, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile, RepeatRule,
-    Resolved, SecurityLevel, Source, Trust,
+    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
+    RepeatRule, Resolved, SecurityLevel, Source, Trust,
 };
 
 fn hints() -> Annotations {
@@ -288,15 +288,19 @@ fn any_inferred() -> impl Strategy<Value = Inferred> {
     })
 }
 
-/// Every profile there is, and the one that repeats most.
-fn profiles() -> [Profile; 3] {
-    let mut bold = Profile::standard();
+/// Every profile there is, and one with every switch turned the lax way.
+fn profiles() -> Vec<Profile> {
+    let mut bold = Profile::mcpgate();
+    bold.name = "bold";
     bold.repeat_destructive_idempotent = true;
-    [Profile::standard(), Profile::strict(), bold]
+    bold.idempotent_ttl = Some(std::time::Duration::from_secs(5));
+    let mut all = Profile::all().to_vec();
+    all.push(bold);
+    all
 }
 
 /// How lax a plan is, dimension by dimension: more is laxer.
-fn laxity(plan: &CallPlan) -> [u8; 4] {
+fn laxity(plan: &CallPlan) -> [u8; 6] {
     [
         match plan.effect {
             Effect::ReadOnly => 3,
@@ -316,6 +320,12 @@ fn laxity(plan: &CallPlan) -> [u8; 4] {
         match plan.repeat {
             RepeatRule::Safe => 2,
             RepeatRule::OnlyUnsent => 1,
+            _ => 0,
+        },
+        u8::from(plan.route.min_weight.is_none()),
+        match plan.audit {
+            AuditLevel::None => 2,
+            AuditLevel::Record => 1,
             _ => 0,
         },
     ]

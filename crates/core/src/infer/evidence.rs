@@ -5,6 +5,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::lexicon;
 use crate::{Annotations, Complexity, Field};
 
 /// How firmly a conclusion stands.
@@ -47,6 +48,28 @@ impl Evidence {
     #[must_use]
     pub const fn strength(&self) -> Strength {
         self.strength
+    }
+
+    /// Says whether it speaks of something taken away for good, and not only added, overwritten or
+    /// changed: `delete`, not `update`. What may do anything may do that too.
+    #[must_use]
+    pub fn takes_away(&self) -> bool {
+        match self.reason {
+            Reason::NameLeads(word)
+            | Reason::NameSays(word)
+            | Reason::NameAndDescription(word)
+            | Reason::DescriptionLeads(word)
+            | Reason::Chooses(word) => lexicon::takes_away(word),
+            Reason::DescriptionWarns(_)
+            | Reason::FreeForm(_)
+            | Reason::KeywordInName(_)
+            | Reason::KeywordInDescription(_) => self.field == Field::Destructive,
+            Reason::MayReachOut
+            | Reason::ReachesOut(_)
+            | Reason::ReadsOnly
+            | Reason::NoKeyword
+            | Reason::LongDescription => false,
+        }
     }
 
     /// Returns the word or rule that decided it.

@@ -59,7 +59,7 @@ impl Kind {
 
 /// How a word behaves in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// A verb wherever it stands.
     Verb,
     /// A verb when it leads.
@@ -74,10 +74,10 @@ pub(super) enum Use {
 
 /// One verb of the lexicon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verb {
+pub(crate) struct Verb {
     pub(super) word: &'static str,
     pub(super) kind: Kind,
-    pub(super) usage: Use,
+    pub(crate) usage: Use,
 }
 
 /// Looks, asks, computes from what it is given.
@@ -153,6 +153,9 @@ const DELETE: &[&str] = &[
     "uninstall unregister wipe zap",
 ];
 
+/// Puts away, though it can be had back: on the far side of [`DELETE`] for those who look for it.
+const PUT_AWAY: &[&str] = &["archive", "unlink", "unpublish", "unset"];
+
 /// Loses something, each time.
 const DAMAGE: &[&str] = &["ban downgrade failover pop reboot restart revert rollback shutdown"];
 
@@ -213,8 +216,13 @@ pub(super) const PROGRAMS: &[&str] = &["sql", "command", "script", "code", "stat
 /// The one reading verb that may have a program to run; `run` and `execute` do not read anyway.
 pub(super) const QUERY: &str = "query";
 
-pub(super) fn is_join(word: &str) -> bool {
+pub(crate) fn is_join(word: &str) -> bool {
     contains(JOINS, word)
+}
+
+/// Says whether what the verb is about is gone afterwards.
+pub(super) fn takes_away(word: &str) -> bool {
+    find_base(word).is_some_and(|verb| verb.kind.is_destructive()) || contains(PUT_AWAY, word)
 }
 
 pub(super) fn is_run(verb: &Verb) -> bool {
@@ -240,7 +248,7 @@ pub(super) fn is_cursor(word: &str) -> bool {
     contains(CURSORS, word)
 }
 
-pub(super) fn is_filler(word: &str) -> bool {
+pub(crate) fn is_filler(word: &str) -> bool {
     contains(FILLERS, word)
 }
 
@@ -253,7 +261,7 @@ pub(super) fn is_negation(word: &str) -> bool {
 }
 
 /// Finds a word of a name: its base form, in any case.
-pub(super) fn find(word: &str) -> Option<&'static Verb> {
+pub(crate) fn find(word: &str) -> Option<&'static Verb> {
     find_base(word).filter(|verb| verb.usage != Use::Prose)
 }
 

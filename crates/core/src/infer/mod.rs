@@ -36,11 +36,11 @@
 
 mod description;
 mod evidence;
-mod lexicon;
+pub(crate) mod lexicon;
 pub mod neurolink;
 mod standard;
 mod subject;
-mod words;
+pub(crate) mod words;
 
 use serde::{Deserialize, Serialize};
 

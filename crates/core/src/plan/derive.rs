@@ -1,10 +1,11 @@
 //! The table: from effective hints to a plan.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::{
-    Annotations, AuditLevel, CacheRule, CallPlan, Complexity, ConfirmRule, Effect, Field, Limits,
-    Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
+    Annotations, AuditLevel, CacheRule, CallPlan, Category, Complexity, ConfirmRule, Effect, Field,
+    Limits, Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
 };
 
 /// Servers of this category come first for idempotent tools.
@@ -23,25 +24,10 @@ impl CallPlan {
     #[must_use]
     pub fn derive(resolved: &Resolved, profile: &Profile) -> Self {
         let hints = resolved.annotations();
+        let flags = Flags::read(resolved, profile);
         let is_true = |hint: Option<bool>| hint == Some(true);
-        let (effect, reason) = if is_true(hints.destructive_hint) {
-            (Effect::Destructive, resolved.why(Field::Destructive))
-        } else if is_true(hints.read_only_hint) {
-            (Effect::ReadOnly, resolved.why(Field::ReadOnly))
-        } else if profile.absent_is_destructive && hints.destructive_hint.is_none() {
-            (
-                Effect::Destructive,
-                "nothing says it only adds, and the profile assumes the worst".into(),
-            )
-        } else if is_true(hints.idempotent_hint) {
-            (Effect::Idempotent, resolved.why(Field::Idempotent))
-        } else {
-            (
-                Effect::Mutating,
-                "nothing says it only reads or may be repeated".into(),
-            )
-        };
-        let also_idempotent = is_true(hints.idempotent_hint);
+        let (effect, reason) = flags.effect(resolved, profile);
+        let also_idempotent = is_true(flags.idempotent);
 
         let mut route = RouteRule::default();
         match effect {
@@ -73,7 +59,8 @@ impl CallPlan {
             || effect == Effect::Destructive
             || (effect == Effect::Mutating && profile.confirm_mutating);
         let audited = is_true(hints.audit_required)
-            || matches!(hints.security_level, Some(SecurityLevel::Restricted));
+            || matches!(hints.security_level, Some(SecurityLevel::Restricted))
+            || (profile.audit_open_world && flags.reaches_out());
 
         Self {
             effect,
@@ -86,13 +73,70 @@ impl CallPlan {
                 ConfirmRule::Skip
             },
             limits: Limits::derive(hints, profile),
-            audit: if audited {
-                AuditLevel::Record
-            } else {
-                AuditLevel::None
+            audit: match (audited, flags.reaches_out()) {
+                (false, _) => AuditLevel::None,
+                (true, false) => AuditLevel::Record,
+                (true, true) => AuditLevel::RecordApart,
             },
             reason,
         }
+    }
+}
+
+/// The four hints that decide the effect, as the profile reads them.
+struct Flags {
+    read_only: Option<bool>,
+    destructive: Option<bool>,
+    idempotent: Option<bool>,
+    open_world: Option<bool>,
+    /// The category they come from, if the profile thinks in categories.
+    category: Option<Category>,
+}
+
+impl Flags {
+    fn read(resolved: &Resolved, profile: &Profile) -> Self {
+        let of = |hints: &Annotations, category| Self {
+            read_only: hints.read_only_hint,
+            destructive: hints.destructive_hint,
+            idempotent: hints.idempotent_hint,
+            open_world: hints.open_world_hint,
+            category,
+        };
+        if profile.by_category {
+            let category = Category::of(resolved);
+            of(&category.hints(), Some(category))
+        } else {
+            of(resolved.annotations(), None)
+        }
+    }
+
+    fn effect(&self, resolved: &Resolved, profile: &Profile) -> (Effect, Cow<'static, str>) {
+        if self.destructive == Some(true) {
+            (Effect::Destructive, resolved.why(Field::Destructive))
+        } else if self.read_only == Some(true) {
+            (Effect::ReadOnly, resolved.why(Field::ReadOnly))
+        } else if self.category.is_some() {
+            (
+                Effect::Mutating,
+                "its category is write: it changes something, and takes nothing away".into(),
+            )
+        } else if profile.absent_is_destructive && self.destructive.is_none() {
+            (
+                Effect::Destructive,
+                "nothing says it only adds, and the profile assumes the worst".into(),
+            )
+        } else if self.idempotent == Some(true) {
+            (Effect::Idempotent, resolved.why(Field::Idempotent))
+        } else {
+            (
+                Effect::Mutating,
+                "nothing says it only reads or may be repeated".into(),
+            )
+        }
+    }
+
+    fn reaches_out(&self) -> bool {
+        self.open_world == Some(true)
     }
 }
 
@@ -206,6 +250,97 @@ mod tests {
         assert_eq!(
             plan_under(&strict, |h| h.read_only_hint = Some(true)).effect,
             Effect::ReadOnly
+        );
+    }
+
+    #[test]
+    fn mcpgate_repeats_only_what_its_category_calls_idempotent() {
+        let mcpgate = Profile::mcpgate();
+        let write = plan_under(&mcpgate, |h| h.idempotent_hint = Some(true));
+        assert_eq!(
+            (write.effect, write.repeat, write.cache),
+            (Effect::Mutating, RepeatRule::Never, CacheRule::Invalidate)
+        );
+        assert_eq!(write.confirm, ConfirmRule::Skip);
+        assert!(
+            write.reason.contains("category is write"),
+            "{}",
+            write.reason
+        );
+        let read = plan_under(&mcpgate, |h| h.read_only_hint = Some(true));
+        assert_eq!(
+            (read.effect, read.repeat),
+            (Effect::ReadOnly, RepeatRule::Safe)
+        );
+        let delete = plan_under(&mcpgate, |h| {
+            h.destructive_hint = Some(true);
+            h.idempotent_hint = Some(true);
+        });
+        assert_eq!(
+            (delete.effect, delete.repeat, delete.confirm),
+            (Effect::Destructive, RepeatRule::Never, ConfirmRule::Ask)
+        );
+        let told = plan_under(&mcpgate, |h| {
+            h.audit_required = Some(true);
+            h.open_world_hint = Some(false);
+        });
+        assert_eq!(
+            told.audit,
+            AuditLevel::RecordApart,
+            "every category is open"
+        );
+    }
+
+    #[test]
+    fn epd_repeats_what_is_idempotent_even_if_it_destroys_and_asks_all_the_same() {
+        let cancel = plan_under(&Profile::epd(), |h| {
+            h.destructive_hint = Some(true);
+            h.idempotent_hint = Some(true);
+        });
+        assert_eq!(
+            (cancel.repeat, cancel.confirm, cancel.cache),
+            (RepeatRule::Safe, ConfirmRule::Ask, CacheRule::Invalidate)
+        );
+        let refund = plan_under(&Profile::epd(), |h| h.destructive_hint = Some(true));
+        assert_eq!(refund.repeat, RepeatRule::Never);
+    }
+
+    #[test]
+    fn calls_into_an_open_world_are_recorded_apart() {
+        let open = |h: &mut Annotations| h.open_world_hint = Some(true);
+        assert_eq!(
+            plan_under(&Profile::epd(), open).audit,
+            AuditLevel::RecordApart
+        );
+        assert_eq!(plan_under(&Profile::epd(), |_| ()).audit, AuditLevel::None);
+        // Elsewhere only what is recorded anyway is told apart.
+        assert_eq!(plan(open).audit, AuditLevel::None);
+        let required = |h: &mut Annotations| h.audit_required = Some(true);
+        assert_eq!(plan(required).audit, AuditLevel::Record);
+        let both = plan(|h| {
+            open(h);
+            required(h);
+        });
+        assert_eq!(both.audit, AuditLevel::RecordApart);
+        assert!(both.to_string().contains("reach outside"), "{both}");
+    }
+
+    #[test]
+    fn neurolink_takes_a_silent_tool_for_harmless_and_waits_a_second() {
+        let neurolink = Profile::neurolink();
+        let silent = plan_under(&neurolink, |_| ());
+        assert_eq!(
+            (silent.effect, silent.confirm),
+            (Effect::Mutating, ConfirmRule::Skip)
+        );
+        assert_eq!(silent.limits.first_backoff, Duration::from_secs(1));
+        let destroys = plan_under(&neurolink, |h| {
+            h.destructive_hint = Some(true);
+            h.idempotent_hint = Some(true);
+        });
+        assert_eq!(
+            (destroys.repeat, destroys.route.min_weight),
+            (RepeatRule::Never, Some(50))
         );
     }
 

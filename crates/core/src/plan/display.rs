@@ -18,8 +18,13 @@ impl fmt::Display for CallPlan {
         writeln!(f, "repeat   {}", self.repeat)?;
         writeln!(f, "confirm  {}", self.confirm)?;
         write!(f, "limits   {}", self.limits)?;
-        if self.audit == AuditLevel::Record {
-            write!(f, "\naudit    one record per call")?;
+        match self.audit {
+            AuditLevel::None => {}
+            AuditLevel::Record => write!(f, "\naudit    one record per call")?,
+            AuditLevel::RecordApart => write!(
+                f,
+                "\naudit    one record per call, among those that reach outside"
+            )?,
         }
         Ok(())
     }

@@ -155,6 +155,8 @@ pub enum AuditLevel {
     None,
     /// One record per call.
     Record,
+    /// One record per call, apart from those of calls that stay in a closed world.
+    RecordApart,
 }
 
 /// Times and rates of a tool's calls.

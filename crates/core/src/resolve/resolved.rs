@@ -23,6 +23,7 @@ pub struct Resolved {
     annotations: Annotations,
     provenance: Vec<Provenance>,
     warnings: Vec<String>,
+    takes_away: bool,
 }
 
 impl Resolved {
@@ -30,11 +31,13 @@ impl Resolved {
         annotations: Annotations,
         provenance: Vec<Provenance>,
         warnings: Vec<String>,
+        takes_away: bool,
     ) -> Self {
         Self {
             annotations,
             provenance,
             warnings,
+            takes_away,
         }
     }
 
@@ -49,6 +52,7 @@ impl Resolved {
             })
             .collect();
         Self {
+            takes_away: annotations.destructive_hint == Some(true),
             annotations,
             provenance,
             warnings: Vec::new(),
@@ -77,6 +81,15 @@ impl Resolved {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Says whether a call may take something away, and not only overwrite or change it.
+    ///
+    /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word it
+    /// rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
+    #[must_use]
+    pub const fn takes_away(&self) -> bool {
+        self.takes_away
     }
 
     /// Returns, in a few words, who decided a field and why.

@@ -67,6 +67,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
     if hints.trust == Trust::Untrusted {
         effect.assume_the_worst();
     }
+    let takes_away = effect.takes_away(hints);
     let mut warnings = effect.warnings;
     let confirm = CONFIRMATION.settle(hints, &mut warnings);
     let audit = AUDIT.settle(hints, &mut warnings);
@@ -102,7 +103,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
         security_level: kept.put(Field::SecurityLevel, level),
         vendor: vendor(hints),
     };
-    Resolved::new(out, kept.provenance, warnings)
+    Resolved::new(out, kept.provenance, warnings, takes_away)
 }
 
 /// The four hints that decide the effect, which must agree with each other.
@@ -193,6 +194,21 @@ impl EffectHints {
                 .filter(|(_, strength)| *strength == Strength::Strong && !inferred_reads)
                 .map(|(slot, _)| slot);
         }
+    }
+
+    /// A conclusion that something is only overwritten relaxes, so it needs a server that is believed.
+    fn takes_away(&self, hints: &Hints<'_>) -> bool {
+        let only_overwrites = |slot: &Slot<bool>| {
+            slot.source == Source::Inferred
+                && hints.trust != Trust::Untrusted
+                && hints
+                    .inferred
+                    .evidence(Field::Destructive)
+                    .is_some_and(|evidence| !evidence.takes_away())
+        };
+        self.destructive
+            .as_ref()
+            .is_some_and(|slot| slot.value && !only_overwrites(slot))
     }
 
     /// Reads silence as the MCP specification does.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use tollgate::{Profile, ReplicaSetId, ServerId, ToolName};
+use tollgate::{ReplicaSetId, ServerId, ToolName};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
 use tollgate_mcp::upstream::HttpSpec;
 
 use super::error::{Fault, Source};
-use super::file::{File, Prefix, ProfileName, Server};
+use super::file::{File, Prefix, Server};
 use super::{CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, hints};
 
 /// The most a server may weigh: shares are relative, and a bound keeps their sums small.
@@ -138,10 +138,7 @@ impl Faults<'_, '_> {
             &["breaker", "open_for"],
             "expected more than zero, and at most a day",
         );
-        let mut profile = match file.profile {
-            ProfileName::Standard => Profile::standard(),
-            ProfileName::Strict => Profile::strict(),
-        };
+        let mut profile = file.profile.clone();
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
             profile.idempotent_ttl = None;

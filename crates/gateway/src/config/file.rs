@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
-use tollgate::Trust;
+use tollgate::{Profile, Trust};
 
 use super::units::{Size, duration};
 
@@ -14,7 +14,8 @@ use super::units::{Size, duration};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct File {
-    pub(crate) profile: ProfileName,
+    #[serde(deserialize_with = "profile")]
+    pub(crate) profile: Profile,
     pub(crate) rules: Rules,
     #[serde(deserialize_with = "duration")]
     pub(crate) call_deadline: Duration,
@@ -29,7 +30,7 @@ pub(crate) struct File {
 impl Default for File {
     fn default() -> Self {
         Self {
-            profile: ProfileName::default(),
+            profile: Profile::default(),
             rules: Rules::default(),
             call_deadline: Duration::from_secs(600),
             http: Http::default(),
@@ -42,13 +43,10 @@ impl Default for File {
     }
 }
 
-/// How hints become a plan.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProfileName {
-    #[default]
-    Standard,
-    Strict,
+/// Reads how hints become a plan: the name of a preset.
+fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<Profile, D::Error> {
+    let name = String::deserialize(from)?;
+    Profile::by_name(&name).ok_or_else(|| Error::unknown_variant(&name, Profile::NAMES))
 }
 
 /// How missing hints are concluded from name and description.

@@ -14,7 +14,7 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "profile = \"lax\"\n",
             1,
             "profile",
-            "`standard` or `strict`",
+            "`standard`, `strict`, `neurolink`, `mcpgate`, `epd`",
         ),
         ("\nrules = 3\n", 2, "rules", "as a string"),
         ("call_deadline = 120\n", 1, "call_deadline", "\"30s\""),
@@ -247,6 +247,23 @@ fn what_a_file_leaves_out_is_the_default() {
     let server = &config.servers[0];
     assert_eq!(server.prefix.as_deref(), Some("a"));
     assert_eq!((server.weight, server.max_concurrent), (100, 64));
+}
+
+#[test]
+fn every_profile_is_known_by_its_name() {
+    for profile in Profile::all() {
+        let text = format!(
+            "profile = \"{}\"\n[servers.a]\ncommand = \"x\"\n",
+            profile.name
+        );
+        assert_eq!(parse(&text).unwrap().profile, profile);
+    }
+    let error = parse("profile = \"stric\"\n[servers.a]\ncommand = \"x\"\n").unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains(":1:11: `profile`"), "{said}");
+    for name in Profile::NAMES {
+        assert!(said.contains(&format!("`{name}`")), "{name} in {said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,167 @@
+//! Three kinds of tools: those that read, write, delete.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Annotations, Resolved};
+
+/// What a tool is for, in one of MCPGate's three words.
+///
+/// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes away
+/// deletes, and no write counts as idempotent. Every category reaches into an open world.
+///
+/// | | `readOnlyHint` | `destructiveHint` | `idempotentHint` | `openWorldHint` |
+/// | --- | --- | --- | --- | --- |
+/// | read: list, search, get | true | false | true | true |
+/// | write: create, send, update | false | false | false | true |
+/// | delete: delete, archive, remove | false | true | false | true |
+///
+/// ```
+/// use tollgate_core::{Annotations, Category, Resolved, Source};
+///
+/// let hints = Annotations::default().with_destructive(true).with_idempotent(true);
+/// let category = Category::of(&Resolved::from_single(hints, Source::Declared));
+/// assert_eq!(category, Category::Delete);
+/// assert_eq!(category.hints().idempotent_hint, Some(false));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the published vocabulary has exactly these three"
+)]
+pub enum Category {
+    /// Changes nothing.
+    Read,
+    /// Adds, sends or changes something.
+    Write,
+    /// Takes something away.
+    Delete,
+}
+
+impl Category {
+    /// Finds the category of a tool by its effective hints.
+    ///
+    /// What is destructive deletes. Only where that was concluded from a word such as `update` or
+    /// `send`, which may overwrite but takes nothing away, the tool writes; see
+    /// [`Resolved::takes_away`].
+    #[must_use]
+    pub fn of(resolved: &Resolved) -> Self {
+        let hints = resolved.annotations();
+        if resolved.takes_away() {
+            Self::Delete
+        } else if hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true) {
+            Self::Read
+        } else {
+            Self::Write
+        }
+    }
+
+    /// Returns the hints a tool of this category has: exactly the four of the MCP specification.
+    #[must_use]
+    pub fn hints(self) -> Annotations {
+        Annotations::default()
+            .with_read_only(self == Self::Read)
+            .with_destructive(self == Self::Delete)
+            .with_idempotent(self == Self::Read)
+            .with_open_world(true)
+    }
+
+    /// Returns the word used in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// Returns the word shown to people.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Read => "Read",
+            Self::Write => "Write",
+            Self::Delete => "Delete",
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::{Hints, resolve};
+    use crate::{RuleSet, Source, Subject, Trust};
+
+    fn named(name: &str, trust: Trust) -> Category {
+        let inferred = RuleSet::Standard.infer(&Subject::new(name));
+        Category::of(&resolve(&Hints::new(
+            &inferred,
+            &Annotations::default(),
+            trust,
+        )))
+    }
+
+    #[test]
+    fn each_category_has_the_four_hints_of_the_table_and_no_other() {
+        for (category, read, delete) in [
+            (Category::Read, true, false),
+            (Category::Write, false, false),
+            (Category::Delete, false, true),
+        ] {
+            let written = serde_json::to_value(category.hints()).unwrap();
+            let want = serde_json::json!({
+                "readOnlyHint": read,
+                "destructiveHint": delete,
+                "idempotentHint": read,
+                "openWorldHint": true,
+            });
+            assert_eq!(written, want, "{category}");
+            let resolved = Resolved::from_single(category.hints(), Source::Declared);
+            assert_eq!(Category::of(&resolved), category);
+        }
+    }
+
+    #[test]
+    fn a_name_that_overwrites_writes_and_one_that_takes_away_deletes() {
+        for (name, want) in [
+            ("list_customers", Category::Read),
+            ("create_customer", Category::Write),
+            ("send_email", Category::Write),
+            ("update_customer", Category::Write),
+            ("move_file", Category::Write),
+            ("frobnicate", Category::Write),
+            ("delete_customer", Category::Delete),
+            ("archive_customer", Category::Delete),
+            ("remove_customer", Category::Delete),
+            // weak evidence of a loss is evidence of a loss all the same
+            ("search_and_delete", Category::Delete),
+            ("log_delete", Category::Delete),
+        ] {
+            assert_eq!(named(name, Trust::Standard), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_stated_destructive_hint_deletes_whatever_the_name_says() {
+        let inferred = RuleSet::Standard.infer(&Subject::new("update_customer"));
+        let declared = Annotations::default().with_destructive(true);
+        let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Standard));
+        assert_eq!(Category::of(&resolved), Category::Delete);
+    }
+
+    #[test]
+    fn an_untrusted_name_excuses_nothing() {
+        for name in ["update_customer", "list_customers", "frobnicate"] {
+            assert_eq!(named(name, Trust::Untrusted), Category::Delete, "{name}");
+        }
+    }
+}
