@@ -186,7 +186,8 @@ pub(crate) struct Annotate {
     /// The rules that fill gaps: standard or neurolink (default: standard, or what --config says)
     #[arg(long, value_name = "RULES", value_parser = parse_rules)]
     pub(crate) rules: Option<RuleSet>,
-    /// The profile that turns hints into plans (default: standard, or what --config says)
+    /// The profile that turns hints into plans: standard, strict, neurolink, mcpgate or epd
+    /// (default: standard, or what --config says)
     #[arg(long, value_name = "NAME", value_parser = parse_profile)]
     pub(crate) profile: Option<Profile>,
     /// How far declared hints are believed: trusted, standard or untrusted (default: standard, or
@@ -288,7 +289,7 @@ fn parse_rules(name: &str) -> Result<RuleSet, String> {
 }
 
 fn parse_profile(name: &str) -> Result<Profile, String> {
-    Profile::by_name(name).ok_or_else(|| "expected the name of a profile, such as strict".into())
+    Profile::by_name(name).ok_or_else(|| format!("expected one of {}", Profile::NAMES.join(", ")))
 }
 
 fn parse_trust(name: &str) -> Result<Trust, String> {

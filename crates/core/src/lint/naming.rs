@@ -2,7 +2,7 @@
 
 use super::candidate::Case;
 use super::{Code, Notes};
-use crate::{Field, Strength};
+use crate::{Field, RuleSet, Strength, Subject};
 
 /// Several model APIs take no longer name.
 const LONGEST: usize = 64;
@@ -83,6 +83,7 @@ fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     if reads(by_name)
         && firm
         && writes
+        && opens_with_write(case.subject.description)
         && case.hints.read_only_hint != Some(true)
         && let (Some(name), Some(prose)) = (
             case.name.evidence(Field::ReadOnly),
@@ -100,8 +101,21 @@ fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::UnclearName,
             "name",
-            "says neither that the tool reads nor that it writes, and there is no readOnlyHint",
+            "has no verb that Tollgate knows to read or to write, and there is no readOnlyHint",
             "declare the hint, or begin the name with a verb such as get, list, create or delete",
         );
     }
+}
+
+/// Says whether the very first word of a description writes. Further on in the sentence a verb may be
+/// what the caller does: `Before you edit a file, check it`.
+fn opens_with_write(description: Option<&str>) -> bool {
+    let first = description
+        .unwrap_or("")
+        .split(|c: char| !c.is_alphabetic())
+        .find(|word| !word.is_empty());
+    first.is_some_and(|word| {
+        let alone = RuleSet::Standard.infer(&Subject::new("").with_description(word));
+        alone.annotations().read_only_hint == Some(false)
+    })
 }

@@ -196,7 +196,11 @@ fn rows() -> Vec<(Code, Value, Value)> {
                 "Creates a report and returns it.",
                 write(false, false),
             ),
-            writes("create_report", "Creates a report.", write(false, false)),
+            writes(
+                "check_file",
+                "Before you edit a file, this finds its faults.",
+                write(false, false),
+            ),
         ),
         (
             Code::SimilarNames,
