@@ -74,10 +74,7 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
         .with_budget_percent(percent(config.retry_budget));
     Stack::builder()
         .profile(config.profile.clone())
-        .rules(match config.rules {
-            Rules::Standard => RuleSet::Standard,
-            Rules::Neurolink => RuleSet::Neurolink,
-        })
+        .rules(rule_set(config.rules))
         .cache(cache(config))
         .retry(retry)
         .breaker(breaker(config))
@@ -88,6 +85,14 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
         })
         .call_deadline(config.call_deadline)
         .metrics(Arc::clone(telemetry.metrics()))
+}
+
+/// Returns the rule set that a config names.
+pub(crate) const fn rule_set(rules: Rules) -> RuleSet {
+    match rules {
+        Rules::Standard => RuleSet::Standard,
+        Rules::Neurolink => RuleSet::Neurolink,
+    }
 }
 
 fn cache(config: &Config) -> CacheConfig {
@@ -119,7 +124,15 @@ fn percent(share: f64) -> u32 {
         .unwrap_or(100)
 }
 
-fn upstream_of(config: &ServerConfig, environment: Environment) -> Result<Upstream, AppError> {
+/// Starts to connect to one server.
+///
+/// # Errors
+///
+/// [`AppError`] if its endpoint is none.
+pub(crate) fn upstream_of(
+    config: &ServerConfig,
+    environment: Environment,
+) -> Result<Upstream, AppError> {
     let target = match &config.target {
         TargetConfig::Command { program, args, env } => {
             let mut command = CommandSpec::new(program).with_args(args);

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tollgate_core::infer::Subject;
-use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    CallPlan, FingerprintKey, ReplicaSetId, ServerId, Severity, Tool, ToolDefinition, ToolName,
+    FingerprintKey, Hints, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName, judge,
 };
 
 use crate::catalogue::{Catalogue, Entry, Refusal};
@@ -264,28 +262,25 @@ fn bind(
     definition: ToolDefinition,
     options: &SetOptions,
 ) -> Result<Tool, String> {
-    let faults: Vec<String> = definition
-        .annotations()
-        .validate()
-        .into_iter()
-        .filter(|problem| problem.severity() == Severity::Error)
-        .map(|problem| problem.to_string())
-        .collect();
-    if !faults.is_empty() {
-        return Err(faults.join("; "));
-    }
     let inferred = options.rules.infer(&Subject::of(&definition, Some(server)));
     let mut hints = Hints::new(&inferred, definition.annotations(), options.trust)
         .with_server_defaults(&options.defaults);
     if let Some(operator) = options.overrides.get(definition.name()) {
         hints = hints.with_operator(operator);
     }
-    let resolved = resolve(&hints);
-    for warning in resolved.warnings() {
+    let judged = judge(&hints, &options.profile);
+    if let Some(reason) = judged.refusal() {
+        return Err(reason);
+    }
+    for warning in judged.resolved.warnings() {
         tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
     }
-    let plan = CallPlan::derive(&resolved, &options.profile);
-    Ok(Tool::new(set.clone(), definition, resolved, plan))
+    Ok(Tool::new(
+        set.clone(),
+        definition,
+        judged.resolved,
+        judged.plan,
+    ))
 }
 
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {

@@ -126,7 +126,8 @@ pub(crate) fn wrap(
     Ok(Config::without_file(vec![server]))
 }
 
-fn endpoint(url: &str) -> Config {
+/// Describes one endpoint.
+pub(crate) fn endpoint(url: &str) -> Config {
     Config::without_file(vec![ServerConfig::url(fallback(), url.to_owned())])
 }
 

@@ -1,0 +1,269 @@
+//! `tollgate annotate`: what is made of each tool, as JSON lines.
+//!
+//! All of the input is read and inferred from before the first line is written: tools of one server
+//! may stand far apart, and are evidence for each other.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use tollgate::core::resolve::Provenance;
+use tollgate::core::{
+    AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, Strength,
+    judge,
+};
+use tollgate::{Annotations, CallPlan, Profile, RuleSet, Trust};
+
+use crate::args::Annotate;
+use crate::assemble::rule_set;
+use crate::config::{Config, ServerConfig};
+use crate::error::Outcome;
+use crate::listed::{Fault, Found, Group, Listed, Listing};
+use crate::output::Screen;
+
+/// So often is told how far it has come.
+const TELL_EVERY: usize = 50_000;
+
+pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
+    let listing = Listing::read(&args.from, screen).await?;
+    let found = listing.found();
+    let settings = Settings::of(&args, listing.live().map(|live| &live.config));
+    let inferred = infer(settings.rules, &found);
+
+    let all = found.len();
+    let mut failed = false;
+    for error in listing.live().into_iter().flat_map(|live| live.failures()) {
+        screen.error(error);
+        failed = true;
+    }
+    screen.bulk(|out| {
+        for (done, (found, inferred)) in found.iter().zip(&inferred).enumerate() {
+            if let Err(fault) = write_line(out, found, inferred, &settings, args.explain)? {
+                screen.error(&format_args!("{}: {fault}", found.place));
+                failed = true;
+            }
+            if done % TELL_EVERY == 0 {
+                screen.progress(done, all);
+            }
+        }
+        Ok(())
+    });
+    screen.progress(all, all);
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Draws conclusions about all tools, server by server.
+fn infer(rules: RuleSet, found: &[Found<'_>]) -> Vec<Inferred> {
+    let mut inferred = vec![Inferred::default(); found.len()];
+    let mut order: Vec<(Group, usize)> = found
+        .iter()
+        .enumerate()
+        .filter(|(_, found)| found.tool.is_ok())
+        .map(|(at, found)| (found.group, at))
+        .collect();
+    order.sort_unstable();
+    for server in order.chunk_by(|a, b| a.0 == b.0) {
+        for (_, at) in server {
+            if let (Some(Ok(tool)), Some(slot)) = (
+                found.get(*at).map(|found| found.tool.as_ref()),
+                inferred.get_mut(*at),
+            ) {
+                *slot = rules.infer(&tool.subject());
+            }
+        }
+    }
+    inferred
+}
+
+/// How tools are judged: by the command line, else by the config, else by the defaults.
+struct Settings<'a> {
+    rules: RuleSet,
+    profile: Profile,
+    trust: Option<Trust>,
+    servers: HashMap<&'a str, &'a ServerConfig>,
+}
+
+impl<'a> Settings<'a> {
+    fn of(args: &Annotate, config: Option<&'a Config>) -> Self {
+        let servers = config.iter().flat_map(|config| &config.servers);
+        Self {
+            rules: args
+                .rules
+                .or_else(|| config.map(|config| rule_set(config.rules)))
+                .unwrap_or_default(),
+            profile: args
+                .profile
+                .clone()
+                .or_else(|| config.map(|config| config.profile.clone()))
+                .unwrap_or_default(),
+            trust: args.trust,
+            servers: servers.map(|server| (server.id.as_str(), server)).collect(),
+        }
+    }
+
+    fn judge(&self, tool: &Listed<'_>, inferred: &Inferred, declared: &Annotations) -> Judgement {
+        let server = tool
+            .server
+            .as_deref()
+            .and_then(|server| self.servers.get(server));
+        let trust = self
+            .trust
+            .or_else(|| Some(server?.trust))
+            .unwrap_or_default();
+        let mut hints = Hints::new(inferred, declared, trust);
+        if let Some(server) = server {
+            hints = hints.with_server_defaults(&server.defaults);
+            if let Some(operator) = server.tools.get(tool.name.as_ref()) {
+                hints = hints.with_operator(operator);
+            }
+        }
+        judge(&hints, &self.profile)
+    }
+}
+
+/// Writes the line of one tool, or the one that stands in its place.
+fn write_line(
+    out: &mut dyn Write,
+    found: &Found<'_>,
+    inferred: &Inferred,
+    settings: &Settings<'_>,
+    explain: bool,
+) -> io::Result<Result<(), Fault>> {
+    let readable = found
+        .tool
+        .as_ref()
+        .map_err(Clone::clone)
+        .and_then(|tool| Ok((tool, tool.declared()?)));
+    let ended = match readable {
+        Ok((tool, declared)) => {
+            let judged = settings.judge(tool, inferred, &declared);
+            serde_json::to_writer(&mut *out, &Line::of(tool, &judged, inferred, explain))?;
+            Ok(())
+        }
+        Err(fault) => {
+            let line = FaultLine {
+                name: fault.name.as_deref(),
+                error: fault.reason(),
+            };
+            serde_json::to_writer(&mut *out, &line)?;
+            Err(fault)
+        }
+    };
+    out.write_all(b"\n")?;
+    Ok(ended)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    annotations: &'a Annotations,
+    safety_level: SafetyLevel,
+    plan: &'a CallPlan,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<Problem>,
+    #[serde(flatten)]
+    why: Option<Why<'a>>,
+}
+
+#[derive(Serialize)]
+struct FaultLine<'a> {
+    name: Option<&'a str>,
+    error: &'a str,
+}
+
+/// What is wrong with a declared hint.
+#[derive(Serialize)]
+struct Problem {
+    field: Field,
+    severity: &'static str,
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Why<'a> {
+    evidence: Evidence<'a>,
+    warnings: &'a [String],
+}
+
+/// Who decided each hint, by its name.
+struct Evidence<'a> {
+    entries: &'a [Provenance],
+    inferred: &'a Inferred,
+}
+
+#[derive(Serialize)]
+struct Reason<'a> {
+    source: Source,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strength: Option<&'static str>,
+}
+
+impl<'a> Line<'a> {
+    fn of(
+        tool: &'a Listed<'_>,
+        judged: &'a Judgement,
+        inferred: &'a Inferred,
+        explain: bool,
+    ) -> Self {
+        Self {
+            name: &tool.name,
+            server: tool.server.as_deref(),
+            annotations: judged.resolved.annotations(),
+            safety_level: judged.plan.safety_level(),
+            plan: &judged.plan,
+            problems: judged.problems.iter().map(Problem::of).collect(),
+            why: explain.then(|| Why {
+                evidence: Evidence {
+                    entries: judged.resolved.all_provenance(),
+                    inferred,
+                },
+                warnings: judged.resolved.warnings(),
+            }),
+        }
+    }
+}
+
+impl Problem {
+    fn of(problem: &AnnotationProblem) -> Self {
+        Self {
+            field: problem.field(),
+            severity: match problem.severity() {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            message: problem.to_string(),
+        }
+    }
+}
+
+impl Serialize for Evidence<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.entries.len()))?;
+        for entry in self.entries {
+            let strength = match entry.source {
+                Source::Inferred => self.inferred.evidence(entry.field),
+                _ => None,
+            };
+            let reason = Reason {
+                source: entry.source,
+                reason: &entry.reason,
+                strength: strength.map(|evidence| match evidence.strength() {
+                    Strength::Strong => "strong",
+                    Strength::Weak => "weak",
+                }),
+            };
+            map.serialize_entry(&entry.field, &reason)?;
+        }
+        map.end()
+    }
+}
