@@ -18,6 +18,7 @@ use tollgate_router::guard::ConcurrencyLimitLayer;
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 
+use crate::explain::Settings;
 use crate::leaf::Leaf;
 use crate::order::{self, Guarded};
 use crate::scan::{Liveness, Scan, Shared};
@@ -174,6 +175,7 @@ impl StackBuilder {
                 id: server.server.id().clone(),
                 set: server.set.clone(),
                 weight: server.weight,
+                categories: server.categories.clone(),
                 liveness: liveness.clone(),
             });
             let scan = Scan {
@@ -190,6 +192,12 @@ impl StackBuilder {
             pool.set_members(set, members);
         }
 
+        let settings = Settings {
+            cache: self.cache.clone(),
+            max_attempts: self.retry.max_attempts,
+            strategy: self.strategy,
+            call_deadline: self.call_deadline,
+        };
         let cache = CacheLayer::new(self.cache);
         let cache_handle = cache.handle();
         let call_span = match self.metrics {
@@ -220,7 +228,7 @@ impl StackBuilder {
             shared,
             cache_handle,
             known,
-            self.call_deadline,
+            settings,
             scans,
         ))
     }
@@ -241,6 +249,7 @@ impl StackBuilder {
                 options.profile = self.profile.clone();
                 options.defaults = server.defaults.clone();
                 options.overrides = server.overrides.clone();
+                options.refinements = server.refinements.clone();
                 all.insert(server.set.clone(), options);
                 continue;
             };
@@ -264,6 +273,15 @@ impl StackBuilder {
                     .or_insert_with(|| hints.clone());
                 if taken != hints {
                     return Err(conflict("the operator's hints for one tool"));
+                }
+            }
+            for (tool, rules) in &server.refinements {
+                let taken = options
+                    .refinements
+                    .entry(tool.clone())
+                    .or_insert_with(|| rules.clone());
+                if taken != rules {
+                    return Err(conflict("the rules over one tool's arguments"));
                 }
             }
         }

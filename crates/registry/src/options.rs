@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tollgate_core::infer::RuleSet;
-use tollgate_core::{Annotations, Profile, ToolName, Trust};
+use tollgate_core::{Annotations, ArgumentRule, Profile, ToolName, Trust};
 
 /// How the tools of one replica set are read.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct SetOptions {
     pub defaults: Annotations,
     /// The operator's own hints, by tool: they win over everything. Default: none.
     pub overrides: HashMap<ToolName, Annotations>,
+    /// The operator's rules over arguments, by tool: the first that matches wins. Default: none.
+    pub refinements: HashMap<ToolName, Vec<ArgumentRule>>,
 }
 
 impl Default for SetOptions {
@@ -32,6 +34,7 @@ impl Default for SetOptions {
             profile: Profile::default(),
             defaults: Annotations::default(),
             overrides: HashMap::new(),
+            refinements: HashMap::new(),
         }
     }
 }

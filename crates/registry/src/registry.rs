@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use tollgate_core::infer::Subject;
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    CallPlan, FingerprintKey, ReplicaSetId, ServerId, Severity, Tool, ToolDefinition, ToolName,
+    CallPlan, FingerprintKey, Refinements, ReplicaSetId, ServerId, Severity, Tool, ToolDefinition,
+    ToolName,
 };
 
 use crate::catalogue::{Catalogue, Entry, Refusal};
@@ -152,7 +153,7 @@ impl Set {
                 first.insert(name.clone(), tool.clone());
                 self.tools.push(match old.remove(name) {
                     // the same tool: keep the instance, so that readers see no change
-                    Some(old) if old.digest() == tool.digest() && old.plan() == tool.plan() => old,
+                    Some(old) if is_same(&old, tool) => old,
                     Some(_) => {
                         changes.changed.push(name.clone());
                         tool.clone()
@@ -168,6 +169,13 @@ impl Set {
         changes.removed.sort_unstable();
         changes
     }
+}
+
+/// Says whether nothing that anybody can see of the tool has changed.
+fn is_same(old: &Tool, new: &Tool) -> bool {
+    old.digest() == new.digest()
+        && old.plan() == new.plan()
+        && old.refinements() == new.refinements()
 }
 
 impl State {
@@ -285,7 +293,12 @@ fn bind(
         tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
     }
     let plan = CallPlan::derive(&resolved, &options.profile);
-    Ok(Tool::new(set.clone(), definition, resolved, plan))
+    let rules = options
+        .refinements
+        .get(definition.name())
+        .map_or(&[][..], Vec::as_slice);
+    let refinements = Refinements::bind(rules, &hints, &plan, &options.profile);
+    Ok(Tool::new(set.clone(), definition, resolved, plan).with_refinements(refinements))
 }
 
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {
