@@ -152,7 +152,7 @@ fn a_doubt_that_no_rule_looks_at_changes_nothing() {
             panic!("{arguments}: {:?}", call.applied());
         };
         assert_eq!(doubt, Doubt::Argument { path: 0 });
-        let text = tool.refinements().describe(doubt).to_string();
+        let text = tool.refinements().describe(doubt);
         assert!(text.contains("`/a/b`"), "{text}");
     }
 }

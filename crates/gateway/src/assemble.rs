@@ -153,8 +153,11 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     for category in &config.categories {
         server = server.category(category);
     }
-    for (tool, hints) in &config.tools {
-        server = server.override_tool(tool.clone(), hints.clone());
+    for (tool, said) in &config.tools {
+        server = server.override_tool(tool.clone(), said.hints.clone());
+        for rule in &said.rules {
+            server = server.refine_tool(tool.clone(), rule.clone());
+        }
     }
     server
 }

@@ -1,6 +1,5 @@
 //! Rules bound to a tool: which plan a call gets.
 
-use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -182,7 +181,7 @@ impl Refinements {
 
     /// Says, as the rest of a sentence, why it cannot be said which rule matches.
     #[must_use]
-    pub fn describe(&self, doubt: Doubt) -> impl fmt::Display {
+    pub fn describe(&self, doubt: Doubt) -> String {
         match doubt {
             Doubt::NotJson => "its arguments are not JSON".to_owned(),
             Doubt::NotAnObject => "its arguments are no JSON object".to_owned(),

@@ -10,7 +10,9 @@ use tollgate_mcp::upstream::HttpSpec;
 
 use super::error::{Fault, Source};
 use super::file::{File, Prefix, ProfileName, Server};
-use super::{CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, hints};
+use super::{
+    CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, ToolConfig, hints, rules,
+};
 
 /// The most a server may weigh: shares are relative, and a bound keeps their sums small.
 const MAX_WEIGHT: u32 = 1_000;
@@ -203,10 +205,19 @@ impl Faults<'_, '_> {
         let mut tools = BTreeMap::new();
         for (tool, written) in &server.tools {
             let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
-            let hints = hints::read(written, |name, message| {
+            let mut written = written.clone();
+            let rules = written.remove("rules");
+            let hints = hints::read(&written, |name, message| {
                 self.at(&["servers", key, "tools", tool, name], message);
             });
-            tools.extend(name.map(|name| (name, hints)));
+            let rules = rules.map(|rules| {
+                rules::read(&rules, |path, message| {
+                    let root = ["servers", key, "tools", tool, "rules"];
+                    self.at(&[&root, path].concat(), message);
+                })
+            });
+            let rules = rules.unwrap_or_default();
+            tools.extend(name.map(|name| (name, ToolConfig { hints, rules })));
         }
         let target = self.target(key, &server);
         Some(ServerConfig {
@@ -307,9 +318,10 @@ impl Faults<'_, '_> {
             if first.defaults != server.defaults {
                 conflict(&["annotations"], "the same hints");
             }
-            for (tool, hints) in &server.tools {
-                if first.tools.get(tool).is_some_and(|other| other != hints) {
-                    conflict(&["tools", tool.as_str()], "the same hints for the tool");
+            for (tool, said) in &server.tools {
+                if first.tools.get(tool).is_some_and(|other| other != said) {
+                    let what = "the same hints and rules for the tool";
+                    conflict(&["tools", tool.as_str()], what);
                 }
             }
         }

@@ -209,7 +209,8 @@ impl Default for Server {
     }
 }
 
-/// Hints as written. Checked one by one, so that each fault is reported at its own line.
+/// Hints as written; those of a tool may have `rules` beside them. Checked one by one, so that each
+/// fault is reported at its own line.
 pub(crate) type Hints = BTreeMap<String, toml::Value>;
 
 /// Which revisions of the protocol are spoken to a server.

@@ -8,6 +8,7 @@ mod cli;
 mod crash;
 mod demo;
 mod drain;
+mod refine;
 mod run;
 mod serve;
 mod support;
