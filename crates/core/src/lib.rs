@@ -3,7 +3,7 @@
 //! A [`Tool`] is one callable operation. What it says about itself are its [`Annotations`]; gaps
 //! are filled by [`infer`], sources are weighed by [`resolve`], and the result is frozen into one
 //! [`CallPlan`]. Every layer of the stack reads that plan and nothing else: no layer looks at a
-//! hint.
+//! hint. Where a tool does what an argument says, the operator's rules over it [`refine`] the plan.
 //!
 //! A call is one type all the way down, [`ToolCall`], its answer is a [`ToolOutput`], its failure
 //! a [`ToolError`] that says how far the call got ([`Delivery`]). Layers are therefore generic over
@@ -28,6 +28,7 @@ mod output;
 mod plan;
 mod profile;
 mod record;
+pub mod refine;
 pub mod resolve;
 mod server;
 mod service;
@@ -50,6 +51,7 @@ pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
 pub use profile::Profile;
 pub use record::{AttemptRecord, CacheStatus, CallRecord};
+pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
 pub use service::ToolService;

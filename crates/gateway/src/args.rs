@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Call(Call),
     /// List the tools and what is made of each
     Tools(Tools),
-    /// Say why a tool's calls are treated as they are
+    /// Say what would happen to a call, or to a tool's calls, and why
     Explain(Explain),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
@@ -252,12 +252,19 @@ pub(crate) struct Tools {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+With JSON: what would happen to this call, and why. Without: to the tool's calls in general, with
+the rules over its arguments. Nothing is sent.
+
 Examples:
   tollgate explain orders__delete_order
+  tollgate explain orders__get_order '{\"order_id\": 1}'
   tollgate explain delete_order -- tollgate sample")]
 pub(crate) struct Explain {
     /// The tool: as clients see it, or SET.TOOL
     pub(crate) tool: String,
+    /// The arguments of the call to explain, as a JSON object
+    #[arg(value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

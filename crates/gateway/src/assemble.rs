@@ -72,7 +72,11 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
     let retry = RetryConfig::default()
         .with_max_attempts(config.max_attempts)
         .with_budget_percent(percent(config.retry_budget));
-    Stack::builder()
+    let stack = match &config.lexicon {
+        Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
+        None => Stack::builder(),
+    };
+    stack
         .profile(config.profile.clone())
         .rules(rule_set(config.rules))
         .cache(cache(config))
@@ -166,8 +170,11 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     for category in &config.categories {
         server = server.category(category);
     }
-    for (tool, hints) in &config.tools {
-        server = server.override_tool(tool.clone(), hints.clone());
+    for (tool, said) in &config.tools {
+        server = server.override_tool(tool.clone(), said.hints.clone());
+        for rule in &said.rules {
+            server = server.refine_tool(tool.clone(), rule.clone());
+        }
     }
     server
 }

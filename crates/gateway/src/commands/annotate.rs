@@ -9,18 +9,19 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use tollgate::core::infer::{Inference, Listed as Sibling};
 use tollgate::core::resolve::Provenance;
 use tollgate::core::{
     AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, Strength,
     judge,
 };
-use tollgate::{Annotations, CallPlan, Profile, RuleSet, Trust};
+use tollgate::{Annotations, CallPlan, Profile, Trust};
 
 use crate::args::Annotate;
 use crate::assemble::rule_set;
 use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
-use crate::listed::{Fault, Found, Group, Listed, Listing};
+use crate::listed::{Fault, Group, Listed, Listing};
 use crate::output::Screen;
 
 /// So often is told how far it has come.
@@ -30,7 +31,15 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     let listing = Listing::read(&args.from, screen).await?;
     let found = listing.found();
     let settings = Settings::of(&args, listing.live().map(|live| &live.config));
-    let inferred = infer(settings.rules, &found);
+    let tools: Vec<Readable<'_>> = found
+        .iter()
+        .map(|found| {
+            let tool = found.tool.as_ref().map_err(Clone::clone)?;
+            Ok((tool, tool.declared()?))
+        })
+        .collect();
+    let groups = found.iter().map(|found| found.group);
+    let inferred = infer(settings.inference, groups, &tools);
 
     let all = found.len();
     let mut failed = false;
@@ -39,8 +48,9 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
         failed = true;
     }
     screen.bulk(|out| {
-        for (done, (found, inferred)) in found.iter().zip(&inferred).enumerate() {
-            if let Err(fault) = write_line(out, found, inferred, &settings, args.explain)? {
+        for (done, (tool, inferred)) in tools.iter().zip(&inferred).enumerate() {
+            write_line(out, tool, inferred, &settings, args.explain)?;
+            if let (Err(fault), Some(found)) = (tool, found.get(done)) {
                 screen.error(&format_args!("{}: {fault}", found.place));
                 failed = true;
             }
@@ -58,23 +68,30 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     })
 }
 
+/// A tool and what it declares, or why there is none.
+type Readable<'a> = Result<(&'a Listed<'a>, Annotations), Fault>;
+
 /// Draws conclusions about all tools, server by server.
-fn infer(rules: RuleSet, found: &[Found<'_>]) -> Vec<Inferred> {
-    let mut inferred = vec![Inferred::default(); found.len()];
-    let mut order: Vec<(Group, usize)> = found
-        .iter()
+fn infer(
+    inference: Inference<'_>,
+    groups: impl Iterator<Item = Group>,
+    tools: &[Readable<'_>],
+) -> Vec<Inferred> {
+    let mut order: Vec<(Group, usize, Sibling<'_>)> = groups
+        .zip(tools)
         .enumerate()
-        .filter(|(_, found)| found.tool.is_ok())
-        .map(|(at, found)| (found.group, at))
+        .filter_map(|(at, (group, tool))| {
+            let (tool, declared) = tool.as_ref().ok()?;
+            Some((group, at, Sibling::new(tool.subject(), declared)))
+        })
         .collect();
-    order.sort_unstable();
+    order.sort_by_key(|(group, at, _)| (*group, *at));
+    let mut inferred = vec![Inferred::default(); tools.len()];
     for server in order.chunk_by(|a, b| a.0 == b.0) {
-        for (_, at) in server {
-            if let (Some(Ok(tool)), Some(slot)) = (
-                found.get(*at).map(|found| found.tool.as_ref()),
-                inferred.get_mut(*at),
-            ) {
-                *slot = rules.infer(&tool.subject());
+        let listed: Vec<Sibling<'_>> = server.iter().map(|(.., listed)| *listed).collect();
+        for ((_, at, _), conclusions) in server.iter().zip(inference.infer_all(&listed)) {
+            if let Some(slot) = inferred.get_mut(*at) {
+                *slot = conclusions;
             }
         }
     }
@@ -83,7 +100,7 @@ fn infer(rules: RuleSet, found: &[Found<'_>]) -> Vec<Inferred> {
 
 /// How tools are judged: by the command line, else by the config, else by the defaults.
 struct Settings<'a> {
-    rules: RuleSet,
+    inference: Inference<'a>,
     profile: Profile,
     trust: Option<Trust>,
     servers: HashMap<&'a str, &'a ServerConfig>,
@@ -92,11 +109,16 @@ struct Settings<'a> {
 impl<'a> Settings<'a> {
     fn of(args: &Annotate, config: Option<&'a Config>) -> Self {
         let servers = config.iter().flat_map(|config| &config.servers);
+        let rules = args
+            .rules
+            .or_else(|| config.map(|config| rule_set(config.rules)))
+            .unwrap_or_default();
+        let inference = Inference::new(rules);
         Self {
-            rules: args
-                .rules
-                .or_else(|| config.map(|config| rule_set(config.rules)))
-                .unwrap_or_default(),
+            inference: match config.and_then(|config| config.lexicon.as_ref()) {
+                Some(lexicon) => inference.with_lexicon(lexicon),
+                None => inference,
+            },
             profile: args
                 .profile
                 .clone()
@@ -120,7 +142,7 @@ impl<'a> Settings<'a> {
         if let Some(server) = server {
             hints = hints.with_server_defaults(&server.defaults);
             if let Some(operator) = server.tools.get(tool.name.as_ref()) {
-                hints = hints.with_operator(operator);
+                hints = hints.with_operator(&operator.hints);
             }
         }
         judge(&hints, &self.profile)
@@ -130,21 +152,15 @@ impl<'a> Settings<'a> {
 /// Writes the line of one tool, or the one that stands in its place.
 fn write_line(
     out: &mut dyn Write,
-    found: &Found<'_>,
+    tool: &Readable<'_>,
     inferred: &Inferred,
     settings: &Settings<'_>,
     explain: bool,
-) -> io::Result<Result<(), Fault>> {
-    let readable = found
-        .tool
-        .as_ref()
-        .map_err(Clone::clone)
-        .and_then(|tool| Ok((tool, tool.declared()?)));
-    let ended = match readable {
+) -> io::Result<()> {
+    match tool {
         Ok((tool, declared)) => {
-            let judged = settings.judge(tool, inferred, &declared);
-            serde_json::to_writer(&mut *out, &Line::of(tool, &judged, inferred, explain))?;
-            Ok(())
+            let judged = settings.judge(tool, inferred, declared);
+            serde_json::to_writer(&mut *out, &Line::of(tool, &judged, explain))?;
         }
         Err(fault) => {
             let line = FaultLine {
@@ -152,11 +168,9 @@ fn write_line(
                 error: fault.reason(),
             };
             serde_json::to_writer(&mut *out, &line)?;
-            Err(fault)
         }
-    };
-    out.write_all(b"\n")?;
-    Ok(ended)
+    }
+    out.write_all(b"\n")
 }
 
 #[derive(Serialize)]
@@ -195,10 +209,7 @@ struct Why<'a> {
 }
 
 /// Who decided each hint, by its name.
-struct Evidence<'a> {
-    entries: &'a [Provenance],
-    inferred: &'a Inferred,
-}
+struct Evidence<'a>(&'a [Provenance]);
 
 #[derive(Serialize)]
 struct Reason<'a> {
@@ -209,12 +220,7 @@ struct Reason<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(
-        tool: &'a Listed<'_>,
-        judged: &'a Judgement,
-        inferred: &'a Inferred,
-        explain: bool,
-    ) -> Self {
+    fn of(tool: &'a Listed<'_>, judged: &'a Judgement, explain: bool) -> Self {
         Self {
             name: &tool.name,
             server: tool.server.as_deref(),
@@ -223,10 +229,7 @@ impl<'a> Line<'a> {
             plan: &judged.plan,
             problems: judged.problems.iter().map(Problem::of).collect(),
             why: explain.then(|| Why {
-                evidence: Evidence {
-                    entries: judged.resolved.all_provenance(),
-                    inferred,
-                },
+                evidence: Evidence(judged.resolved.all_provenance()),
                 warnings: judged.resolved.warnings(),
             }),
         }
@@ -248,16 +251,12 @@ impl Problem {
 
 impl Serialize for Evidence<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.entries.len()))?;
-        for entry in self.entries {
-            let strength = match entry.source {
-                Source::Inferred => self.inferred.evidence(entry.field),
-                _ => None,
-            };
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for entry in self.0 {
             let reason = Reason {
                 source: entry.source,
                 reason: &entry.reason,
-                strength: strength.map(|evidence| match evidence.strength() {
+                strength: entry.strength.map(|strength| match strength {
                     Strength::Strong => "strong",
                     Strength::Weak => "weak",
                 }),

@@ -10,6 +10,7 @@ mod crash;
 mod demo;
 mod drain;
 mod lint;
+mod refine;
 mod run;
 mod serve;
 mod support;
