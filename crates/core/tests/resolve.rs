@@ -3,7 +3,8 @@
 use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    Annotations, CallPlan, Effect, Field, Inferred, Profile, Resolved, SecurityLevel, Source, Trust,
+    Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, RepeatRule, Resolved,
+    SecurityLevel, Source, Trust,
 };
 
 fn hints() -> Annotations {
@@ -247,10 +248,7 @@ fn a_clock_is_never_kept_and_a_cursor_never_repeated_whoever_calls_them_reads() 
     }
     // a write that repeats without harm keeps no result of the clock either
     let uuid = hints().with_idempotent(true).with_destructive(false);
-    let plan = CallPlan::derive(
-        &named("reserve_uuid", &uuid, Trust::Standard),
-        &Profile::standard(),
-    );
+    let plan = CallPlan::derive(&named("uuid", &uuid, Trust::Standard), &Profile::standard());
     assert_eq!(
         (plan.effect, plan.cache),
         (Effect::Idempotent, CacheRule::Invalidate)

@@ -15,7 +15,7 @@
 //! back, since weak evidence contradicts nobody.
 
 use super::description::{self, Prose};
-use super::lexicon::{self, Lexicon};
+use super::lexicon::{self, Lexicon, VerbKind};
 use super::words::{self, Words};
 use super::{Inferred, Strength, Subject};
 
@@ -47,8 +47,10 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
         Some(verdict) => verdict.conclude(&look),
         None => Inferred::default(),
     };
-    // also of a tool that seems to write: its author may know that it only reads
-    inferred.set_volatile(look.volatile());
+    // also of a tool without a verb: its author may know that it reads
+    if inferred.kind().is_none_or(|kind| kind == VerbKind::Read) {
+        inferred.set_volatile(look.volatile());
+    }
     if let Some(reason) = world::reaches_out(look.name, subject) {
         inferred.open_world(true, Strength::Weak, reason);
     }

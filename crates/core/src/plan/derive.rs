@@ -57,12 +57,15 @@ impl CallPlan {
         };
         let moves_on = volatile.is_some_and(Volatile::moves_on);
         let repeat = match effect {
-            Effect::ReadOnly if moves_on => RepeatRule::OnlyUnsent,
             Effect::ReadOnly | Effect::Idempotent => RepeatRule::Safe,
             Effect::Destructive if also_idempotent && profile.repeat_destructive_idempotent => {
                 RepeatRule::Safe
             }
             Effect::Mutating | Effect::Destructive => RepeatRule::Never,
+        };
+        let repeat = match repeat {
+            RepeatRule::Safe if moves_on => RepeatRule::OnlyUnsent,
+            rule => rule,
         };
         let asks = is_true(hints.requires_confirmation)
             || effect == Effect::Destructive
