@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tollgate_core::activity::Activity;
 use tollgate_core::{CallPlan, ServerId, Tool};
 use tollgate_registry::Entry;
 
@@ -55,6 +56,13 @@ impl fmt::Display for Explanation {
         )?;
         writeln!(f)?;
         writeln!(f, "{}", tool.plan())?;
+        let activity = Activity::of(tool);
+        writeln!(
+            f,
+            "risk     {} of 100, category `{}`",
+            activity.risk, activity.category
+        )?;
+        writeln!(f, "action   {}", activity.action)?;
         write!(f, "servers ")?;
         for (server, weight) in &self.servers {
             let may = tool

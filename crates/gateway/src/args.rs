@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use tollgate::Annotations;
 
 use crate::config::parse_listen;
 
@@ -144,11 +145,18 @@ pub(crate) struct Call {
 Examples:
   tollgate tools
   tollgate tools --json -- tollgate sample
-  tollgate tools --config tollgate.toml")]
+  tollgate tools --by-safety --config tollgate.toml
+  tollgate tools --only readOnlyHint=true --only openWorldHint=false")]
 pub(crate) struct Tools {
     /// Print one JSON object per tool
     #[arg(long)]
     pub(crate) json: bool,
+    /// Put the tools in groups: read-only, mutating, destructive
+    #[arg(long)]
+    pub(crate) by_safety: bool,
+    /// Only tools with this effective hint (`--only` again: and with that one)
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = Annotations::from_assignment)]
+    pub(crate) only: Vec<Annotations>,
     #[command(flatten)]
     pub(crate) from: From,
 }

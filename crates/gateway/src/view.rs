@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use tollgate::core::activity::Activity;
 use tollgate::core::resolve::Provenance;
-use tollgate::core::{CacheRule, ConfirmRule, Field, RepeatRule};
+use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule};
 use tollgate::registry::Entry;
 use tollgate::{
     CallPlan, CallRecord, Caller, Effect, Explanation, Stack, Tool, ToolError, ToolOutput,
@@ -33,13 +36,25 @@ pub(crate) struct ToolView {
 }
 
 /// A plan in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanView {
     pub(crate) effect: String,
     pub(crate) safety: String,
     pub(crate) cache: String,
     pub(crate) repeat: String,
     pub(crate) confirm: bool,
+    /// How risky a call is, from 0 to 100.
+    #[serde(rename = "riskLevel")]
+    pub(crate) risk: u8,
+    /// What the tool is for.
+    pub(crate) category: Category,
+    /// The same, for people.
+    #[serde(rename = "categoryLabel")]
+    pub(crate) category_label: String,
+    /// A line for each call, with places for its arguments.
+    pub(crate) action: String,
+    /// The effective hints.
+    pub(crate) annotations: Annotations,
     /// Who decided each hint.
     pub(crate) sources: BTreeMap<String, String>,
 }
@@ -48,12 +63,23 @@ impl PlanView {
     pub(crate) fn of(tool: &Tool) -> Self {
         let plan = tool.plan();
         let source = |entry: &Provenance| (entry.field.to_string(), entry.source.to_string());
+        let Activity {
+            risk,
+            category,
+            action,
+            ..
+        } = Activity::of(tool);
         Self {
             effect: plan.effect.to_string(),
             safety: plan.safety_level().to_string(),
             cache: cache_words(plan.cache),
             repeat: repeat_word(plan.repeat).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
+            risk: risk.get(),
+            category,
+            category_label: category.label().to_owned(),
+            action: action.to_string(),
+            annotations: tool.resolved().annotations().clone(),
             sources: tool
                 .resolved()
                 .all_provenance()
@@ -61,6 +87,13 @@ impl PlanView {
                 .map(source)
                 .collect(),
         }
+    }
+
+    /// Returns the effect. One that another version of the gateway has a word for, and this one has
+    /// not, is taken for the worst.
+    pub(crate) fn effect(&self) -> Effect {
+        let word: StrDeserializer<'_, Unknown> = self.effect.as_str().into_deserializer();
+        Effect::deserialize(word).unwrap_or(Effect::Destructive)
     }
 }
 
