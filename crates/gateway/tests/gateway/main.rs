@@ -11,3 +11,4 @@ mod drain;
 mod run;
 mod serve;
 mod support;
+mod tools;
