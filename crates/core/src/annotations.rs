@@ -8,18 +8,21 @@ use serde_json::Value;
 mod algebra;
 mod build;
 mod filter;
+mod read;
 mod summary;
 mod validate;
 
 pub(crate) use algebra::unite;
 pub use filter::InvalidHint;
+pub(crate) use read::named;
 pub use validate::{AnnotationProblem, Severity};
 
 /// The hints of one tool, exactly as one source states them; nothing is resolved here.
 ///
 /// Absent is not `false`: both survive a round trip. On input the short forms `readOnly`,
 /// `destructive`, `idempotent` and `openWorld` are understood; on output the names of the MCP
-/// specification are used. Fields we do not know are kept in [`vendor`](Self::vendor).
+/// specification are used. Fields we do not know are kept in [`vendor`](Self::vendor). `null` is the
+/// same as absent; a field given twice, in either of its forms, is an error.
 ///
 /// ```
 /// use tollgate_core::Annotations;
@@ -31,52 +34,48 @@ pub use validate::{AnnotationProblem, Severity};
 /// assert_eq!(serde_json::to_string(&hints)?, r#"{"readOnlyHint":false,"x-team":"billing"}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Annotations {
     /// A display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The tool does not change its environment.
-    #[serde(default, alias = "readOnly", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
     /// The tool may destroy or overwrite; `false` means it only adds.
-    #[serde(
-        default,
-        alias = "destructive",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
     /// Repeating the call with equal arguments has no further effect.
-    #[serde(default, alias = "idempotent", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
     /// The tool touches an open world of external entities.
-    #[serde(default, alias = "openWorld", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
     /// A human must agree before each call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub requires_confirmation: Option<bool>,
     /// Free words to group tools by. An empty list is not the same as none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// How long a call usually takes, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_duration: Option<f64>,
     /// How many calls a minute the tool bears.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit_hint: Option<f64>,
     /// What a call costs, in relative units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_hint: Option<f64>,
     /// How much work a call is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub complexity: Option<Complexity>,
     /// Every call must leave an audit record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit_required: Option<bool>,
     /// Who may see the results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub security_level: Option<SecurityLevel>,
     /// Fields that are not ours, kept as they came.
     #[serde(flatten)]

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::refine::{Applied, Refinements};
 use crate::{Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName};
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
@@ -49,15 +50,37 @@ impl std::error::Error for InvalidDefinition {}
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
+    #[serde(deserialize_with = "member::name")]
     name: ToolName,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "member::title")]
     title: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "member::description")]
     description: Option<String>,
     #[serde(default)]
     input_schema: Option<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "member::annotations")]
     annotations: Option<Annotations>,
+}
+
+/// The members of a listed tool, each read so that an error names it.
+mod member {
+    use serde::de::{Deserialize, Deserializer};
+
+    use crate::ToolName;
+    use crate::annotations::{Annotations, named};
+
+    macro_rules! member {
+        ($name:ident: $type:ty) => {
+            pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<$type, D::Error> {
+                <$type>::deserialize(from).map_err(|error| named(stringify!($name), error))
+            }
+        };
+    }
+
+    member!(name: ToolName);
+    member!(title: Option<String>);
+    member!(description: Option<String>);
+    member!(annotations: Option<Annotations>);
 }
 
 impl ToolDefinition {
@@ -130,6 +153,7 @@ pub struct Tool {
     definition: ToolDefinition,
     resolved: Resolved,
     plan: Arc<CallPlan>,
+    refinements: Refinements,
     digest: Fingerprint,
 }
 
@@ -153,8 +177,16 @@ impl Tool {
             definition,
             resolved,
             plan: Arc::new(plan),
+            refinements: Refinements::default(),
             digest,
         }
+    }
+
+    /// Adds rules over the arguments. Default: none.
+    #[must_use]
+    pub fn with_refinements(mut self, refinements: Refinements) -> Self {
+        self.refinements = refinements;
+        self
     }
 
     /// Returns the replica set that offers the tool.
@@ -181,10 +213,23 @@ impl Tool {
         &self.resolved
     }
 
-    /// Returns the plan.
+    /// Returns the tool's own plan. It is that of a call only where no rule says otherwise: a layer
+    /// asks the call ([`ToolCall::plan`](crate::ToolCall::plan)).
     #[must_use]
     pub fn plan(&self) -> &Arc<CallPlan> {
         &self.plan
+    }
+
+    /// Returns the rules over the arguments.
+    #[must_use]
+    pub fn refinements(&self) -> &Refinements {
+        &self.refinements
+    }
+
+    /// Returns the plan that applies.
+    #[must_use]
+    pub fn plan_applied(&self, applied: Applied) -> &Arc<CallPlan> {
+        self.refinements.plan(applied).unwrap_or(&self.plan)
     }
 
     /// Returns the digest of the definition: another definition under the same name has another.

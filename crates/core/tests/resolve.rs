@@ -1,11 +1,10 @@
-//! Precedence, trust, and the rule that untrusted metadata never makes a call laxer.
+//! Precedence and trust, case by case. `tests/resolve_properties.rs` has what holds for any hints.
 
-use proptest::prelude::*;
 use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
-    RepeatRule, Resolved, SecurityLevel, Source, Trust,
+    Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, RepeatRule, Resolved,
+    SecurityLevel, Source, Trust,
 };
 
 fn hints() -> Annotations {
@@ -91,7 +90,7 @@ fn a_declaration_takes_back_what_weak_evidence_tightened() {
 
 #[test]
 fn weak_evidence_tightens_and_never_relaxes() {
-    let weak_read = named("user_get", &hints(), Trust::Trusted);
+    let weak_read = named("get_or_init_user", &hints(), Trust::Trusted);
     assert_eq!(effect(&weak_read), Effect::Mutating);
     let weak_loss = named("log_delete", &hints(), Trust::Trusted);
     assert_eq!(effect(&weak_loss), Effect::Destructive);
@@ -213,6 +212,53 @@ fn silence_of_an_untrusted_server_is_read_as_the_worst() {
 }
 
 #[test]
+fn what_was_seen_tightens_and_gives_way_to_the_operator_only() {
+    let inferred = Inferred::default();
+    let declared = hints().with_read_only(true).with_idempotent(true);
+    let seen = hints().with_read_only(false).with_idempotent(false);
+    let all = Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen);
+    let resolved = resolve(&all);
+    assert_eq!(effect(&resolved), Effect::Mutating);
+    assert_eq!(resolved.why(Field::ReadOnly), "observed, seen while it ran");
+    let operator = hints().with_read_only(true);
+    assert_eq!(
+        effect(&resolve(&all.with_operator(&operator))),
+        Effect::ReadOnly
+    );
+    // nobody has seen a tool do no harm
+    let declared = hints().with_read_only(false).with_destructive(true);
+    let seen = hints().with_read_only(true).with_destructive(false);
+    let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen));
+    assert_eq!(effect(&resolved), Effect::Destructive);
+}
+
+#[test]
+fn a_clock_is_never_kept_and_a_cursor_never_repeated_whoever_calls_them_reads() {
+    let declared = hints().with_read_only(true).with_idempotent(true);
+    let rules = |name: &str, trust| {
+        let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());
+        (plan.effect, plan.cache, plan.repeat)
+    };
+    for trust in [Trust::Standard, Trust::Trusted] {
+        let clock = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::Safe);
+        assert_eq!(rules("get_current_time", trust), clock);
+        assert_eq!(rules("dice", trust), clock);
+        let cursor = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::OnlyUnsent);
+        assert_eq!(rules("next_page", trust), cursor);
+    }
+    // a write that repeats without harm keeps no result of the clock either
+    let uuid = hints().with_idempotent(true).with_destructive(false);
+    let plan = CallPlan::derive(
+        &named("reserve_uuid", &uuid, Trust::Standard),
+        &Profile::standard(),
+    );
+    assert_eq!(
+        (plan.effect, plan.cache),
+        (Effect::Idempotent, CacheRule::Invalidate)
+    );
+}
+
+#[test]
 fn an_untrusted_server_may_only_narrow_and_slow_down() {
     let inferred = Inferred::default();
     let defaults = hints()
@@ -247,153 +293,4 @@ fn an_untrusted_server_may_only_narrow_and_slow_down() {
         level(SecurityLevel::Restricted),
         Some(SecurityLevel::Restricted)
     );
-}
-
-fn any_hints() -> impl Strategy<Value = Annotations> {
-    let flag = || prop::option::of(any::<bool>());
-    (
-        flag(),
-        flag(),
-        flag(),
-        flag(),
-        flag(),
-        prop::option::of(-10.0..100.0),
-    )
-        .prop_map(|(read, destructive, idempotent, open, confirm, number)| {
-            let mut out = hints();
-            out.read_only_hint = read;
-            out.destructive_hint = destructive;
-            out.idempotent_hint = idempotent;
-            out.open_world_hint = open;
-            out.requires_confirmation = confirm;
-            out.rate_limit_hint = number;
-            out.cost_hint = number;
-            out
-        })
-}
-
-fn any_inferred() -> impl Strategy<Value = Inferred> {
-    const WORDS: &[&str] = &[
-        "get", "delete", "create", "set", "send", "log", "and", "user", "sql", "query",
-    ];
-    let text = |most| prop::collection::vec(prop::sample::select(WORDS), 0..most);
-    let text = move |most| text(most).prop_map(|words| words.join(" "));
-    (text(4), text(8), any::<bool>()).prop_map(|(name, description, ours)| {
-        let rules = if ours {
-            RuleSet::Standard
-        } else {
-            RuleSet::Neurolink
-        };
-        rules.infer(&Subject::new(&name).with_description(&description))
-    })
-}
-
-/// Every profile there is, and one with every switch turned the lax way.
-fn profiles() -> Vec<Profile> {
-    let mut bold = Profile::mcpgate();
-    bold.name = "bold";
-    bold.repeat_destructive_idempotent = true;
-    bold.idempotent_ttl = Some(std::time::Duration::from_secs(5));
-    let mut all = Profile::all().to_vec();
-    all.push(bold);
-    all
-}
-
-/// How lax a plan is, dimension by dimension: more is laxer.
-fn laxity(plan: &CallPlan) -> [u8; 6] {
-    [
-        match plan.effect {
-            Effect::ReadOnly => 3,
-            Effect::Idempotent => 2,
-            Effect::Mutating => 1,
-            Effect::Destructive => 0,
-        },
-        match plan.confirm {
-            ConfirmRule::Skip => 1,
-            _ => 0,
-        },
-        match plan.cache {
-            CacheRule::Store { .. } => 2,
-            CacheRule::KeepOwn { .. } => 1,
-            _ => 0,
-        },
-        match plan.repeat {
-            RepeatRule::Safe => 2,
-            RepeatRule::OnlyUnsent => 1,
-            _ => 0,
-        },
-        u8::from(plan.route.min_weight.is_none()),
-        match plan.audit {
-            AuditLevel::None => 2,
-            AuditLevel::Record => 1,
-            _ => 0,
-        },
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
-
-    #[test]
-    fn untrusted_metadata_never_makes_a_plan_laxer(
-        inferred in any_inferred(),
-        declared in any_hints(),
-        defaults in prop::option::of(any_hints()),
-        operator in prop::option::of(any_hints()),
-    ) {
-        let (nothing_inferred, nothing) = (Inferred::default(), hints());
-        let mut without = Hints::new(&nothing_inferred, &nothing, Trust::Untrusted);
-        without.server_defaults = defaults.as_ref();
-        without.operator = operator.as_ref();
-        let mut with = without;
-        with.inferred = &inferred;
-        with.declared = &declared;
-        let (without, with) = (resolve(&without), resolve(&with));
-        for profile in profiles() {
-            let base = laxity(&CallPlan::derive(&without, &profile));
-            let ours = laxity(&CallPlan::derive(&with, &profile));
-            for (ours, base) in ours.into_iter().zip(base) {
-                prop_assert!(ours <= base, "{}: {:?}", profile.name, with);
-            }
-        }
-    }
-
-    #[test]
-    fn the_operator_always_wins(
-        inferred in any_inferred(),
-        declared in any_hints(),
-        operator in any_hints(),
-        trust in prop::sample::select(vec![Trust::Trusted, Trust::Standard, Trust::Untrusted]),
-    ) {
-        let resolved = resolve(&Hints::new(&inferred, &declared, trust).with_operator(&operator));
-        let out = resolved.annotations();
-        let both = operator.read_only_hint == Some(true) && operator.destructive_hint == Some(true);
-        if operator.read_only_hint.is_some() && operator.destructive_hint.is_some() && !both {
-            prop_assert_eq!(out.read_only_hint, operator.read_only_hint);
-            prop_assert_eq!(out.destructive_hint, operator.destructive_hint);
-        }
-        if operator.idempotent_hint.is_some() {
-            prop_assert_eq!(out.idempotent_hint, operator.idempotent_hint);
-        }
-        if operator.open_world_hint.is_some() {
-            prop_assert_eq!(out.open_world_hint, operator.open_world_hint);
-        }
-        prop_assert!(out.read_only_hint != Some(true) || out.destructive_hint != Some(true));
-    }
-
-    #[test]
-    fn every_effective_field_has_its_source(
-        inferred in any_inferred(),
-        declared in any_hints(),
-        trust in prop::sample::select(vec![Trust::Trusted, Trust::Standard, Trust::Untrusted]),
-    ) {
-        let resolved = resolve(&Hints::new(&inferred, &declared, trust));
-        let written = serde_json::to_value(resolved.annotations()).unwrap_or_default();
-        let mut fields: Vec<&str> =
-            resolved.all_provenance().iter().map(|entry| entry.field.as_str()).collect();
-        fields.sort_unstable();
-        let keys: Vec<&str> =
-            written.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-        prop_assert_eq!(fields, keys);
-    }
 }

@@ -3,7 +3,8 @@
 //! [`tool`] builds a [`Tool`](tollgate_core::Tool) with exactly the hints a test needs, [`MockService`]
 //! answers its calls as the test says and counts what it saw, and [`contract`] checks what every
 //! layer must keep. Two programs judge the rules: `score` measures inference on labelled tools
-//! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]).
+//! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
+//! any listed tool is checked by [`fuzz`].
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -13,6 +14,7 @@
 pub mod args;
 mod at_once;
 pub mod contract;
+pub mod fuzz;
 mod mock;
 pub mod parity;
 pub mod score;

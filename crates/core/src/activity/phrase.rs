@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::text;
-use crate::infer::lexicon::{self, Use};
+use crate::infer::lexicon::{self, Lexicon, Use};
 use crate::infer::words;
 
 /// A phrase has at most so many characters.
@@ -121,7 +121,7 @@ fn own<'a>(words: Tokens<'a>, server: Option<&str>) -> Tokens<'a> {
 
 /// Finds the verb: the first word, or else the one that is nothing but a verb.
 fn verb(words: &[&str]) -> Option<usize> {
-    let usage = |word: &&str| lexicon::find(word).map(|verb| verb.usage);
+    let usage = |word: &&str| Lexicon::standard().find(word).map(|verb| verb.usage);
     let first = words.first()?;
     if contains(OTHER_VERBS, first) || matches!(usage(first), Some(Use::Verb | Use::First)) {
         return Some(0);
@@ -173,11 +173,11 @@ fn belong(before: &str, word: &str) -> bool {
             first.is_some_and(char::is_uppercase) && second.is_some_and(char::is_lowercase);
         return !starts;
     }
-    is_digit(first) && lexicon::find(before).is_none()
+    is_digit(first) && Lexicon::standard().find(before).is_none()
 }
 
 fn is_verb(word: &str) -> bool {
-    lexicon::find(word).is_some() || contains(OTHER_VERBS, word)
+    Lexicon::standard().find(word).is_some() || contains(OTHER_VERBS, word)
 }
 
 fn is_acronym(word: &str) -> bool {

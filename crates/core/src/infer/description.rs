@@ -3,16 +3,18 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+use smallvec::SmallVec;
 
-use super::lexicon::{self, Kind, Use, Verb, WARNINGS};
+use super::lexicon::words::{CURRENT, KEEPING, TIMES, WARNINGS};
+use super::lexicon::{self, Lexicon, Use, Verb, VerbKind};
 
 /// The verbs of a first sentence that say what the tool does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Prose {
+pub(super) struct Prose<'l> {
     /// The first verb that is not negated.
-    pub(super) lead: Option<&'static Verb>,
+    pub(super) lead: Option<&'l Verb>,
     /// The most harmful write verb joined to it: `Finds a record and deletes it`.
-    pub(super) also: Option<&'static Verb>,
+    pub(super) also: Option<&'l Verb>,
     /// The sentence begins with its first verb, `Returns the weather`, or does so but for one that
     /// means nothing by itself: `Performs a search`.
     pub(super) opens: bool,
@@ -20,11 +22,14 @@ pub(super) struct Prose {
     pub(super) runs_read: bool,
     /// The sentence says `read-only`.
     pub(super) read_only: bool,
+    /// The sentence says nothing, and the first later one that does begins with a verb that reads:
+    /// `Use this for logs. Lists them.` That is too little to stand alone.
+    pub(super) later_reads: bool,
 }
 
-impl Prose {
+impl<'l> Prose<'l> {
     /// Returns the verb that does most harm.
-    pub(super) fn worst(self) -> Option<&'static Verb> {
+    pub(super) fn worst(self) -> Option<&'l Verb> {
         match (self.lead, self.also) {
             (Some(lead), Some(also)) if also.kind > lead.kind => Some(also),
             (lead, _) => lead,
@@ -45,18 +50,52 @@ const BEFORE_VERB: &[&str] = &[
     "to", "can", "will", "you", "that", "which", "tool", "and", "or",
 ];
 
-/// Reads the first sentence.
-pub(super) fn read(text: &str) -> Prose {
+/// After these, a word that may be a noun is one: `Messages of a channel`.
+const AFTER_NOUN: &[&str] = &["of", "that", "which", "whose", "by"];
+/// Before these, a word that may be a noun is a verb: `and mark them as read`.
+const AFTER_VERB: &[&str] = &[
+    "a", "all", "an", "any", "each", "every", "her", "him", "it", "its", "one", "that", "the",
+    "their", "them", "these", "this", "those", "your",
+];
+
+/// So many sentences are read for the first that says something.
+const MOST_SENTENCES: usize = 3;
+
+/// Reads the first sentence, and where it says nothing the next ones.
+pub(super) fn read<'l>(text: &str, lexicon: &'l Lexicon) -> Prose<'l> {
+    let (first, rest) = split_sentence(text);
+    let mut prose = read_sentence(first, lexicon);
+    if prose.lead.is_none() {
+        let mut rest = rest;
+        for _ in 1..MOST_SENTENCES {
+            let (sentence, after) = split_sentence(rest);
+            let later = read_sentence(sentence, lexicon);
+            if let Some(worst) = later.worst() {
+                prose.later_reads = later.opens && worst.kind == VerbKind::Read;
+                break;
+            }
+            rest = after;
+        }
+    }
+    prose
+}
+
+fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
     let mut prose = Prose::default();
+    let words: SmallVec<[Token<'_>; MOST_WORDS]> = words_of(sentence).take(MOST_WORDS).collect();
+    if let Some(question) = words.first().and_then(|first| lexicon.question(first.word)) {
+        prose.lead = Some(question);
+        prose.opens = true;
+    }
     let mut before = "";
     let mut negated = 0;
     let mut light = 0;
     let mut opens_light = false;
     let mut run = 0;
-    for (place, (word, after_comma)) in first_sentence(text).take(MOST_WORDS).enumerate() {
-        // `List, create or close a tab` does all three.
-        let listed = after_comma && lexicon::find_inflected(before).is_some();
-        prose.runs_read |= run > 0 && lexicon::is_read_noun(word);
+    for (place, token) in words.iter().enumerate() {
+        let word = token.word;
+        let next = words.get(place + 1).map_or("", |token| token.word);
+        prose.runs_read |= run > 0 && lexicon.is_read_noun(word);
         let says_read_only = word.eq_ignore_ascii_case("readonly")
             || (word.eq_ignore_ascii_case("only") && before.eq_ignore_ascii_case("read"));
         prose.read_only |= says_read_only && negated == 0;
@@ -65,22 +104,30 @@ pub(super) fn read(text: &str) -> Prose {
         } else if any(LIGHT_VERBS, word) {
             light = LIGHT_VERB_WORDS + 1;
             opens_light |= place == 0;
-        } else if let Some(verb) = lexicon::find_inflected(word) {
+        } else if let Some(verb) = lexicon
+            .find_inflected(word)
+            .filter(|verb| !is_noun(verb, word, next) && !goes_back(verb, next))
+            .filter(|_| !lexicon::is_turned(word, next))
+        {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
                 || any(BEFORE_VERB, before)
-                || (light > 0 && verb.kind == Kind::Read);
+                || (light > 0 && verb.kind == VerbKind::Read);
+            // `List, create or close a tab` does all three; `Finds one; starts one if there is none`
+            let listed = token.after == Some(',') && lexicon.find_inflected(before).is_some();
+            let joined = lexicon::is_join(before) || listed;
+            let acts = verb.usage == Use::Verb || any(AFTER_VERB, next);
             if is_verb && negated > 0 {
                 negated = 0;
             } else if is_verb && prose.lead.is_none() {
                 prose.lead = Some(verb);
                 prose.opens = place == 0 || (light > 0 && opens_light);
-                if lexicon::is_run(verb) {
+                if verb.is_run() {
                     run = LIGHT_VERB_WORDS + 1;
                 }
-            } else if verb.usage == Use::Verb
-                && verb.kind != Kind::Read
-                && (lexicon::is_join(before) || listed)
+            } else if verb.kind != VerbKind::Read
+                && acts
+                && (joined || token.after == Some(';'))
                 && prose.also.is_none_or(|also| also.kind < verb.kind)
             {
                 prose.also = Some(verb);
@@ -92,6 +139,22 @@ pub(super) fn read(text: &str) -> Prose {
         before = word;
     }
     prose
+}
+
+/// `Messages of a channel` sends none, and `Queue statistics` puts nothing in a queue.
+fn is_noun(verb: &Verb, word: &str, next: &str) -> bool {
+    let bare = verb.is(&word.to_ascii_lowercase());
+    match verb.usage {
+        Use::Verb => false,
+        _ if any(AFTER_NOUN, next) => true,
+        Use::Noun => bare && verb.kind != VerbKind::Read && !any(AFTER_VERB, next),
+        Use::First | Use::Either | Use::Prose => false,
+    }
+}
+
+/// `Returns to the previous page` returns nothing.
+fn goes_back(verb: &Verb, next: &str) -> bool {
+    verb.usage == Use::Prose && next.eq_ignore_ascii_case("to")
 }
 
 /// Returns the first warning of a loss that is not negated, wherever it stands.
@@ -112,6 +175,54 @@ pub(super) fn warning(text: &str) -> Option<&'static str> {
         .map(|(phrase, _)| *phrase)
 }
 
+/// Returns the word of the first sentences that says the result is put somewhere.
+pub(super) fn keeps(text: &str) -> Option<&'static str> {
+    find_word(text, KEEPING)
+}
+
+/// Returns the word of the first sentence that says the answer changes by itself: `a random fact`,
+/// `the current time`.
+pub(super) fn drifts(text: &str) -> Option<&'static str> {
+    let mut before = "";
+    let (sentence, _) = split_sentence(text);
+    words_of(sentence)
+        .take(MOST_WORDS)
+        .find_map(|Token { word, .. }| {
+            let of = |list: &[&'static str], word: &str| {
+                list.iter()
+                    .copied()
+                    .find(|entry| entry.eq_ignore_ascii_case(word))
+            };
+            let found = of(&["random", "randomly"], word)
+                .or_else(|| of(CURRENT, before).and_then(|_| of(TIMES, word)));
+            before = word;
+            found
+        })
+}
+
+/// Says whether the text has one of the words.
+pub(super) fn says(text: &str, list: &[&'static str]) -> bool {
+    find_word(text, list).is_some()
+}
+
+/// Says whether the first sentence has one of the words.
+pub(super) fn mentions(text: &str, list: &[&str]) -> bool {
+    let (sentence, _) = split_sentence(text);
+    words_of(sentence)
+        .take(MOST_WORDS)
+        .any(|token| any(list, token.word))
+}
+
+fn find_word(text: &str, list: &[&'static str]) -> Option<&'static str> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .take(MOST_WORDS * 2)
+        .find_map(|word| {
+            list.iter()
+                .copied()
+                .find(|entry| entry.eq_ignore_ascii_case(word))
+        })
+}
+
 fn is_negated(before: &str) -> bool {
     before
         .rsplit(|c: char| !c.is_alphabetic())
@@ -120,33 +231,48 @@ fn is_negated(before: &str) -> bool {
         .any(lexicon::is_negation)
 }
 
-/// The words up to the first full stop or line break, and whether a comma parts each from the one
-/// before. `e.g.` ends it too, which does no harm: the
-/// verb has come by then.
-fn first_sentence(text: &str) -> impl Iterator<Item = (&str, bool)> {
+/// Parts a text at its first full stop or line break. `e.g.` ends a sentence too, which does no
+/// harm: the verb has come by then.
+fn split_sentence(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let ends = |(at, byte): &(usize, u8)| match byte {
-        b'\n' | b'!' => true,
+        b'\n' | b'!' | b'?' => true,
         b'.' => text
             .as_bytes()
             .get(at + 1)
             .is_none_or(u8::is_ascii_whitespace),
         _ => false,
     };
-    let end = text
-        .bytes()
+    text.bytes()
         .enumerate()
         .find(ends)
-        .map_or(text.len(), |(at, _)| at);
-    text.get(..end)
-        .unwrap_or(text)
-        .split(',')
-        .enumerate()
-        .flat_map(|(clause, text)| {
-            text.split(|c: char| !c.is_alphanumeric())
+        .and_then(|(at, _)| Some((text.get(..at)?, text.get(at + 1..)?)))
+        .unwrap_or((text, ""))
+}
+
+/// A word of a sentence.
+struct Token<'a> {
+    word: &'a str,
+    /// What parts it from the word before, if that is more than a space.
+    after: Option<char>,
+}
+
+fn words_of(sentence: &str) -> impl Iterator<Item = Token<'_>> {
+    sentence
+        .split_inclusive([',', ';'])
+        .scan(None, |mark, clause| {
+            let after = std::mem::replace(mark, clause.chars().next_back());
+            Some((clause, after))
+        })
+        .flat_map(|(clause, after)| {
+            clause
+                .split(|c: char| !c.is_alphanumeric())
                 .filter(|word| !word.is_empty())
                 .enumerate()
-                .map(move |(at, word)| (word, clause > 0 && at == 0))
+                .map(move |(at, word)| Token {
+                    word,
+                    after: after.filter(|_| at == 0),
+                })
         })
 }
 
@@ -158,8 +284,12 @@ fn any(list: &[&str], word: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Prose<'static> {
+        super::read(text, Lexicon::standard())
+    }
+
     fn lead(text: &str) -> Option<&'static str> {
-        read(text).lead.map(|verb| verb.word)
+        read(text).lead.map(|verb| verb.word.as_str())
     }
 
     #[test]
@@ -195,10 +325,10 @@ mod tests {
     #[test]
     fn a_joined_write_is_noticed() {
         let prose = read("Finds a record and deletes it");
-        assert_eq!(prose.worst().map(|verb| verb.word), Some("delete"));
+        assert_eq!(prose.worst().map(|verb| verb.word.as_str()), Some("delete"));
         assert_eq!(read("Finds a record to delete").also, None);
         let listed = read("List, create, or close a tab").worst();
-        assert_eq!(listed.map(|verb| verb.word), Some("close"));
+        assert_eq!(listed.map(|verb| verb.word.as_str()), Some("close"));
         assert_eq!(read("Get provisioning limits, quotas").also, None);
     }
 

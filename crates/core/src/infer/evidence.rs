@@ -5,7 +5,8 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::lexicon;
+use super::lexicon::{self, VerbKind, Word};
+use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
 /// How firmly a conclusion stands.
@@ -22,7 +23,7 @@ pub enum Strength {
 }
 
 /// Why one field was concluded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     field: Field,
     strength: Strength,
@@ -54,7 +55,7 @@ impl Evidence {
     /// changed: `delete`, not `update`. What may do anything may do that too.
     #[must_use]
     pub fn takes_away(&self) -> bool {
-        match self.reason {
+        match &self.reason {
             Reason::NameLeads(word)
             | Reason::NameSays(word)
             | Reason::NameAndDescription(word)
@@ -63,8 +64,12 @@ impl Evidence {
             Reason::DescriptionWarns(_)
             | Reason::FreeForm(_)
             | Reason::KeywordInName(_)
-            | Reason::KeywordInDescription(_) => self.field == Field::Destructive,
+            | Reason::KeywordInDescription(_)
+            | Reason::Agrees(_)
+            | Reason::Siblings => self.field == Field::Destructive,
             Reason::MayReachOut
+            | Reason::SiblingsReachOut
+            | Reason::Keeps(_)
             | Reason::ReachesOut(_)
             | Reason::ReadsOnly
             | Reason::NoKeyword
@@ -72,14 +77,21 @@ impl Evidence {
         }
     }
 
+    /// Says whether nothing speaks for it but that nothing speaks against it.
+    pub(super) fn is_default(&self) -> bool {
+        self.reason == Reason::MayReachOut
+    }
+
     /// Returns the word or rule that decided it.
     #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
-        match self.reason {
+        match &self.reason {
             Reason::ReadsOnly => "reading again changes nothing".into(),
             Reason::NoKeyword => "no keyword says otherwise".into(),
             Reason::LongDescription => "the description is long".into(),
             Reason::MayReachOut => "nothing says that it stays at home".into(),
+            Reason::SiblingsReachOut => "most of the server's tools may reach out".into(),
+            Reason::Siblings => "the server's other tools declare it so".into(),
             other => other.to_string().into(),
         }
     }
@@ -92,16 +104,16 @@ impl fmt::Display for Evidence {
 }
 
 /// The rules that can decide, each with its word. Text is made only when somebody asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     /// The first word of the name is this verb.
-    NameLeads(&'static str),
+    NameLeads(Word),
     /// The name has this verb, though not first.
-    NameSays(&'static str),
+    NameSays(Word),
     /// The name has this verb, and the description begins with one of the same kind.
-    NameAndDescription(&'static str),
+    NameAndDescription(Word),
     /// The description begins with this verb.
-    DescriptionLeads(&'static str),
+    DescriptionLeads(Word),
     /// The description has this phrase.
     DescriptionWarns(&'static str),
     /// Nothing says that the tool stays at home.
@@ -109,9 +121,17 @@ pub(super) enum Reason {
     /// The name or the description speaks of what lies outside.
     ReachesOut(&'static str),
     /// An argument of it may be this verb.
-    Chooses(&'static str),
+    Chooses(Word),
     /// What runs is an argument of this name.
     FreeForm(&'static str),
+    /// An argument or the description says where the result is put.
+    Keeps(&'static str),
+    /// An argument by which the caller agrees to a loss.
+    Agrees(&'static str),
+    /// Most other tools of the server seem to meet an open world.
+    SiblingsReachOut,
+    /// Most other tools of the server that declare it say so.
+    Siblings,
     /// Concluded from read-only.
     ReadsOnly,
     /// A NeuroLink keyword in the name.
@@ -138,6 +158,10 @@ impl fmt::Display for Reason {
             Self::ReachesOut(word) => write!(f, "it speaks of `{word}`"),
             Self::Chooses(word) => write!(f, "an argument may tell it to `{word}`"),
             Self::FreeForm(word) => write!(f, "what it does is decided by its `{word}`"),
+            Self::Keeps(place) => write!(f, "the result is put somewhere: it says `{place}`"),
+            Self::Agrees(word) => write!(f, "the caller is to agree, with `{word}`"),
+            Self::SiblingsReachOut => f.write_str("most of the server's tools may reach out"),
+            Self::Siblings => f.write_str("the server's other tools declare it so"),
             Self::ReadsOnly => f.write_str("reading again changes nothing"),
             Self::KeywordInName(word) => write!(f, "keyword `{word}` in the name"),
             Self::KeywordInDescription(word) => write!(f, "keyword `{word}` in the description"),
@@ -152,6 +176,8 @@ impl fmt::Display for Reason {
 pub struct Inferred {
     annotations: Annotations,
     evidence: SmallVec<[Evidence; 5]>,
+    volatile: Option<Volatile>,
+    kind: Option<VerbKind>,
 }
 
 impl Inferred {
@@ -173,10 +199,43 @@ impl Inferred {
         &self.evidence
     }
 
+    /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
+    #[must_use]
+    pub const fn volatility(&self) -> Option<&Volatile> {
+        self.volatile.as_ref()
+    }
+
     /// Gives up the evidence and returns the hints.
     #[must_use]
     pub fn into_annotations(self) -> Annotations {
         self.annotations
+    }
+
+    /// Starts with the verb that was found.
+    pub(super) fn of(kind: VerbKind) -> Self {
+        Self {
+            kind: Some(kind),
+            ..Self::default()
+        }
+    }
+
+    pub(super) const fn kind(&self) -> Option<VerbKind> {
+        self.kind
+    }
+
+    pub(super) fn set_volatile(&mut self, volatile: Option<Volatile>) {
+        self.volatile = volatile;
+    }
+
+    /// Takes back what was concluded about one of the hints siblings speak of.
+    pub(super) fn drop_hint(&mut self, field: Field) {
+        match field {
+            Field::Destructive => self.annotations.destructive_hint = None,
+            Field::Idempotent => self.annotations.idempotent_hint = None,
+            Field::OpenWorld => self.annotations.open_world_hint = None,
+            _ => return,
+        }
+        self.evidence.retain(|entry| entry.field != field);
     }
 
     pub(super) fn read_only(&mut self, value: bool, strength: Strength, reason: Reason) {

@@ -1,59 +1,101 @@
 //! The verbs, and what calling a tool by one of them means.
 //!
-//! Each group says what its verbs do to the world. Where a verb stands in two minds it is in the
-//! stricter group, or in none: a verb that is not here says nothing, which is safe. Left out on
-//! purpose: `download`, `export`, `extract` (they write somewhere, perhaps only at the caller's),
-//! `watch`, `scan`, `crawl` (they may start something that goes on), `select`, `review`, `resolve`,
-//! `open`, `test` and `generate` (anything).
-//!
-//! The last lists tell how a word behaves in a name:
-//!
-//! - a word in no further list is a verb wherever it stands;
-//! - [`VERB_IN_FRONT`]: a verb when it leads, a noun after a verb (`update_page`, `get_update`);
-//! - [`VERB_OR_NOUN`]: perhaps a noun even when it leads, so that it does not decide alone
-//!   (`post_message`, `post_stats`), and certainly one after a verb;
-//! - [`MOSTLY_NOUN`]: a noun even when it leads, if another verb follows (`log_add`).
-//!
-//! Each string is a line of words, parted by spaces.
+//! The words are data, in one file ([`words`]); an operator may add others, or give one another
+//! meaning, without touching the lists ([`Lexicon::with`]).
 
-use std::sync::LazyLock;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+
+pub(super) mod words;
+
+use words::{
+    FETCHING_HOME, FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PUT_AWAY, QUESTIONS,
+    READING_NOUNS, RUNS, SHAPES, TURNED,
+};
 
 /// What a verb does to the world. Ordered from harmless to harmful.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// Changes nothing.
+///
+/// ```
+/// use tollgate_core::infer::VerbKind;
+///
+/// assert_eq!(serde_json::from_str::<VerbKind>("\"delete\"").ok(), Some(VerbKind::Delete));
+/// assert!(VerbKind::Read < VerbKind::Delete);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum VerbKind {
+    /// Changes nothing: `get`, `search`.
     Read,
-    /// Only adds: nothing that was there is lost. A second run adds again.
+    /// Only adds, and adds again each time: nothing that was there is lost. `create`, `upload`.
     Add,
     /// Puts a mark on something, or takes it off: a second run changes nothing more, and nothing is
-    /// lost.
+    /// lost. `star`, `lock`.
     Mark,
-    /// Sets something going or brings it to a stop, again each time. Nothing is lost by it.
+    /// Sets something going or brings it to a stop, again each time. Nothing is lost by it. `start`.
     Act,
-    /// Brings about a state: a second run changes nothing more. What was there is replaced.
+    /// Brings about a state: a second run changes nothing more. What was there is replaced. `update`.
     Set,
-    /// Changes what it finds, or cannot be taken back, or may do anything; again each time.
+    /// Changes what it finds, or cannot be taken back, or may do anything; again each time. `send`.
     Change,
-    /// Takes away for good; what is gone cannot go twice.
+    /// Takes away for good; what is gone cannot go twice. `delete`.
     Delete,
-    /// Loses something each time it runs.
+    /// Loses something each time it runs. `rollback`.
     Damage,
 }
 
-impl Kind {
+impl VerbKind {
+    /// All kinds, from harmless to harmful.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Add,
+        Self::Mark,
+        Self::Act,
+        Self::Set,
+        Self::Change,
+        Self::Delete,
+        Self::Damage,
+    ];
+
+    /// Returns the word used in a config.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Add => "add",
+            Self::Mark => "mark",
+            Self::Act => "act",
+            Self::Set => "set",
+            Self::Change => "change",
+            Self::Delete => "delete",
+            Self::Damage => "damage",
+        }
+    }
+
     /// Says whether the verb loses something.
-    pub(super) const fn is_destructive(self) -> bool {
+    #[must_use]
+    pub const fn is_destructive(self) -> bool {
         matches!(self, Self::Delete | Self::Damage)
     }
 
     /// Says whether the verb does more than add, so that something may be lost.
-    pub(super) const fn may_lose(self) -> bool {
+    #[must_use]
+    pub const fn may_lose(self) -> bool {
         matches!(self, Self::Set | Self::Change) || self.is_destructive()
     }
 
     /// Says whether a second run changes nothing more.
-    pub(super) const fn is_idempotent(self) -> bool {
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
         matches!(self, Self::Read | Self::Mark | Self::Set | Self::Delete)
+    }
+}
+
+impl fmt::Display for VerbKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -72,282 +114,326 @@ pub(crate) enum Use {
     Prose,
 }
 
+/// A word of the lists, or one an operator added.
+#[derive(Debug, Clone)]
+pub(crate) enum Word {
+    Listed(&'static str),
+    Added(Arc<str>),
+}
+
+impl Word {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Listed(word) => word,
+            Self::Added(word) => word,
+        }
+    }
+}
+
+impl PartialEq for Word {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Word {}
+
+impl From<&'static str> for Word {
+    fn from(word: &'static str) -> Self {
+        Self::Listed(word)
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// One verb of the lexicon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Verb {
-    pub(super) word: &'static str,
-    pub(super) kind: Kind,
+    pub(super) word: Word,
+    pub(super) kind: VerbKind,
     pub(crate) usage: Use,
 }
 
-/// Looks, asks, computes from what it is given.
-const READ: &[&str] = &[
-    // look something up
-    "browse count describe discover enumerate fetch find get grep inspect list locate",
-    "lookup ls peek ping query read retrieve scrape search show status tail view whoami",
-    // judge something
-    "aggregate analyse analyze assess check compare detect diagnose diff display explain",
-    "classify identify inquire lint measure monitor preview rank recommend rerank",
-    "suggest summarise summarize trace validate verify wait",
-    // compute from the arguments alone
-    "calculate compute decode echo encode estimate forecast geocode hash parse predict",
-    "recognize tokenize translate",
-];
+impl Verb {
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.word.as_str() == word
+    }
 
-/// Reads in prose only: `Returns the order` reads, `return_order` sends the goods back.
-const READ_IN_PROSE: &[&str] = &["provide return"];
+    /// Says whether the verb hands something over, unless it puts it somewhere: `download`.
+    pub(super) fn hands_over(&self) -> bool {
+        contains(HANDING_OVER, self.word.as_str())
+    }
 
-/// Makes something new beside what is there.
-const ADD: &[&str] = &[
-    "add append attach author clone comment compose copy create draft duplicate fork",
-    "import insert log make new post prepend provision record register reply schedule",
-    "submit upload",
-];
+    /// Says whether a verb that hands over must say so, since it may as well put it somewhere.
+    pub(super) fn fetches_home(&self) -> bool {
+        contains(FETCHING_HOME, self.word.as_str())
+    }
 
-/// Marks, switches, places among others: as easily taken back as done.
-const MARK: &[&str] = &[
-    "acknowledge associate bind bookmark favorite flag follow hide label link lock mute pin",
-    "reopen star subscribe tag unarchive unassign unblock unflag unfollow unhide unlock",
-    "unmute unpin unshare unstar unsubscribe untag undelete",
-];
+    /// Says whether the verb leaves to the next words what is done: `runs a search`.
+    pub(super) fn is_run(&self) -> bool {
+        contains(RUNS, self.word.as_str())
+    }
+}
 
-/// Sets something going, or stops it.
-const ACT: &[&str] = &[
-    "build commit connect disconnect launch navigate notify redo retry scroll start stop",
-    "toggle trigger undo vote",
-];
+/// The verbs inference knows, each with what it does to the world.
+///
+/// ```
+/// use tollgate_core::infer::{Inference, Lexicon, RuleSet, Subject, VerbKind};
+///
+/// let lexicon = Lexicon::standard().clone().with(VerbKind::Delete, "void")?;
+/// let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
+/// let hints = inference.infer(&Subject::new("void_invoice")).into_annotations();
+/// assert_eq!(hints.destructive_hint, Some(true));
+/// # Ok::<(), tollgate_core::infer::InvalidWord>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Lexicon {
+    /// By first letter; the last bucket has what begins with no letter of the alphabet.
+    index: Vec<Vec<Verb>>,
+    /// Verbs that read some things and change others, each with what it reads.
+    reading: Vec<(Verb, &'static str)>,
+    /// First words of a question: whoever asks one reads.
+    questions: Vec<Verb>,
+}
 
-/// Puts something into a state that is named by the arguments.
-const SET: &[&str] = &[
-    // values
-    "configure define ensure format put reformat rename reorder replace reschedule resize save",
-    "set sort store sync synchronize unset update upsert write",
-    // places and owners
-    "allow archive assign block deny detach disassociate grant move reassign relocate share",
-    "unbind unlink",
-    // states
-    "accept activate approve close deactivate decline deprecate disable dismiss enable mark",
-    "pause quarantine reject restore resume snooze suspend unpublish",
-];
+/// A word that cannot be added to a lexicon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidWord {
+    word: String,
+}
 
-/// Changes what it finds; doing it twice does it twice.
-const CHANGE: &[&str] = &[
-    // runs what it is told
-    "call eval evaluate exec execute handle interact invoke manage perform process run",
-    // cannot be taken back by the sender
-    "book broadcast buy charge checkout dispatch donate email forward invite mail message",
-    "order pay publish purchase refund send spend trade transfer withdraw",
-    // depends on the state it finds: an edit made twice may be two edits
-    "adjust alter apply authorize change complete decrement deploy edit escalate increment",
-    "install merge migrate modify patch promote pull push reauthorize rebase rotate scale swap",
-    "transition upgrade",
-    // drives a user interface
-    "click drag fill hover press tap type",
-];
+impl fmt::Display for InvalidWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is no single word: expected letters only, in the base form (`void`, not `voids`)",
+            self.word
+        )
+    }
+}
 
-/// Takes away.
-const DELETE: &[&str] = &[
-    "abort cancel clear deauthorize decommission del delete deprovision deregister destroy",
-    "discard drop empty erase evict expunge flush forget invalidate kill nuke obliterate",
-    "overwrite prune purge remove reset revoke rm rmdir shred terminate trash truncate undeploy",
-    "uninstall unregister wipe zap",
-];
+impl std::error::Error for InvalidWord {}
 
-/// Puts away, though it can be had back: on the far side of [`DELETE`] for those who look for it.
-const PUT_AWAY: &[&str] = &["archive", "unlink", "unpublish", "unset"];
+const LETTERS: usize = 26;
 
-/// Loses something, each time.
-const DAMAGE: &[&str] = &["ban downgrade failover pop reboot restart revert rollback shutdown"];
+impl Lexicon {
+    /// Returns the words that come with this crate.
+    #[must_use]
+    pub fn standard() -> &'static Self {
+        static STANDARD: LazyLock<Lexicon> = LazyLock::new(Lexicon::listed);
+        &STANDARD
+    }
 
-/// In front these are verbs; after a verb they are what it is about.
-const VERB_IN_FRONT: &[&str] = &[
-    "allow archive block check clone commit copy drop edit fetch import invite launch",
-    "list merge move patch pause pull push read reset run save search set share show",
-    "start stop trash update upgrade upload write",
-];
+    /// Adds a verb, in its base form; one that is known gets another meaning. It counts as a verb
+    /// wherever it stands in a name, and as the first word of a description in its other forms too.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidWord`] if it is not one word of letters.
+    pub fn with(mut self, kind: VerbKind, word: &str) -> Result<Self, InvalidWord> {
+        if word.is_empty() || !word.chars().all(char::is_alphabetic) {
+            return Err(InvalidWord { word: word.into() });
+        }
+        let word: Arc<str> = word.to_lowercase().into();
+        if let Some(bucket) = self.index.get_mut(bucket(&word)) {
+            bucket.retain(|verb| !same(verb.word.as_str(), &word));
+            bucket.push(Verb {
+                word: Word::Added(word),
+                kind,
+                usage: Use::Verb,
+            });
+        }
+        Ok(self)
+    }
 
-/// In front these may be either; after a verb they are what it is about.
-const VERB_OR_NOUN: &[&str] = &[
-    "book build call change charge comment count diff draft email favorite flag forecast",
-    "fork hash label link lock lookup mail mark message new order ping post preview",
-    "process purchase query refund reply schedule star store swap tag tail trace trade",
-    "bookmark format rank sort transition transfer trigger type view vote wait",
-];
+    fn listed() -> Self {
+        let mut index = vec![Vec::new(); LETTERS + 1];
+        for (kind, lines) in words::BY_KIND {
+            for word in words::each(lines) {
+                if let Some(bucket) = index.get_mut(bucket(word)) {
+                    bucket.push(Verb {
+                        word: word.into(),
+                        kind: *kind,
+                        usage: words::usage(word),
+                    });
+                }
+            }
+        }
+        let read = |word: &'static str| Verb {
+            word: word.into(),
+            kind: VerbKind::Read,
+            usage: Use::Verb,
+        };
+        Self {
+            index,
+            reading: words::READING
+                .iter()
+                .map(|&(word, objects)| (read(word), objects))
+                .collect(),
+            questions: words::each(QUESTIONS).map(read).collect(),
+        }
+    }
 
-/// Even in front, these are what another verb is about.
-const MOSTLY_NOUN: &[&str] =
-    &["author clear complete compute display empty log monitor record scale status"];
+    /// Finds the first word of a question: `whether`, `is_open`.
+    pub(super) fn question(&self, word: &str) -> Option<&Verb> {
+        self.questions
+            .iter()
+            .find(|verb| same(verb.word.as_str(), word))
+    }
 
-/// Words that join two verbs.
-const JOINS: &[&str] = &["and", "or", "then"];
+    /// Finds a verb that reads because of what it is about: `resolve_library_id`.
+    pub(super) fn find_with_object(&self, word: &str, object: &str) -> Option<&Verb> {
+        self.reading
+            .iter()
+            .find(|(verb, objects)| {
+                same(verb.word.as_str(), word)
+                    && objects.split(' ').any(|known| same(known, object))
+            })
+            .map(|(verb, _)| verb)
+    }
 
-/// Words of a name that say nothing about what the tool does.
-const FILLERS: &[&str] = &["mcp", "api", "tool", "tools", "bulk", "batch"];
+    /// Finds a word of a name: its base form, in any case.
+    pub(crate) fn find(&self, word: &str) -> Option<&Verb> {
+        self.find_base(word).filter(|verb| verb.usage != Use::Prose)
+    }
 
-/// Second words that turn a verb into something else: `check_in`, `check_out`.
-const PARTICLES: &[&str] = &["in", "out", "off"];
+    fn find_base(&self, word: &str) -> Option<&Verb> {
+        self.bucket_of(word)?
+            .iter()
+            .find(|verb| same(verb.word.as_str(), word))
+    }
 
-/// Words that turn what follows them round: `does not delete`.
-const NEGATIONS: &[&str] = &[
-    "not", "never", "without", "no", "cannot", "neither", "nor", "doesn", "don", "won", "isn",
-    "non",
-];
+    /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
+    /// an adjective more often than not.
+    pub(super) fn find_inflected(&self, word: &str) -> Option<&Verb> {
+        if let Some(verb) = self.find_base(word) {
+            return Some(verb);
+        }
+        let stem = |ending: &str| {
+            let at = word.len().checked_sub(ending.len())?;
+            let (stem, tail) = (word.get(..at)?, word.get(at..)?);
+            tail.eq_ignore_ascii_case(ending).then_some(stem)
+        };
+        if let Some(base) = stem("ies") {
+            return self.with_ending(base, "y");
+        }
+        if let Some(base) = stem("ing") {
+            return self
+                .find_base(base)
+                .or_else(|| self.with_ending(base, "e"))
+                .or_else(|| self.find_base(base.get(..base.len().checked_sub(1)?)?));
+        }
+        stem("s")
+            .and_then(|base| self.find_base(base))
+            .or_else(|| stem("es").and_then(|base| self.find_base(base)))
+    }
 
-/// Phrases of a description that warn of a loss. Each is matched without its first letter, which
-/// may be a capital.
-pub(super) const WARNINGS: &[&str] = &[
-    "permanently",
-    "irreversibl",
-    "cannot be undone",
-    "can't be undone",
-    "overwrit",
-];
+    /// Says whether a word of prose names a reading: `search`, `aggregation`.
+    pub(super) fn is_read_noun(&self, word: &str) -> bool {
+        let noun = || {
+            let at = word.len().checked_sub("ion".len())?;
+            let stem = word
+                .get(at..)?
+                .eq_ignore_ascii_case("ion")
+                .then(|| word.get(..at))?;
+            self.with_ending(stem?, "e")
+        };
+        contains(READING_NOUNS, word)
+            || self
+                .find_inflected(word)
+                .or_else(noun)
+                .is_some_and(|verb| verb.kind == VerbKind::Read)
+    }
 
-/// Verbs of a description that leave to another word what is done: `Runs a search`.
-const RUNS: &[&str] = &["run", "execute", "perform"];
+    fn with_ending(&self, base: &str, ending: &str) -> Option<&Verb> {
+        self.bucket_of(base)?.iter().find(|verb| {
+            verb.word
+                .as_str()
+                .strip_suffix(ending)
+                .is_some_and(|stem| same(stem, base))
+        })
+    }
 
-/// Words after which the rest of a name moves on with each call, or differs each time: `get_next_job`
-/// may take the job.
-const CURSORS: &[&str] = &["next", "random"];
+    fn bucket_of(&self, word: &str) -> Option<&Vec<Verb>> {
+        self.index.get(bucket(word))
+    }
+}
 
-/// Names of arguments that hold a program: what such a tool does, its name cannot say.
-pub(super) const PROGRAMS: &[&str] = &["sql", "command", "script", "code", "statement"];
+/// Returns the place of the bucket a word is in.
+fn bucket(word: &str) -> usize {
+    word.bytes()
+        .next()
+        .map(|byte| byte.to_ascii_lowercase())
+        .filter(u8::is_ascii_lowercase)
+        .map_or(LETTERS, |byte| usize::from(byte.wrapping_sub(b'a')))
+}
 
-/// The one reading verb that may have a program to run; `run` and `execute` do not read anyway.
-pub(super) const QUERY: &str = "query";
+/// Compares a word of the lexicon, in lower case, with one of a name or of prose.
+fn same(known: &str, word: &str) -> bool {
+    if known.is_ascii() {
+        known.eq_ignore_ascii_case(word)
+    } else {
+        known.chars().eq(word.chars().flat_map(char::to_lowercase))
+    }
+}
 
 pub(crate) fn is_join(word: &str) -> bool {
     contains(JOINS, word)
 }
 
-/// Says whether what the verb is about is gone afterwards.
-pub(super) fn takes_away(word: &str) -> bool {
-    find_base(word).is_some_and(|verb| verb.kind.is_destructive()) || contains(PUT_AWAY, word)
-}
-
-pub(super) fn is_run(verb: &Verb) -> bool {
-    contains(RUNS, verb.word)
-}
-
-/// Says whether a word of prose names a reading: `search`, `aggregation`.
-pub(super) fn is_read_noun(word: &str) -> bool {
-    let noun = || {
-        let at = word.len().checked_sub("ion".len())?;
-        let stem = word
-            .get(at..)?
-            .eq_ignore_ascii_case("ion")
-            .then(|| word.get(..at))?;
-        with_ending(stem?, "e")
-    };
-    find_inflected(word)
-        .or_else(noun)
-        .is_some_and(|verb| verb.kind == Kind::Read)
-}
-
-pub(super) fn is_cursor(word: &str) -> bool {
-    contains(CURSORS, word)
+/// Says whether what the verb is about is gone afterwards. An added word is not looked up: it is
+/// taken for the worse.
+pub(super) fn takes_away(word: &Word) -> bool {
+    match word {
+        Word::Listed(word) => {
+            contains(PUT_AWAY, word)
+                || Lexicon::standard()
+                    .find_base(word)
+                    .is_some_and(|verb| verb.kind.is_destructive())
+        }
+        Word::Added(_) => true,
+    }
 }
 
 pub(crate) fn is_filler(word: &str) -> bool {
     contains(FILLERS, word)
 }
 
-pub(super) fn is_particle(word: &str) -> bool {
-    contains(PARTICLES, word)
+/// Says whether a word before a verb adds nothing to it: `take_screenshot`.
+pub(super) fn is_light(word: &str) -> bool {
+    contains(LIGHT, word)
+}
+
+/// Says whether a word ends as a verb that has become a noun does: `listing`.
+pub(super) fn is_gerund(word: &str) -> bool {
+    word.len()
+        .checked_sub("ing".len())
+        .and_then(|at| word.get(at..))
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("ing"))
+}
+
+/// Says whether the word after a verb turns it into another: `check_in`, `get_rid_of`.
+pub(super) fn is_turned(word: &str, next: &str) -> bool {
+    TURNED
+        .iter()
+        .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && contains(after, next))
+}
+
+/// Says whether a word of an argument's name says what an output looks like.
+pub(super) fn is_shape(word: &str) -> bool {
+    contains(SHAPES, word)
 }
 
 pub(super) fn is_negation(word: &str) -> bool {
     contains(NEGATIONS, word)
 }
 
-/// Finds a word of a name: its base form, in any case.
-pub(crate) fn find(word: &str) -> Option<&'static Verb> {
-    find_base(word).filter(|verb| verb.usage != Use::Prose)
-}
-
-fn find_base(word: &str) -> Option<&'static Verb> {
-    let first = word.bytes().next()?.to_ascii_lowercase();
-    INDEX
-        .get(usize::from(first.checked_sub(b'a')?))?
-        .iter()
-        .find(|verb| verb.word.eq_ignore_ascii_case(word))
-}
-
-/// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
-/// an adjective more often than not.
-pub(super) fn find_inflected(word: &str) -> Option<&'static Verb> {
-    if let Some(verb) = find_base(word) {
-        return Some(verb);
-    }
-    let stem = |ending: &str| {
-        let at = word.len().checked_sub(ending.len())?;
-        let (stem, tail) = (word.get(..at)?, word.get(at..)?);
-        tail.eq_ignore_ascii_case(ending).then_some(stem)
-    };
-    if let Some(base) = stem("ies") {
-        return with_ending(base, "y");
-    }
-    if let Some(base) = stem("ing") {
-        return find_base(base)
-            .or_else(|| with_ending(base, "e"))
-            .or_else(|| find_base(base.get(..base.len().checked_sub(1)?)?));
-    }
-    stem("s")
-        .and_then(find_base)
-        .or_else(|| stem("es").and_then(find_base))
-}
-
-fn with_ending(base: &str, ending: &str) -> Option<&'static Verb> {
-    let first = base.bytes().next()?.to_ascii_lowercase();
-    INDEX
-        .get(usize::from(first.checked_sub(b'a')?))?
-        .iter()
-        .find(|verb| {
-            verb.word
-                .strip_suffix(ending)
-                .is_some_and(|stem| stem.eq_ignore_ascii_case(base))
-        })
-}
-
 fn contains(list: &[&str], word: &str) -> bool {
     list.iter().any(|entry| entry.eq_ignore_ascii_case(word))
-}
-
-/// All verbs, by first letter.
-static INDEX: LazyLock<[Vec<Verb>; 26]> = LazyLock::new(|| {
-    let mut index = [const { Vec::new() }; 26];
-    for (kind, lines) in [
-        (Kind::Read, READ),
-        (Kind::Read, READ_IN_PROSE),
-        (Kind::Add, ADD),
-        (Kind::Mark, MARK),
-        (Kind::Act, ACT),
-        (Kind::Set, SET),
-        (Kind::Change, CHANGE),
-        (Kind::Delete, DELETE),
-        (Kind::Damage, DAMAGE),
-    ] {
-        for word in words(lines) {
-            let usage = [
-                (READ_IN_PROSE, Use::Prose),
-                (MOSTLY_NOUN, Use::Noun),
-                (VERB_OR_NOUN, Use::Either),
-                (VERB_IN_FRONT, Use::First),
-            ]
-            .into_iter()
-            .find(|(lines, _)| words(lines).any(|entry| entry == word))
-            .map_or(Use::Verb, |(_, usage)| usage);
-            let first = word.bytes().next().map_or(0, |b| b.wrapping_sub(b'a'));
-            if let Some(bucket) = index.get_mut(usize::from(first)) {
-                bucket.push(Verb { word, kind, usage });
-            }
-        }
-    }
-    index
-});
-
-fn words(lines: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
-    lines.iter().flat_map(|line| line.split(' '))
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@
 //! - [`Neurolink`](RuleSet::Neurolink) applies the published keyword rules of NeuroLink, for those
 //!   who move from it and want the same answers, right or wrong.
 //!
-//! Inference is deterministic and does not depend on other tools, the locale or a clock.
+//! Inference is deterministic, and depends on neither the locale nor a clock. What a tool reads or
+//! changes is concluded from that tool alone; the other tools of its server have a say in what the
+//! server means by an open world and by destructive ([`Inference::infer_all`]).
 //!
 //! ```
 //! use tollgate_core::infer::{RuleSet, Strength, Subject};
@@ -38,14 +40,21 @@ mod description;
 mod evidence;
 pub(crate) mod lexicon;
 pub mod neurolink;
+mod siblings;
 mod standard;
 mod subject;
+mod volatility;
 pub(crate) mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use evidence::{Evidence, Inferred, Strength};
+pub use lexicon::{InvalidWord, Lexicon, VerbKind};
+pub use siblings::Listed;
 pub use subject::Subject;
+pub use volatility::{Volatile, Volatility};
+
+use siblings::Habits;
 
 /// Which rules draw the conclusions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
@@ -77,16 +86,81 @@ impl RuleSet {
         }
     }
 
-    /// Draws conclusions about one tool.
+    /// Draws conclusions about one tool, by these rules and the standard words.
     ///
     /// Never fails: a missing description is an empty one. (NeuroLink throws there; see
     /// [`neurolink::infer_annotations`] for that.)
     #[must_use]
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
-        match self {
-            Self::Standard => standard::infer(subject),
-            Self::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
+        Inference::new(self).infer(subject)
+    }
+}
+
+/// A rule set, and the words it knows: what draws the conclusions.
+///
+/// ```
+/// use tollgate_core::Annotations;
+/// use tollgate_core::infer::{Inference, Listed, RuleSet, Subject};
+///
+/// let closed = Annotations::default().with_open_world(false);
+/// let nothing = Annotations::default();
+/// let tools = [
+///     Listed::new(Subject::new("get_lead"), &closed),
+///     Listed::new(Subject::new("get_deal"), &nothing),
+/// ];
+/// let inferred = Inference::new(RuleSet::Standard).infer_all(&tools);
+/// assert_eq!(inferred[1].annotations().open_world_hint, Some(false));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Inference<'l> {
+    rules: RuleSet,
+    lexicon: &'l Lexicon,
+}
+
+impl Inference<'static> {
+    /// Takes the standard words.
+    #[must_use]
+    pub fn new(rules: RuleSet) -> Self {
+        Self {
+            rules,
+            lexicon: Lexicon::standard(),
         }
+    }
+}
+
+impl<'l> Inference<'l> {
+    /// Takes other words. The `neurolink` rules have their own, and take no others.
+    #[must_use]
+    pub const fn with_lexicon(self, lexicon: &Lexicon) -> Inference<'_> {
+        Inference {
+            rules: self.rules,
+            lexicon,
+        }
+    }
+
+    /// Draws conclusions about one tool from that tool alone.
+    #[must_use]
+    pub fn infer(&self, subject: &Subject<'_>) -> Inferred {
+        match self.rules {
+            RuleSet::Standard => standard::infer(subject, self.lexicon),
+            RuleSet::Neurolink => neurolink::infer(subject.name, subject.description.unwrap_or("")),
+        }
+    }
+
+    /// Draws conclusions about all tools of one server, in their order: what they have in common
+    /// counts too. Under the `neurolink` rules nothing in common counts.
+    #[must_use]
+    pub fn infer_all(&self, tools: &[Listed<'_>]) -> Vec<Inferred> {
+        let mut all: Vec<Inferred> = tools.iter().map(|tool| self.infer(&tool.subject)).collect();
+        if self.rules != RuleSet::Standard {
+            return all;
+        }
+        siblings::share_the_world(&mut all);
+        let habits = Habits::of(all.iter().zip(tools.iter().map(|tool| tool.declared)));
+        for inferred in &mut all {
+            habits.apply(inferred);
+        }
+        all
     }
 }
 

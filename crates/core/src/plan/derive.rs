@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::infer::Volatile;
 use crate::{
     Annotations, AuditLevel, CacheRule, CallPlan, Category, Complexity, ConfirmRule, Effect, Field,
     Limits, Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
@@ -48,12 +49,24 @@ impl CallPlan {
             (Effect::Idempotent, Some(ttl)) => CacheRule::KeepOwn { ttl },
             _ => CacheRule::Invalidate,
         };
+        let volatile = resolved.volatility();
+        let cache = match cache {
+            CacheRule::Store { .. } if volatile.is_some() => CacheRule::Bypass,
+            CacheRule::KeepOwn { .. } if volatile.is_some() => CacheRule::Invalidate,
+            rule => rule,
+        };
+        let moves_on = volatile.is_some_and(Volatile::moves_on);
         let repeat = match effect {
             Effect::ReadOnly | Effect::Idempotent => RepeatRule::Safe,
             Effect::Destructive if also_idempotent && profile.repeat_destructive_idempotent => {
                 RepeatRule::Safe
             }
             Effect::Mutating | Effect::Destructive => RepeatRule::Never,
+        };
+        // what moves on moves on again, whatever else is said of it
+        let repeat = match repeat {
+            RepeatRule::Safe if moves_on => RepeatRule::OnlyUnsent,
+            rule => rule,
         };
         let asks = is_true(hints.requires_confirmation)
             || effect == Effect::Destructive

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{Field, Source};
 use crate::Annotations;
+use crate::infer::{Strength, Volatile};
 
 /// Why one effective field is what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Provenance {
     pub source: Source,
     /// The word or rule that did.
     pub reason: Cow<'static, str>,
+    /// How firmly it stands, if it was inferred; a stated hint is neither weak nor strong.
+    pub strength: Option<Strength>,
 }
 
 /// The effective hints of a tool, and for each field who decided it and why.
@@ -24,6 +27,7 @@ pub struct Resolved {
     provenance: Vec<Provenance>,
     warnings: Vec<String>,
     takes_away: bool,
+    volatile: Option<Volatile>,
 }
 
 impl Resolved {
@@ -32,12 +36,14 @@ impl Resolved {
         provenance: Vec<Provenance>,
         warnings: Vec<String>,
         takes_away: bool,
+        volatile: Option<Volatile>,
     ) -> Self {
         Self {
             annotations,
             provenance,
             warnings,
             takes_away,
+            volatile,
         }
     }
 
@@ -49,6 +55,7 @@ impl Resolved {
                 field,
                 source,
                 reason: says(source).into(),
+                strength: None,
             })
             .collect();
         Self {
@@ -56,6 +63,20 @@ impl Resolved {
             annotations,
             provenance,
             warnings: Vec::new(),
+            volatile: None,
+        }
+    }
+
+    /// Gives the operator's say on these hints a reason of its own.
+    pub(crate) fn attribute(&mut self, hints: &Annotations, reason: &str) {
+        for field in set_fields(hints) {
+            let decided = self
+                .provenance
+                .iter_mut()
+                .find(|entry| entry.field == field);
+            if let Some(entry) = decided.filter(|entry| entry.source == Source::Operator) {
+                entry.reason = reason.to_owned().into();
+            }
         }
     }
 
@@ -92,6 +113,12 @@ impl Resolved {
         self.takes_away
     }
 
+    /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
+    #[must_use]
+    pub const fn volatility(&self) -> Option<&Volatile> {
+        self.volatile.as_ref()
+    }
+
     /// Returns, in a few words, who decided a field and why.
     #[must_use]
     pub fn why(&self, field: Field) -> Cow<'static, str> {
@@ -109,6 +136,7 @@ pub(super) const fn says(source: Source) -> &'static str {
         Source::Inferred => "concluded from name and description",
         Source::ServerDefault => "set for all tools of the server",
         Source::Declared => "the server says so",
+        Source::Observed => "seen while it ran",
         Source::Operator => "set for this tool",
     }
 }

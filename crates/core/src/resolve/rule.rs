@@ -23,6 +23,8 @@ pub struct Hints<'a> {
     pub server_defaults: Option<&'a Annotations>,
     /// Declared by the server for the tool.
     pub declared: &'a Annotations,
+    /// Seen while the tool ran. Only hints that tighten count.
+    pub observed: Option<&'a Annotations>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
     /// How far `inferred` and `declared` are believed.
@@ -37,6 +39,7 @@ impl<'a> Hints<'a> {
             inferred,
             server_defaults: None,
             declared,
+            observed: None,
             operator: None,
             trust,
         }
@@ -46,6 +49,13 @@ impl<'a> Hints<'a> {
     #[must_use]
     pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
         self.server_defaults = Some(hints);
+        self
+    }
+
+    /// Adds what was seen while the tool ran.
+    #[must_use]
+    pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
+        self.observed = Some(hints);
         self
     }
 
@@ -103,7 +113,13 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
         security_level: kept.put(Field::SecurityLevel, level),
         vendor: vendor(hints),
     };
-    Resolved::new(out, kept.provenance, warnings, takes_away)
+    Resolved::new(
+        out,
+        kept.provenance,
+        warnings,
+        takes_away,
+        hints.inferred.volatility().cloned(),
+    )
 }
 
 /// The four hints that decide the effect, which must agree with each other.
@@ -281,11 +297,13 @@ impl Kept {
             value,
             source,
             reason,
+            strength,
         } = slot?;
         self.provenance.push(Provenance {
             field,
             source,
             reason,
+            strength,
         });
         Some(value)
     }

@@ -13,6 +13,8 @@ pub(super) struct Slot<T> {
     pub(super) value: T,
     pub(super) source: Source,
     pub(super) reason: Cow<'static, str>,
+    /// How firmly an inferred value stands.
+    pub(super) strength: Option<Strength>,
 }
 
 impl<T> Slot<T> {
@@ -21,6 +23,7 @@ impl<T> Slot<T> {
             value,
             source,
             reason: says(source).into(),
+            strength: None,
         }
     }
 }
@@ -103,6 +106,10 @@ impl Flag {
                 }
             }
         }
+        // What was seen is no opinion, but it only shows harm: nobody has seen a tool do none.
+        if let Some(value) = hints.observed.and_then(of).filter(|value| *value == strict) {
+            slot = Some(Slot::stated(value, Source::Observed));
+        }
         if let Some(value) = hints.operator.and_then(of) {
             slot = Some(Slot::stated(value, Source::Operator));
         }
@@ -117,6 +124,7 @@ impl Flag {
             value,
             source: Source::Inferred,
             reason: evidence.reason(),
+            strength: Some(evidence.strength()),
         };
         Some((slot, evidence.strength()))
     }
@@ -135,10 +143,12 @@ pub(super) fn replace<T>(
         .or_else(|| stated(Some(hints.declared), Source::Declared))
         .or_else(|| stated(hints.server_defaults, Source::ServerDefault))
         .or_else(|| {
+            let evidence = hints.inferred.evidence(field)?;
             Some(Slot {
                 value: of(hints.inferred.annotations())?,
                 source: Source::Inferred,
-                reason: hints.inferred.evidence(field)?.reason(),
+                reason: evidence.reason(),
+                strength: Some(evidence.strength()),
             })
         })
 }

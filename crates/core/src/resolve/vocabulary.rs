@@ -17,6 +17,8 @@ pub enum Source {
     ServerDefault,
     /// Declared by the server for the tool.
     Declared,
+    /// Seen while the tool ran: it counts against what was declared, never for it.
+    Observed,
     /// Set by the operator.
     Operator,
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Source {
             Self::Inferred => "inferred",
             Self::ServerDefault => "server default",
             Self::Declared => "declared",
+            Self::Observed => "observed",
             Self::Operator => "operator",
         })
     }

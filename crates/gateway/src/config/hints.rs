@@ -74,7 +74,13 @@ fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
     }
     let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
     let alone = serde_json::json!({ key: value });
-    let hints: Annotations = serde_json::from_value(alone).map_err(|error| error.to_string())?;
+    let hints: Annotations = serde_json::from_value(alone).map_err(|error| {
+        let message = error.to_string();
+        let told = message.strip_prefix(key);
+        // the key is named by whoever is told of the fault
+        let told = told.and_then(|rest| rest.strip_prefix(": "));
+        told.unwrap_or(&message).to_owned()
+    })?;
     if hints.vendor.is_empty() {
         Ok(value)
     } else {

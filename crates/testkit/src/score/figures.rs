@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tollgate_core::infer::{RuleSet, Subject};
+use tollgate_core::infer::{Inference, Listed, RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{Annotations, Field, Resolved, Trust};
 
@@ -180,8 +180,8 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
         tools: cases.len(),
         ..Score::default()
     };
-    for case in cases {
-        let resolved = undeclared(case, rules);
+    for (case, resolved) in cases.iter().zip(undeclared(cases, rules)) {
+        let Some(resolved) = resolved else { continue };
         let reads = resolved.annotations().read_only_hint == Some(true);
         let writes = case.declared.read_only_hint == Some(false)
             || case.declared.destructive_hint == Some(true);
@@ -215,15 +215,37 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
     score
 }
 
-/// The effective hints of a tool had its server declared nothing.
-fn undeclared(case: &Case, rules: RuleSet) -> Resolved {
+/// The effective hints of each tool had its server declared nothing. Tools of one server are read
+/// together, as at registration.
+fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Resolved>> {
+    let nothing = Annotations::default();
+    let mut servers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, case) in cases.iter().enumerate() {
+        servers.entry(&case.server).or_default().push(at);
+    }
+    let mut all = vec![None; cases.len()];
+    for places in servers.values() {
+        let listed: Vec<Listed<'_>> = places
+            .iter()
+            .filter_map(|at| cases.get(*at))
+            .map(|case| Listed::new(subject(case), &nothing))
+            .collect();
+        let inferred = Inference::new(rules).infer_all(&listed);
+        for (at, inferred) in places.iter().zip(&inferred) {
+            if let Some(slot) = all.get_mut(*at) {
+                *slot = Some(resolve(&Hints::new(inferred, &nothing, Trust::Standard)));
+            }
+        }
+    }
+    all
+}
+
+fn subject(case: &Case) -> Subject<'_> {
     let mut subject = Subject::new(&case.tool).with_server(&case.server);
     subject.title = case.title.as_deref();
     subject.description = case.description.as_deref();
     subject.input_schema = case.input_schema.as_deref();
-    let inferred = rules.infer(&subject);
-    let nothing = Annotations::default();
-    resolve(&Hints::new(&inferred, &nothing, Trust::Standard))
+    subject
 }
 
 fn mistake(case: &Case, hint: Hint, declared: bool, resolved: &Resolved) -> Mistake {

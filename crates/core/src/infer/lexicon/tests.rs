@@ -2,32 +2,28 @@
 
 use std::collections::BTreeSet;
 
+use super::words::*;
 use super::*;
+
+fn find_inflected(word: &str) -> Option<&'static str> {
+    Lexicon::standard()
+        .find_inflected(word)
+        .map(|verb| verb.word.as_str())
+}
 
 #[test]
 fn a_word_has_one_meaning_and_one_use() {
-    let all = |groups: &[&'static [&'static str]]| groups.concat().leak();
     let mut seen = BTreeSet::new();
-    for word in words(all(&[
-        READ,
-        READ_IN_PROSE,
-        ADD,
-        MARK,
-        ACT,
-        SET,
-        CHANGE,
-        DELETE,
-        DAMAGE,
-    ])) {
+    for word in BY_KIND.iter().flat_map(|(_, lines)| each(lines)) {
         assert!(seen.insert(word), "{word} is listed twice");
         assert!(
             word.bytes().all(|b| b.is_ascii_lowercase()),
             "{word} is not a lower-case word"
         );
-        assert_eq!(find_inflected(word).map(|verb| verb.word), Some(word));
+        assert_eq!(find_inflected(word), Some(word));
     }
     let mut used = BTreeSet::new();
-    for word in words(all(&[VERB_IN_FRONT, VERB_OR_NOUN, MOSTLY_NOUN])) {
+    for word in BY_USE.iter().flat_map(|(_, lines)| each(lines)) {
         assert!(seen.contains(word), "{word} has a use but no meaning");
         assert!(used.insert(word), "{word} has two uses");
     }
@@ -45,13 +41,35 @@ fn prose_is_brought_back_to_the_verb() {
         ("Getting", "get"),
         ("process", "process"),
     ] {
-        assert_eq!(
-            find_inflected(word).map(|verb| verb.word),
-            Some(base),
-            "{word}"
-        );
+        assert_eq!(find_inflected(word), Some(base), "{word}");
     }
     for word in ["deleted", "thing", "s", "ing", "", "é", "löschen", "kings"] {
         assert_eq!(find_inflected(word), None, "{word}");
+    }
+}
+
+#[test]
+fn a_word_may_be_added_or_given_another_meaning() {
+    let lexicon = Lexicon::standard()
+        .clone()
+        .with(VerbKind::Delete, "Void")
+        .and_then(|lexicon| lexicon.with(VerbKind::Read, "deploy"))
+        .and_then(|lexicon| lexicon.with(VerbKind::Delete, "löschen"))
+        .unwrap();
+    let kind = |word| lexicon.find_inflected(word).map(|verb| verb.kind);
+    assert_eq!(kind("voids"), Some(VerbKind::Delete));
+    assert_eq!(kind("DEPLOY"), Some(VerbKind::Read));
+    assert_eq!(kind("LÖSCHEN"), Some(VerbKind::Delete));
+    assert_eq!(kind("get"), Some(VerbKind::Read));
+    for word in ["", "two words", "a_b", "2fa"] {
+        let error = Lexicon::standard().clone().with(VerbKind::Read, word);
+        assert_eq!(error.err(), Some(InvalidWord { word: word.into() }));
+    }
+}
+
+#[test]
+fn a_kind_is_named_as_in_a_config() {
+    for kind in VerbKind::ALL {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
     }
 }

@@ -88,7 +88,7 @@ pub(super) struct Found([Option<(Strength, Reason)>; 4]);
 
 impl Found {
     pub(super) fn first(&self, class: Class) -> Option<(Strength, Reason)> {
-        self.0.get(class as usize).copied().flatten()
+        self.0.get(class as usize).cloned().flatten()
     }
 
     pub(super) fn search_name(&mut self, name: &str) {

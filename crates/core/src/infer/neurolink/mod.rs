@@ -148,7 +148,7 @@ pub(super) fn infer(name: &str, description: &str) -> Inferred {
         inferred.read_only(true, strength, reason);
     }
     if let Some((strength, reason)) = destructive {
-        inferred.destructive(true, strength, reason);
+        inferred.destructive(true, strength, reason.clone());
         inferred.confirm(strength, reason);
     } else if let Some((strength, reason)) = found.first(Class::Idempotent) {
         inferred.idempotent(true, strength, reason);

@@ -4,10 +4,10 @@
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-use crate::infer::lexicon::{self, Kind};
+use crate::infer::lexicon::words::CHOICES;
+use crate::infer::lexicon::{self, Lexicon, Verb, VerbKind};
+use crate::infer::words;
 
-/// Arguments that choose between the things a tool does.
-const CHOICES: &[&str] = &["action", "operation"];
 /// The choices stand so close behind the name of the argument, in bytes.
 const REACH: usize = 400;
 
@@ -18,7 +18,7 @@ pub(super) fn has(schema: Option<&RawValue>, word: &str) -> bool {
 }
 
 /// Finds a choice that writes: `"action": {"enum": ["list", "close"]}`.
-pub(super) fn choice(schema: Option<&RawValue>) -> Option<&'static str> {
+pub(super) fn choice<'l>(schema: Option<&RawValue>, lexicon: &'l Lexicon) -> Option<&'l Verb> {
     let text = schema?.get();
     CHOICES.iter().find_map(|name| {
         let after = position(text, name)?;
@@ -29,10 +29,27 @@ pub(super) fn choice(schema: Option<&RawValue>) -> Option<&'static str> {
         let end = memchr::memchr(b']', list).unwrap_or(list.len());
         list.get(..end)?
             .split(|byte| !byte.is_ascii_alphabetic())
-            .filter_map(|word| lexicon::find(std::str::from_utf8(word).ok()?))
-            .find(|verb| verb.kind != Kind::Read)
-            .map(|verb| verb.word)
+            .filter_map(|word| lexicon.find(std::str::from_utf8(word).ok()?))
+            .find(|verb| verb.kind != VerbKind::Read)
     })
+}
+
+/// Finds an argument that begins with `output` and does not say what the output looks like:
+/// `output_audio`, not `outputFormat`.
+pub(super) fn output(schema: Option<&RawValue>) -> Option<&'static str> {
+    let text = schema?.get();
+    memmem::find_iter(text.as_bytes(), b"\"output")
+        .filter_map(|at| {
+            let rest = text.get(at + 1..)?;
+            rest.split_once('"')
+                .filter(|(_, after)| after.trim_start().starts_with(':'))
+        })
+        .any(|(name, _)| {
+            !words::split(name)
+                .iter()
+                .any(|word| lexicon::is_shape(word))
+        })
+        .then_some("output")
 }
 
 /// Returns where the quoted word ends.

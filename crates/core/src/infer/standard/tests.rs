@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::Field;
-use crate::infer::{Inferred, RuleSet, Strength, Subject};
+use crate::infer::{
+    Inference, Inferred, Lexicon, RuleSet, Strength, Subject, VerbKind, Volatility,
+};
 
 fn infer(name: &str, description: &str) -> Inferred {
     RuleSet::Standard.infer(&Subject::new(name).with_description(description))
@@ -28,7 +30,7 @@ fn the_leading_verb_decides() {
         ("list-open-tickets", STRONG_READ),
         ("delete_user", STRONG_WRITE),
         ("createInvoice", STRONG_WRITE),
-        ("user_get", WEAK_READ),
+        ("user_get", STRONG_READ),
         ("weather", None),
         ("check_in_guest", None),
         ("getuser", None),
@@ -192,10 +194,132 @@ fn the_description_settles_a_name_that_may_be_read_both_ways() {
 }
 
 #[test]
-fn what_moves_on_with_each_call_is_never_firmly_a_read() {
-    for name in ["get_next_job", "get_random_fact", "random_number"] {
-        assert_eq!(read_only(&infer(name, "Gets one.")), WEAK_READ, "{name}");
+fn what_changes_by_itself_or_moves_on_is_read_but_never_kept() {
+    let volatility = |name, description| {
+        let inferred = infer(name, description);
+        let volatility = inferred.volatility().map(|volatile| volatile.volatility);
+        (read_only(&inferred), volatility)
+    };
+    let (clock, cursor) = (Some(Volatility::Clock), Some(Volatility::Cursor));
+    for (name, description, expected) in [
+        ("get_random_fact", "", (STRONG_READ, clock)),
+        ("get_current_time", "", (STRONG_READ, clock)),
+        ("get_current_user", "", (STRONG_READ, None)),
+        ("get_fact", "Returns a random fact.", (STRONG_READ, clock)),
+        ("get_job_status", "", (STRONG_READ, clock)),
+        ("wait_for_build", "", (STRONG_READ, clock)),
+        (
+            "get_next_page",
+            "Gets the next page.",
+            (STRONG_READ, cursor),
+        ),
+        (
+            "scroll_results",
+            "Fetches more rows.",
+            (STRONG_READ, cursor),
+        ),
+        // to look may be to take
+        ("get_next_job", "Gets the next job.", (WEAK_READ, cursor)),
+        ("get_next_page", "", (WEAK_READ, cursor)),
+    ] {
+        assert_eq!(volatility(name, description), expected, "{name}");
     }
+    let cursor = infer("get_next_page", "Gets the next page.").into_annotations();
+    assert_eq!(cursor.idempotent_hint, None);
+    // a name that says nothing may yet be declared read-only
+    assert!(infer("dice", "").volatility().is_some());
+}
+
+#[test]
+fn what_hands_over_reads_unless_it_says_where_it_puts_it() {
+    let with_schema = |name: &str, description: &str, argument: &str| {
+        let schema = format!(r#"{{"properties":{{"{argument}":{{"type":"string"}}}}}}"#);
+        let schema = serde_json::from_str::<&RawValue>(&schema).unwrap();
+        let subject = Subject::new(name)
+            .with_description(description)
+            .with_input_schema(schema);
+        read_only(&RuleSet::Standard.infer(&subject))
+    };
+    for (name, description, argument, expected) in [
+        ("download_report", "Returns a report.", "id", STRONG_READ),
+        ("download_report", "Downloads a report.", "id", WEAK_WRITE),
+        ("render_text", "", "outputFormat", STRONG_READ),
+        ("take_screenshot", "", "selector", STRONG_READ),
+        ("render_text", "", "outputAudio", WEAK_WRITE),
+        ("download_report", "", "filePath", WEAK_WRITE),
+        (
+            "download_report",
+            "Saves a report to disk.",
+            "id",
+            WEAK_WRITE,
+        ),
+        (
+            "get_report",
+            "Downloads a report, saved locally.",
+            "id",
+            WEAK_WRITE,
+        ),
+        ("audit_page", "Gets a score.", "outputDir", WEAK_WRITE),
+        ("read_file", "Reads a file.", "filePath", STRONG_READ),
+    ] {
+        let verdict = with_schema(name, description, argument);
+        assert_eq!(verdict, expected, "{name} {description} {argument}");
+    }
+}
+
+#[test]
+fn some_verbs_read_because_of_what_they_are_about() {
+    for (name, expected) in [
+        ("resolve_library_id", STRONG_READ),
+        ("resolveHostname", STRONG_READ),
+        ("resolve_ticket", None),
+        ("convert_units", STRONG_READ),
+        ("convert_lead", None),
+        ("capture_screenshot", STRONG_READ),
+        ("capture_payment", None),
+        ("generate_uuid", STRONG_READ),
+        ("generate_report", None),
+    ] {
+        assert_eq!(read_only(&infer(name, "")), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_inflected_verb_is_one_where_it_is_no_noun() {
+    for (name, expected) in [
+        ("deletes_user", STRONG_WRITE),
+        ("gets_user", STRONG_READ),
+        ("orders_get", STRONG_READ),
+        ("getting_users", WEAK_READ),
+        ("listing_delete", WEAK_WRITE),
+        ("settings", None),
+    ] {
+        assert_eq!(read_only(&infer(name, "")), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_first_sentence_that_says_nothing_gives_way_to_the_next() {
+    let later = "Use this for logs. Lists the logs of a host.";
+    assert_eq!(read_only(&infer("host_logs_list", later)), STRONG_READ);
+    // but it is not enough where the name says nothing
+    let created = "A new channel. Returns its id.";
+    assert_ne!(read_only(&infer("channel", created)), STRONG_READ);
+    let claimed = "Executes a read-only SQL query.";
+    assert_eq!(read_only(&infer("mysql_query", claimed)), STRONG_READ);
+}
+
+#[test]
+fn words_of_an_operator_count_like_ours() {
+    let lexicon = Lexicon::standard()
+        .clone()
+        .with(VerbKind::Delete, "void")
+        .unwrap();
+    let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
+    let inferred = inference.infer(&Subject::new("void_invoice"));
+    assert_eq!(inferred.annotations().destructive_hint, Some(true));
+    let why = inferred.evidence(Field::Destructive).map(|e| e.reason());
+    assert_eq!(why, Some("the name leads with `void`".into()));
 }
 
 #[test]

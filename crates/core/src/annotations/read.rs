@@ -1,0 +1,102 @@
+//! Hints read from JSON. By hand, so that an error names the field and not only its place.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+
+use crate::{Annotations, Field};
+
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Hints)
+    }
+}
+
+/// Adds a member's name to what is wrong with its value.
+pub(crate) fn named<E: Error>(name: &str, error: impl fmt::Display) -> E {
+    E::custom(format_args!("{name}: {error}"))
+}
+
+struct Hints;
+
+impl<'de> Visitor<'de> for Hints {
+    type Value = Annotations;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of hints")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Annotations, A::Error> {
+        let mut out = Annotations::default();
+        let mut entries = Entries { map, seen: 0 };
+        while let Some(key) = entries.map.next_key::<String>()? {
+            let name = key.as_str();
+            match name {
+                "title" => entries.read(Field::Title, name, &mut out.title),
+                "readOnlyHint" | "readOnly" => {
+                    entries.read(Field::ReadOnly, name, &mut out.read_only_hint)
+                }
+                "destructiveHint" | "destructive" => {
+                    entries.read(Field::Destructive, name, &mut out.destructive_hint)
+                }
+                "idempotentHint" | "idempotent" => {
+                    entries.read(Field::Idempotent, name, &mut out.idempotent_hint)
+                }
+                "openWorldHint" | "openWorld" => {
+                    entries.read(Field::OpenWorld, name, &mut out.open_world_hint)
+                }
+                "requiresConfirmation" => entries.read(
+                    Field::RequiresConfirmation,
+                    name,
+                    &mut out.requires_confirmation,
+                ),
+                "tags" => entries.read(Field::Tags, name, &mut out.tags),
+                "estimatedDuration" => {
+                    entries.read(Field::EstimatedDuration, name, &mut out.estimated_duration)
+                }
+                "rateLimitHint" => {
+                    entries.read(Field::RateLimitHint, name, &mut out.rate_limit_hint)
+                }
+                "costHint" => entries.read(Field::CostHint, name, &mut out.cost_hint),
+                "complexity" => entries.read(Field::Complexity, name, &mut out.complexity),
+                "auditRequired" => {
+                    entries.read(Field::AuditRequired, name, &mut out.audit_required)
+                }
+                "securityLevel" => {
+                    entries.read(Field::SecurityLevel, name, &mut out.security_level)
+                }
+                _ => {
+                    let value = entries.map.next_value()?;
+                    out.vendor.insert(key, value);
+                    Ok(())
+                }
+            }?;
+        }
+        Ok(out)
+    }
+}
+
+/// The members of the object, and which of our fields were among them.
+struct Entries<A> {
+    map: A,
+    seen: u16,
+}
+
+impl<'de, A: MapAccess<'de>> Entries<A> {
+    /// Reads the value of a field. `null` says nothing; a second value is an error, for it is
+    /// nobody's guess which one is meant.
+    fn read<T: Deserialize<'de>>(
+        &mut self,
+        field: Field,
+        name: &str,
+        into: &mut Option<T>,
+    ) -> Result<(), A::Error> {
+        let bit = 1_u16 << field as u16;
+        if self.seen & bit != 0 {
+            return Err(A::Error::duplicate_field(field.as_str()));
+        }
+        self.seen |= bit;
+        *into = self.map.next_value().map_err(|error| named(name, error))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! Reads whose answers differ from call to call, so that none may stand in for the next.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// Why the answer to a read must be fresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Volatility {
+    /// It reads what changes by itself: a clock, a random source, the progress of a job. Reading
+    /// again does no harm, but an answer kept is a wrong one.
+    Clock,
+    /// Each call moves on: the next page, the next message. Reading again skips something, so that
+    /// a call that may have run is not repeated either.
+    Cursor,
+}
+
+/// A read whose answer must be fresh, and the word that says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Volatile {
+    /// Why.
+    pub volatility: Volatility,
+    word: &'static str,
+}
+
+impl Volatile {
+    pub(super) const fn new(volatility: Volatility, word: &'static str) -> Self {
+        Self { volatility, word }
+    }
+
+    /// Says whether each call moves on.
+    #[must_use]
+    pub const fn moves_on(&self) -> bool {
+        matches!(self.volatility, Volatility::Cursor)
+    }
+
+    /// Returns the reason, in a few words.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        match self.volatility {
+            Volatility::Clock => format!("`{}` changes by itself", self.word),
+            Volatility::Cursor => format!("each call moves on: it says `{}`", self.word),
+        }
+        .into()
+    }
+}

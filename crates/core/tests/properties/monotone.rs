@@ -1,0 +1,160 @@
+//! Hints tighten freely and relax only with a reason.
+
+use proptest::prelude::*;
+use tollgate_core::infer::Strength;
+use tollgate_core::resolve::{Hints, resolve};
+use tollgate_core::{
+    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, RepeatRule,
+    Source, Trust,
+};
+
+use crate::any;
+
+/// How lax a plan is, dimension by dimension: more is laxer.
+fn laxity(plan: &CallPlan) -> [f64; 8] {
+    [
+        match plan.effect {
+            Effect::ReadOnly => 3.0,
+            Effect::Idempotent => 2.0,
+            Effect::Mutating => 1.0,
+            Effect::Destructive => 0.0,
+        },
+        match plan.confirm {
+            ConfirmRule::Skip => 1.0,
+            _ => 0.0,
+        },
+        match plan.cache {
+            CacheRule::Store { .. } => 2.0,
+            CacheRule::KeepOwn { .. } => 1.0,
+            _ => 0.0,
+        },
+        match plan.repeat {
+            RepeatRule::Safe => 2.0,
+            RepeatRule::OnlyUnsent => 1.0,
+            _ => 0.0,
+        },
+        f64::from(u8::from(plan.route.min_weight.is_none())),
+        match plan.audit {
+            AuditLevel::None => 2.0,
+            AuditLevel::Record => 1.0,
+            _ => 0.0,
+        },
+        plan.limits.calls_per_minute.unwrap_or(f64::INFINITY),
+        f64::from(u8::from(!plan.limits.restricted)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
+    #[test]
+    fn untrusted_metadata_never_makes_a_plan_laxer(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        defaults in prop::option::of(any::hints()),
+        operator in prop::option::of(any::hints()),
+    ) {
+        let (nothing_inferred, nothing) = (Inferred::default(), Annotations::default());
+        let mut without = Hints::new(&nothing_inferred, &nothing, Trust::Untrusted);
+        without.server_defaults = defaults.as_ref();
+        without.operator = operator.as_ref();
+        let mut with = without;
+        with.inferred = &inferred;
+        with.declared = &declared;
+        let (without, with) = (resolve(&without), resolve(&with));
+        for profile in any::profiles() {
+            let base = laxity(&CallPlan::derive(&without, &profile));
+            let ours = laxity(&CallPlan::derive(&with, &profile));
+            for (ours, base) in ours.into_iter().zip(base) {
+                prop_assert!(ours <= base, "{}: {:?}", profile.name, with);
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_is_never_believed_more_for_being_trusted_less(
+        inferred in any::inferred(),
+        declared in any::hints(),
+    ) {
+        let plans = |trust| {
+            let resolved = resolve(&Hints::new(&inferred, &declared, trust));
+            any::profiles().into_iter().map(move |profile| {
+                (profile.name, laxity(&CallPlan::derive(&resolved, &profile)))
+            })
+        };
+        for (less, more) in [
+            (Trust::Standard, Trust::Trusted),
+            (Trust::Untrusted, Trust::Standard),
+        ] {
+            for ((profile, ours), (_, base)) in plans(less).zip(plans(more)) {
+                // The rate is not among them: an odd one (0, or below) lifts the limit where the
+                // server is believed, and nothing else where it is not.
+                let pairs = ours.into_iter().zip(base).enumerate().filter(|(at, _)| *at != 6);
+                for (at, (ours, base)) in pairs {
+                    prop_assert!(ours <= base, "{} dimension {}: {:?}", profile, at, less);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_relaxes_on_weak_evidence(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        trust in any::trust(),
+    ) {
+        let resolved = resolve(&Hints::new(&inferred, &declared, trust));
+        let out = resolved.annotations();
+        for (field, relaxed) in [
+            (Field::ReadOnly, out.read_only_hint == Some(true)),
+            (Field::Destructive, out.destructive_hint == Some(false)),
+            (Field::Idempotent, out.idempotent_hint == Some(true)),
+            (Field::OpenWorld, out.open_world_hint == Some(false)),
+            (Field::RequiresConfirmation, out.requires_confirmation == Some(false)),
+        ] {
+            let concluded = resolved.provenance(field)
+                .is_some_and(|entry| entry.source == Source::Inferred);
+            if relaxed && concluded {
+                let strength = inferred.evidence(field).map(|evidence| evidence.strength());
+                prop_assert_eq!(strength, Some(Strength::Strong), "{}", field);
+                prop_assert_ne!(trust, Trust::Untrusted, "{}", field);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_reads_only_and_destroys(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        defaults in any::hints(),
+        operator in any::hints(),
+        trust in any::trust(),
+    ) {
+        let all = Hints::new(&inferred, &declared, trust)
+            .with_server_defaults(&defaults)
+            .with_operator(&operator);
+        let out = resolve(&all);
+        let out = out.annotations();
+        prop_assert!(out.read_only_hint != Some(true) || out.destructive_hint != Some(true));
+    }
+
+    #[test]
+    fn every_effective_field_has_its_source(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        defaults in any::hints(),
+        trust in any::trust(),
+    ) {
+        let all = Hints::new(&inferred, &declared, trust).with_server_defaults(&defaults);
+        let resolved = resolve(&all);
+        let mut ours = resolved.annotations().clone();
+        ours.vendor.clear();
+        let written = serde_json::to_value(ours).unwrap();
+        let mut fields: Vec<&str> =
+            resolved.all_provenance().iter().map(|entry| entry.field.as_str()).collect();
+        fields.sort_unstable();
+        let keys: Vec<&str> =
+            written.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        prop_assert_eq!(fields, keys);
+    }
+}

@@ -1,0 +1,186 @@
+//! Of two sources that speak of a field, the stronger decides it.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tollgate_core::infer::{RuleSet, Subject};
+use tollgate_core::resolve::{Hints, resolve};
+use tollgate_core::{Annotations, Field, Inferred, Resolved, Source, Trust};
+
+use crate::any;
+
+/// Each field but `tags`, which are united, with two values it may have.
+fn fields() -> [(Field, Value, Value); 12] {
+    let flag = |field| (field, json!(true), json!(false));
+    [
+        (Field::Title, json!("a"), json!("b")),
+        flag(Field::ReadOnly),
+        flag(Field::Destructive),
+        flag(Field::Idempotent),
+        flag(Field::OpenWorld),
+        flag(Field::RequiresConfirmation),
+        (Field::EstimatedDuration, json!(10.0), json!(20.0)),
+        (Field::RateLimitHint, json!(10.0), json!(20.0)),
+        (Field::CostHint, json!(10.0), json!(20.0)),
+        (Field::Complexity, json!("simple"), json!("complex")),
+        flag(Field::AuditRequired),
+        (Field::SecurityLevel, json!("public"), json!("restricted")),
+    ]
+}
+
+fn stating(field: Field, value: &Value) -> Annotations {
+    serde_json::from_value(json!({ field.as_str(): value })).unwrap_or_default()
+}
+
+fn effective(resolved: &Resolved, field: Field) -> Option<Value> {
+    let all = serde_json::to_value(resolved.annotations()).ok()?;
+    all.get(field.as_str()).cloned()
+}
+
+/// What comes out if each of the stronger sources says what it is given, in the order of strength.
+fn settle(inferred: &Inferred, said: &[(Source, &Annotations)], trust: Trust) -> Resolved {
+    let nothing = Annotations::default();
+    let of = |source| {
+        (said.iter().find(|(who, _)| *who == source)).map_or(&nothing, |(_, hints)| *hints)
+    };
+    let hints = Hints::new(inferred, of(Source::Declared), trust)
+        .with_server_defaults(of(Source::ServerDefault))
+        .with_operator(of(Source::Operator));
+    resolve(&hints)
+}
+
+const STATED: [Source; 3] = [Source::ServerDefault, Source::Declared, Source::Operator];
+
+#[test]
+fn every_field_follows_the_stronger_of_any_two_sources() {
+    for (field, one, other) in fields() {
+        for (weak, strong) in [(&one, &other), (&other, &one)] {
+            for (at, weaker) in STATED.into_iter().enumerate() {
+                for stronger in STATED.into_iter().skip(at + 1) {
+                    let (below, above) = (stating(field, weak), stating(field, strong));
+                    let said = [(weaker, &below), (stronger, &above)];
+                    let resolved = settle(&Inferred::default(), &said, Trust::Trusted);
+                    let case = format!("{field}: {weaker} {weak}, {stronger} {strong}");
+                    assert_eq!(effective(&resolved, field).as_ref(), Some(strong), "{case}");
+                    let source = resolved.provenance(field).map(|entry| entry.source);
+                    assert_eq!(source, Some(stronger), "{case}");
+                    assert_eq!(resolved.warnings(), [""; 0], "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_statement_outweighs_a_conclusion() {
+    // Between them, these conclude every field that can be concluded, both ways where there are two.
+    let concluded = [
+        (RuleSet::Standard, "get_user"),
+        (RuleSet::Standard, "delete_user"),
+        (RuleSet::Standard, "create_user"),
+        (RuleSet::Neurolink, "deleteUser"),
+        (RuleSet::Neurolink, "analyzeUser"),
+    ]
+    .map(|(rules, name)| rules.infer(&Subject::new(name).with_description("")));
+    let mut met = Vec::new();
+    for inferred in &concluded {
+        for (field, one, other) in fields() {
+            if inferred.evidence(field).is_none() {
+                continue;
+            }
+            met.push(field);
+            for value in [&one, &other] {
+                for stronger in STATED {
+                    let said = stating(field, value);
+                    let resolved = settle(inferred, &[(stronger, &said)], Trust::Trusted);
+                    let case = format!("{field}: {stronger} {value} over {inferred:?}");
+                    assert_eq!(effective(&resolved, field).as_ref(), Some(value), "{case}");
+                    let source = resolved.provenance(field).map(|entry| entry.source);
+                    assert_eq!(source, Some(stronger), "{case}");
+                }
+            }
+        }
+    }
+    for field in [
+        Field::ReadOnly,
+        Field::Destructive,
+        Field::Idempotent,
+        Field::OpenWorld,
+        Field::RequiresConfirmation,
+        Field::Complexity,
+    ] {
+        assert!(met.contains(&field), "no tool here concludes {field}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    /// Whatever else is said: a field that has nothing to do with others is what the strongest
+    /// source says that speaks of it.
+    #[test]
+    fn a_field_of_its_own_follows_the_strongest(
+        inferred in any::inferred(),
+        defaults in any::hints(),
+        declared in any::hints(),
+        operator in any::hints(),
+    ) {
+        let said = [
+            (Source::ServerDefault, &defaults),
+            (Source::Declared, &declared),
+            (Source::Operator, &operator),
+        ];
+        let resolved = settle(&inferred, &said, Trust::Trusted);
+        let together = [Field::ReadOnly, Field::Destructive, Field::Idempotent];
+        for (field, ..) in fields() {
+            if together.contains(&field) {
+                continue;
+            }
+            let strongest = said.into_iter().rev().find_map(|(source, hints)| {
+                let stated = serde_json::to_value(hints).ok()?.get(field.as_str())?.clone();
+                Some((source, stated))
+            });
+            if let Some((source, value)) = strongest {
+                prop_assert_eq!(effective(&resolved, field), Some(value));
+                let found = resolved.provenance(field).map(|entry| entry.source);
+                prop_assert_eq!(found, Some(source), "{}", field);
+            }
+        }
+        let vendor = defaults.merge(&declared).merge(&operator).vendor;
+        prop_assert_eq!(&resolved.annotations().vendor, &vendor);
+        let tags = defaults.merge(&declared).merge(&operator).tags;
+        prop_assert_eq!(&resolved.annotations().tags, &tags);
+    }
+
+    #[test]
+    fn the_operator_always_wins(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        operator in any::hints(),
+        trust in any::trust(),
+    ) {
+        let resolved = resolve(&Hints::new(&inferred, &declared, trust).with_operator(&operator));
+        let out = resolved.annotations();
+        let both = operator.read_only_hint == Some(true) && operator.destructive_hint == Some(true);
+        if operator.read_only_hint.is_some() && operator.destructive_hint.is_some() && !both {
+            prop_assert_eq!(out.read_only_hint, operator.read_only_hint);
+            prop_assert_eq!(out.destructive_hint, operator.destructive_hint);
+        }
+        for field in [
+            Field::Title,
+            Field::Idempotent,
+            Field::OpenWorld,
+            Field::RequiresConfirmation,
+            Field::EstimatedDuration,
+            Field::RateLimitHint,
+            Field::CostHint,
+            Field::Complexity,
+            Field::AuditRequired,
+            Field::SecurityLevel,
+        ] {
+            let wanted = serde_json::to_value(&operator).unwrap().get(field.as_str()).cloned();
+            if wanted.is_some() {
+                prop_assert_eq!(effective(&resolved, field), wanted, "{}", field);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Hints as JSON: what is written is read again, and what is not understood is named.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tollgate_core::{Annotations, ToolDefinition};
+
+use crate::any;
+
+/// The four short forms, and what they stand for.
+const ALIASES: [(&str, &str); 4] = [
+    ("readOnly", "readOnlyHint"),
+    ("destructive", "destructiveHint"),
+    ("idempotent", "idempotentHint"),
+    ("openWorld", "openWorldHint"),
+];
+
+/// All thirteen names.
+const FIELDS: [&str; 13] = [
+    "title",
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+    "requiresConfirmation",
+    "tags",
+    "estimatedDuration",
+    "rateLimitHint",
+    "costHint",
+    "complexity",
+    "auditRequired",
+    "securityLevel",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn what_is_written_is_read_again(hints in any::hints()) {
+        let text = serde_json::to_string(&hints).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<Annotations>(&text).unwrap(), &hints, "{}", text);
+        let value = serde_json::to_value(&hints).unwrap();
+        prop_assert_eq!(serde_json::from_value::<Annotations>(value).unwrap(), hints);
+    }
+
+    #[test]
+    fn what_is_absent_is_not_written(hints in any::hints()) {
+        let value = serde_json::to_value(&hints).unwrap();
+        let written = |name: &str| value.get(name).is_some();
+        for (name, stated) in [
+            ("title", hints.title.is_some()),
+            ("readOnlyHint", hints.read_only_hint.is_some()),
+            ("destructiveHint", hints.destructive_hint.is_some()),
+            ("idempotentHint", hints.idempotent_hint.is_some()),
+            ("openWorldHint", hints.open_world_hint.is_some()),
+            ("requiresConfirmation", hints.requires_confirmation.is_some()),
+            ("tags", hints.tags.is_some()),
+            ("estimatedDuration", hints.estimated_duration.is_some()),
+            ("rateLimitHint", hints.rate_limit_hint.is_some()),
+            ("costHint", hints.cost_hint.is_some()),
+            ("complexity", hints.complexity.is_some()),
+            ("auditRequired", hints.audit_required.is_some()),
+            ("securityLevel", hints.security_level.is_some()),
+        ] {
+            prop_assert_eq!(written(name), stated, "{}", name);
+        }
+    }
+
+    #[test]
+    fn a_short_form_says_the_same(hints in any::hints()) {
+        let mut value = serde_json::to_value(&hints).unwrap();
+        let map = value.as_object_mut().unwrap();
+        for (short, full) in ALIASES {
+            if let Some(hint) = map.remove(full) {
+                map.insert(short.to_owned(), hint);
+            }
+        }
+        prop_assert_eq!(serde_json::from_value::<Annotations>(value).unwrap(), hints);
+    }
+
+    #[test]
+    fn null_says_nothing(hints in any::hints(), silent in prop::sample::subsequence(&FIELDS, 0..13)) {
+        let mut value = serde_json::to_value(&hints).unwrap();
+        let map = value.as_object_mut().unwrap();
+        for name in &silent {
+            map.remove(*name);
+        }
+        let without = serde_json::from_value::<Annotations>(value.clone()).unwrap();
+        for name in &silent {
+            value.as_object_mut().unwrap().insert((*name).to_owned(), Value::Null);
+        }
+        prop_assert_eq!(serde_json::from_value::<Annotations>(value).unwrap(), without);
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_named() {
+    for field in FIELDS {
+        for wrong in [json!({"a": 1}), json!([[]])] {
+            let text = json!({ field: wrong }).to_string();
+            let error = serde_json::from_str::<Annotations>(&text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(field), "{text}: {error}");
+            let tool = json!({"name": "t", "annotations": {field: wrong}}).to_string();
+            let error = ToolDefinition::from_json(tool).unwrap_err().to_string();
+            assert!(error.contains(field) && error.contains("\"t\""), "{error}");
+        }
+    }
+    for (short, _) in ALIASES {
+        let text = json!({ short: "yes" }).to_string();
+        let error = serde_json::from_str::<Annotations>(&text)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(short) && error.contains("yes"), "{error}");
+    }
+    let error = serde_json::from_str::<Annotations>(r#"{"complexity":"hard"}"#).unwrap_err();
+    for part in ["complexity", "hard", "simple", "medium", "complex"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_member_of_the_wrong_kind_is_named() {
+    for (tool, named) in [
+        (json!({"name": 5}), "name: invalid type"),
+        (json!({"name": ""}), "name: "),
+        (json!({"name": "t", "title": 5}), "title: invalid type"),
+        (
+            json!({"name": "t", "description": []}),
+            "description: invalid type",
+        ),
+        (
+            json!({"name": "t", "annotations": []}),
+            "annotations: invalid type",
+        ),
+        (
+            json!({"name": "t", "annotations": {"costHint": "1"}}),
+            "annotations: costHint: ",
+        ),
+        (json!({"title": "t"}), "missing field `name`"),
+    ] {
+        let error = ToolDefinition::from_json(tool.to_string())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(named), "{tool}: {error}");
+    }
+}
+
+#[test]
+fn a_hint_that_is_said_twice_is_named() {
+    for (short, full) in ALIASES {
+        for (first, second) in [(full, full), (short, full), (full, short)] {
+            let text = format!(r#"{{"{first}":true,"{second}":true}}"#);
+            let error = serde_json::from_str::<Annotations>(&text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(full), "{text}: {error}");
+        }
+    }
+}
