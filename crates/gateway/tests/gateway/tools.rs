@@ -27,6 +27,9 @@ async fn tools_are_told_with_risk_category_and_action() {
     let said = text(&explained.stdout);
     assert!(said.contains("action   Delete order {order_id}"), "{said}");
     assert!(said.contains("of 100, category `delete`"), "{said}");
+    let call = ends(&sample(&["explain", "delete_order", r#"{"order_id": 7}"#])).await;
+    let said = text(&call.stdout);
+    assert!(said.contains("action   Delete order 7\n"), "{said}");
 }
 
 #[tokio::test]
