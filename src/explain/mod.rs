@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_cache::CacheConfig;
+use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
 use tollgate_core::{CallPlan, Resolved, ServerId, Tool, ToolCall};
 use tollgate_registry::Entry;
@@ -175,6 +176,12 @@ impl Explanation {
         self.settings.cache.enabled
     }
 
+    /// Returns what feeds and listings tell about the call: risk, category and a line for it.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        Activity::with_plan(self.tool(), self.resolved(), self.plan())
+    }
+
     /// Returns what is said for people, sentence by sentence.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
@@ -197,6 +204,16 @@ impl fmt::Display for Explanation {
         }
         prose::rules(self, f)?;
         writeln!(f, "\n{}", self.plan())?;
+        let activity = self.activity();
+        writeln!(
+            f,
+            "risk     {} of 100, category `{}`",
+            activity.risk, activity.category
+        )?;
+        match self.call() {
+            Some(call) => writeln!(f, "action   {}", activity.action.render(call.arguments()))?,
+            None => writeln!(f, "action   {}", activity.action)?,
+        }
         writeln!(f, "\nhints, each with its source and reason:")?;
         let resolved = self.resolved();
         let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();

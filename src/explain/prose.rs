@@ -292,8 +292,14 @@ fn limits(of: &Explanation) -> String {
     if limits.restricted {
         out.push_str(" Its results are shown to nobody but the caller.");
     }
-    if of.plan().audit == AuditLevel::Record {
-        out.push_str(" It is to leave an audit record.");
+    match of.plan().audit {
+        AuditLevel::None => {}
+        AuditLevel::RecordApart => {
+            out.push_str(
+                " It is to leave an audit record, among those of calls that reach outside.",
+            );
+        }
+        _ => out.push_str(" It is to leave an audit record."),
     }
     out
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use tollgate::core::lint::{Code, Severity};
-use tollgate::{Profile, RuleSet, Trust};
+use tollgate::{Annotations, Profile, RuleSet, Trust};
 
 use crate::config::parse_listen;
 
@@ -241,11 +241,18 @@ pub(crate) struct Lint {
 Examples:
   tollgate tools
   tollgate tools --json -- tollgate sample
-  tollgate tools --config tollgate.toml")]
+  tollgate tools --by-safety --config tollgate.toml
+  tollgate tools --only readOnlyHint=true --only openWorldHint=false")]
 pub(crate) struct Tools {
     /// Print one JSON object per tool
     #[arg(long)]
     pub(crate) json: bool,
+    /// Put the tools in groups: read-only, mutating, destructive
+    #[arg(long)]
+    pub(crate) by_safety: bool,
+    /// Only tools with this effective hint (`--only` again: and with that one)
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = Annotations::from_assignment)]
+    pub(crate) only: Vec<Annotations>,
     #[command(flatten)]
     pub(crate) from: From,
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use tollgate::core::activity::Activity;
 use tollgate::core::resolve::{Provenance, Resolved};
-use tollgate::core::{CacheRule, ConfirmRule, Field, RepeatRule};
+use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule};
 use tollgate::registry::Entry;
 use tollgate::{CallPlan, CallRecord, Caller, Effect, Stack, Tool, ToolError, ToolOutput};
 
@@ -35,13 +38,25 @@ pub(crate) struct ToolView {
 }
 
 /// A plan in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanView {
     pub(crate) effect: String,
     pub(crate) safety: String,
     pub(crate) cache: String,
     pub(crate) repeat: String,
     pub(crate) confirm: bool,
+    /// How risky a call is, from 0 to 100.
+    #[serde(rename = "riskLevel")]
+    pub(crate) risk: u8,
+    /// What the tool is for.
+    pub(crate) category: Category,
+    /// The same, for people.
+    #[serde(rename = "categoryLabel")]
+    pub(crate) category_label: String,
+    /// A line for each call, with places for its arguments.
+    pub(crate) action: String,
+    /// The effective hints.
+    pub(crate) annotations: Annotations,
     /// Who decided each hint.
     pub(crate) sources: BTreeMap<String, String>,
     /// How many rules over the arguments may give a call another plan than the tool's own.
@@ -66,15 +81,33 @@ impl PlanView {
     /// Describes one of the tool's plans.
     fn with_plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
         let source = |entry: &Provenance| (entry.field.to_string(), entry.source.to_string());
+        let Activity {
+            risk,
+            category,
+            action,
+            ..
+        } = Activity::with_plan(tool, resolved, plan);
         Self {
             effect: plan.effect.to_string(),
             safety: plan.safety_level().to_string(),
             cache: cache_words(plan.cache),
             repeat: repeat_word(plan.repeat).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
+            risk: risk.get(),
+            category,
+            category_label: category.label().to_owned(),
+            action: action.to_string(),
+            annotations: resolved.annotations().clone(),
             sources: resolved.all_provenance().iter().map(source).collect(),
             argument_rules: tool.refinements().rules().len(),
         }
+    }
+
+    /// Returns the effect. One that another version of the gateway has a word for, and this one has
+    /// not, is taken for the worst.
+    pub(crate) fn effect(&self) -> Effect {
+        let word: StrDeserializer<'_, Unknown> = self.effect.as_str().into_deserializer();
+        Effect::deserialize(word).unwrap_or(Effect::Destructive)
     }
 }
 

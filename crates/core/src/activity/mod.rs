@@ -26,7 +26,7 @@ mod value;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Category, Subject, Tool};
+use crate::{CallPlan, Category, Resolved, Subject, Tool};
 
 pub use action::ActionTemplate;
 pub use risk::RiskLevel;
@@ -48,13 +48,19 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Describes a tool.
+    /// Describes a tool by its own hints and plan.
     #[must_use]
     pub fn of(tool: &Tool) -> Self {
+        Self::with_plan(tool, tool.resolved(), tool.plan())
+    }
+
+    /// Describes calls of a tool that have other hints and another plan than the tool's own.
+    #[must_use]
+    pub fn with_plan(tool: &Tool, resolved: &Resolved, plan: &CallPlan) -> Self {
         let subject = Subject::of(tool.definition(), None).with_server(tool.set().as_str());
         Self {
-            risk: RiskLevel::of(tool.resolved(), tool.plan()),
-            category: Category::of(tool.resolved()),
+            risk: RiskLevel::of(resolved, plan),
+            category: Category::of(resolved),
             action: ActionTemplate::of(&subject),
         }
     }
@@ -86,7 +92,9 @@ mod tests {
 
     use super::*;
     use crate::resolve::{Hints, resolve};
-    use crate::{Annotations, CallPlan, Profile, ReplicaSetId, RuleSet, ToolDefinition, Trust};
+    use crate::{
+        Annotations, CallPlan, Profile, ReplicaSetId, RuleSet, Source, ToolDefinition, Trust,
+    };
 
     #[test]
     fn a_tool_is_told_in_a_number_a_word_and_a_line() {
@@ -103,7 +111,8 @@ mod tests {
         let resolved = resolve(&Hints::new(&inferred, &nothing, Trust::Standard));
         let plan = CallPlan::derive(&resolved, &Profile::standard());
         let set = ReplicaSetId::new("crm").unwrap();
-        let activity = Activity::of(&Tool::new(set, definition, resolved, plan));
+        let tool = Tool::new(set, definition, resolved, plan);
+        let activity = Activity::of(&tool);
         assert_eq!(
             serde_json::to_value(&activity).unwrap(),
             json!({
@@ -113,5 +122,13 @@ mod tests {
                 "action": "Delete customer {customer_id}",
             })
         );
+
+        let read = Annotations::default().with_read_only(true);
+        let read = Resolved::from_single(read, Source::Operator);
+        let plan = CallPlan::derive(&read, &Profile::standard());
+        let refined = Activity::with_plan(&tool, &read, &plan);
+        assert_eq!(refined.category, Category::Read);
+        assert!(refined.risk < activity.risk);
+        assert_eq!(refined.action, activity.action);
     }
 }

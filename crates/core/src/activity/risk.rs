@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{Annotations, CallPlan, Complexity, Effect, Field, Resolved, SecurityLevel, Source};
 
@@ -51,7 +51,7 @@ const COSTS: [f64; 3] = [0.0, 10.0, 100.0];
 /// assert_eq!(risk(read.with_open_world(true)), 6);
 /// assert_eq!(risk(Annotations::default().with_destructive(true)), 88);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RiskLevel(u8);
 

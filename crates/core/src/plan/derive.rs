@@ -63,6 +63,7 @@ impl CallPlan {
             }
             Effect::Mutating | Effect::Destructive => RepeatRule::Never,
         };
+        // what moves on moves on again, whatever else is said of it
         let repeat = match repeat {
             RepeatRule::Safe if moves_on => RepeatRule::OnlyUnsent,
             rule => rule,

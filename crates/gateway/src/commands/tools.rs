@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+use serde::Serialize;
+use tollgate::Annotations;
+use tollgate::core::activity::{BySafety, SafetyGroup};
+
 use crate::args::Tools;
 use crate::commands::from::Place;
 use crate::error::Outcome;
@@ -10,18 +14,81 @@ use crate::view::ToolView;
 
 pub(crate) async fn run(args: Tools, screen: &Screen) -> Outcome {
     let place = Place::find(&args.from).await?;
-    let shown = place.tools().await.map(|tools| {
-        if args.json {
+    let tools = place.tools().await;
+    place.end().await;
+    let tools = only(tools?, &args.only);
+    match (args.by_safety, args.json) {
+        (false, false) => screen.table(&table(&tools)),
+        (false, true) => {
             for tool in &tools {
                 screen.json(tool);
             }
-        } else {
-            screen.table(&table(&tools));
         }
-    });
-    place.end().await;
-    shown?;
+        (true, json) => show_groups(&grouped(tools), json, screen),
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps the tools whose effective hints match all patterns.
+fn only(tools: Vec<ToolView>, patterns: &[Annotations]) -> Vec<ToolView> {
+    let hints: Vec<Annotations> = tools
+        .iter()
+        .map(|tool| tool.plan.annotations.clone())
+        .collect();
+    let tools = tools.into_iter().zip(hints.iter().map(Some));
+    let all = |hints: &Annotations| patterns.iter().all(|pattern| hints.matches(pattern));
+    Annotations::filter(tools, all).collect()
+}
+
+fn grouped(tools: Vec<ToolView>) -> BySafety<ToolView> {
+    tools
+        .into_iter()
+        .map(|tool| (tool.plan.effect(), tool))
+        .collect()
+}
+
+/// A tool and its group, as JSON.
+#[derive(Serialize)]
+struct InGroup<'a> {
+    group: SafetyGroup,
+    #[serde(flatten)]
+    tool: &'a ToolView,
+}
+
+fn show_groups(groups: &BySafety<ToolView>, json: bool, screen: &Screen) {
+    for (at, (group, tools)) in groups.iter().enumerate() {
+        if json {
+            for tool in tools {
+                screen.json(&InGroup { group, tool });
+            }
+            continue;
+        }
+        if at > 0 {
+            screen.out("");
+        }
+        screen.heading(&format!("{}: {}", group.title(), group.advice()));
+        if tools.is_empty() {
+            screen.out("none");
+        } else {
+            screen.table(&actions(tools));
+        }
+    }
+}
+
+/// Puts what the tools do under each other.
+fn actions(tools: &[ToolView]) -> Table {
+    let mut table = Table::new(&["tool", "risk", "category", "confirm", "action"]);
+    for tool in tools {
+        let confirm = if tool.plan.confirm { "yes" } else { "no" };
+        table.row(vec![
+            Cell::plain(&tool.name),
+            Cell::plain(tool.plan.risk),
+            Cell::plain(&tool.plan.category_label),
+            Cell::warn(confirm, tool.plan.confirm),
+            Cell::plain(&tool.plan.action),
+        ]);
+    }
+    table
 }
 
 /// Puts the verdicts under each other.

@@ -14,3 +14,4 @@ mod refine;
 mod run;
 mod serve;
 mod support;
+mod tools;

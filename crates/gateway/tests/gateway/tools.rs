@@ -1,0 +1,117 @@
+//! What `tollgate tools` tells about tools, and which it leaves out.
+
+use serde_json::Value;
+
+use crate::support::{TOLLGATE, ends, text};
+
+fn sample<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [args, &["--", TOLLGATE, "sample"]].concat()
+}
+
+#[tokio::test]
+async fn tools_are_told_with_risk_category_and_action() {
+    let done = ends(&sample(&["tools", "--json"])).await;
+    let tools: Vec<Value> = text(&done.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap();
+    let delete = tool("delete_order");
+    assert_eq!(delete["category"], "delete");
+    assert_eq!(delete["categoryLabel"], "Delete");
+    assert_eq!(delete["action"], "Delete order {order_id}");
+    assert!(delete["riskLevel"].as_u64() >= Some(70), "{delete}");
+    assert_eq!(delete["annotations"]["destructiveHint"], true);
+    assert!(tool("get_order")["riskLevel"].as_u64() < Some(20));
+    let explained = ends(&sample(&["explain", "delete_order"])).await;
+    let said = text(&explained.stdout);
+    assert!(said.contains("action   Delete order {order_id}"), "{said}");
+    assert!(said.contains("of 100, category `delete`"), "{said}");
+    let call = ends(&sample(&["explain", "delete_order", r#"{"order_id": 7}"#])).await;
+    let said = text(&call.stdout);
+    assert!(said.contains("action   Delete order 7\n"), "{said}");
+}
+
+#[tokio::test]
+async fn tools_are_grouped_by_safety_in_listing_order() {
+    let plain = ends(&sample(&["tools", "--json"])).await;
+    let done = ends(&sample(&["tools", "--by-safety", "--json"])).await;
+    let read = |bytes: &[u8]| -> Vec<Value> {
+        text(bytes)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let (plain, grouped) = (read(&plain.stdout), read(&done.stdout));
+    let mut want = Vec::new();
+    for (group, effects) in [
+        ("read_only", &["read_only"][..]),
+        ("mutating", &["idempotent", "mutating"]),
+        ("destructive", &["destructive"]),
+    ] {
+        let of_group = plain
+            .iter()
+            .filter(|tool| effects.iter().any(|effect| tool["effect"] == *effect));
+        want.extend(of_group.map(|tool| (group.to_owned(), tool["name"].clone())));
+    }
+    let got: Vec<_> = grouped
+        .iter()
+        .map(|tool| {
+            (
+                tool["group"].as_str().unwrap().to_owned(),
+                tool["name"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(got, want);
+
+    let done = ends(&sample(&["tools", "--by-safety"])).await;
+    let said = text(&done.stdout);
+    let place = |what: &str| {
+        said.find(what)
+            .unwrap_or_else(|| panic!("{what} in {said}"))
+    };
+    assert!(place("Read-only: let the agent call freely") < place("get_order"));
+    assert!(place("get_order") < place("Mutating: "));
+    assert!(place("Mutating: ") < place("charge_card"));
+    assert!(place("Destructive: ask a person") < place("Delete order {order_id}"));
+}
+
+#[tokio::test]
+async fn only_tools_with_the_wanted_hints_are_listed() {
+    let done = ends(&sample(&["tools", "--json", "--only", "readOnlyHint=true"])).await;
+    let said = text(&done.stdout);
+    assert!(said.lines().count() > 0);
+    for line in said.lines() {
+        let tool: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(tool["effect"], "read_only", "{tool}");
+    }
+    let both = [
+        "tools",
+        "--json",
+        "--only",
+        "readOnlyHint=true",
+        "--only",
+        "destructive=true",
+    ];
+    let done = ends(&sample(&both)).await;
+    assert!(done.status.success());
+    assert_eq!(text(&done.stdout), "");
+
+    for (wrong, says) in [
+        (
+            "readonlyHint=true",
+            "there is no hint `readonlyHint`: expected one of title",
+        ),
+        (
+            "readOnlyHint=yes",
+            "readOnlyHint is `yes`: expected `true` or `false`",
+        ),
+        ("readOnlyHint", "expected FIELD=VALUE"),
+    ] {
+        let done = ends(&sample(&["tools", "--only", wrong])).await;
+        assert_eq!(done.status.code(), Some(2), "{wrong}");
+        let said = text(&done.stderr);
+        assert!(said.contains(says), "{wrong}: {said}");
+    }
+}
