@@ -202,6 +202,7 @@ async fn a_call_is_explained_as_what_it_is() {
     for part in [
         "This call may destroy or overwrite something, because the operator says so of this tool.",
         "The one rule of this tool does not match it",
+        r#"the call only reads  (action = "list": does not hold here)"#,
         "Only healthy servers of weight 50 or more may get it: chrome (weight 100).",
         "all kept results of `web` are dropped",
         "never sent again",
@@ -210,6 +211,14 @@ async fn a_call_is_explained_as_what_it_is() {
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+
+    let odd = r#"{"action":"list","x":1,"x":2}"#;
+    let odd = stack.explain_call("web.browser_tabs", odd).unwrap();
+    assert_eq!(odd.plan().effect, Effect::ReadOnly);
+    assert!(
+        odd.to_string().contains("neither looked up nor kept"),
+        "{odd}"
+    );
 
     let both = r#"{"action":"list","action":"close"}"#;
     let text = stack

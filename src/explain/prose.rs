@@ -39,13 +39,23 @@ pub(super) fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result
         "\nrules over the arguments, the first that matches counts:"
     )?;
     for (index, rule) in refinements.rules().iter().enumerate() {
-        let mark = if of.applied() == Applied::Rule(index) {
-            "  <- this call"
-        } else {
-            ""
-        };
         let (when, does) = (rule.rule().when(), does(rule.plan().effect));
-        writeln!(f, "  {}. where {when}: the call {does}{mark}", index + 1)?;
+        write!(f, "  {}. where {when}: the call {does}", index + 1)?;
+        match (of.applied(), of.call()) {
+            (Applied::Rule(matched), _) if matched == index => write!(f, "  <- this call")?,
+            (Applied::Rule(matched), _) if matched < index => {}
+            (_, Some(call)) => {
+                if let Some((path, condition)) = refinements.unmet(index, call.arguments()) {
+                    let how = match of.applied() {
+                        Applied::Strictest(_) => "is not certain here",
+                        _ => "does not hold here",
+                    };
+                    write!(f, "  ({path} {condition}: {how})")?;
+                }
+            }
+            (_, None) => {}
+        }
+        writeln!(f)?;
     }
     let mark = match (of.call(), of.applied()) {
         (Some(_), Applied::Tool) => "  <- this call",
