@@ -23,9 +23,10 @@
 //!   server unpacks;
 //! - it must be known whether an argument is present, and it is `null`: to many servers that is
 //!   the same as absent;
-//! - two numbers differ, but not once they are rounded to a double.
+//! - two numbers differ, but not once they are rounded to a double;
+//! - a text of more than 16 KiB is to be matched with a pattern.
 //!
-//! The last two concern one condition, so they matter only if the rules before it do not match.
+//! The last three concern one condition, so they matter only if the rules before it do not match.
 //!
 //! **Equality** is exact, and of JSON: `1` is not `"1"`. Numbers are compared by value: `1`, `1.0`
 //! and `1e0` are the same, whatever the number of digits. Objects are equal if their members are,
