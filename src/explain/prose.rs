@@ -107,15 +107,17 @@ fn effect(of: &Explanation) -> String {
 /// Says whose word decided the effect.
 fn because(of: &Explanation) -> String {
     let (plan, resolved) = (of.plan(), of.resolved());
-    let field = match plan.effect {
-        Effect::ReadOnly => Field::ReadOnly,
-        Effect::Idempotent => Field::Idempotent,
-        Effect::Destructive => Field::Destructive,
+    let hints = resolved.annotations();
+    let (field, hint) = match plan.effect {
+        Effect::ReadOnly => (Field::ReadOnly, hints.read_only_hint),
+        Effect::Idempotent => (Field::Idempotent, hints.idempotent_hint),
+        Effect::Destructive => (Field::Destructive, hints.destructive_hint),
         // no hint says so: it is what is left
         Effect::Mutating => return plan.reason.clone().into_owned(),
     };
-    let decided = resolved.provenance(field);
-    let Some(decided) = decided.filter(|_| !matches!(of.applied(), Applied::Strictest(_))) else {
+    // a profile may have its own idea, and the strictest of several plans rests on no hint
+    let is_said = hint == Some(true) && !matches!(of.applied(), Applied::Strictest(_));
+    let Some(decided) = resolved.provenance(field).filter(|_| is_said) else {
         return plan.reason.clone().into_owned();
     };
     if let Some((number, rule)) = deciding_rule(of) {
@@ -302,7 +304,7 @@ fn limits(of: &Explanation) -> String {
     if limits.restricted {
         out.push_str(" Its results are shown to nobody but the caller.");
     }
-    if of.plan().audit == AuditLevel::Record {
+    if of.plan().audit > AuditLevel::None {
         out.push_str(" It is to leave an audit record.");
     }
     out
