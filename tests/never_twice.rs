@@ -1,4 +1,5 @@
 //! Never twice: no call that may have had an effect is sent again unless its tool is safe to repeat.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +8,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate::{Delivery, ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{
+    Annotations, ArgumentRule, Condition, Delivery, ErrorKind, Server, Stack, ToolCall, ToolError,
+    ToolOutput, When,
+};
 use tollgate_core::ServerEvent;
 use tollgate_testkit::{MockServer, MockService};
 
@@ -72,12 +76,75 @@ fn server(id: &str, fates: &[Fate], executions: &Executions) -> Arc<MockServer> 
             "wipe",
             json!({"destructiveHint": true, "idempotentHint": true}),
         ),
+        tool("tabs", json!({"destructiveHint": true})),
     ];
     MockServer::new(id, tools, mock)
 }
 
+/// A server of the set, of which the operator says that `tabs` reads where `action` is `list`.
+fn in_set(server: &Arc<MockServer>) -> Server {
+    let lists = When::argument("action", Condition::equals("list")).unwrap();
+    let reads = ArgumentRule::new(lists, Annotations::default().with_read_only(true)).unwrap();
+    Server::shared(server.clone())
+        .in_set("set".parse().unwrap())
+        .refine_tool("tabs".parse().unwrap(), reads)
+}
+
+/// Arguments of `tabs`: only the first are a list, whoever reads them.
+fn of_tabs(kind: u8, n: usize) -> (String, bool) {
+    let (members, reads) = match kind {
+        0 => (r#""action":"list""#, true),
+        1 => (r#""action":"close""#, false),
+        2 => (r#""action":"close","action":"list""#, false),
+        3 => (r#""action":"list","Action":"close""#, false),
+        _ => (r#""do":"close""#, false),
+    };
+    (format!("{{{members},\"n\":{n}}}"), reads)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn whatever_servers_do_a_call_that_may_be_unsafe_by_its_arguments_reaches_them_at_most_once(
+        first in prop::collection::vec(fate(), 1..12),
+        second in prop::collection::vec(fate(), 1..12),
+        kinds in prop::collection::vec(0..5_u8, 1..20),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let executions = Executions::default();
+            let one = server("one", &first, &executions);
+            let two = server("two", &second, &executions);
+            let builder = Stack::builder().server(in_set(&one)).server(in_set(&two));
+            let building = tokio::spawn(builder.build());
+            tokio::task::yield_now().await;
+            one.emit(&ServerEvent::Up);
+            two.emit(&ServerEvent::Up);
+            let stack = building.await.unwrap().unwrap();
+
+            let mut reading = Vec::new();
+            for (n, kind) in kinds.iter().enumerate() {
+                let (arguments, reads) = of_tabs(*kind, n);
+                if reads {
+                    reading.push(arguments.clone().into_bytes());
+                }
+                let call = stack.prepare("set.tabs", arguments).unwrap();
+                let _ = stack.run(call).await;
+                tokio::time::advance(Duration::from_secs(120)).await;
+            }
+            for ((_, arguments), runs) in executions.lock().iter() {
+                if !reading.contains(arguments) {
+                    prop_assert_eq!(*runs, 1, "{:?}", std::str::from_utf8(arguments));
+                }
+            }
+            Ok(())
+        })?;
+    }
 
     #[test]
     fn whatever_servers_do_an_unsafe_call_reaches_them_at_most_once(

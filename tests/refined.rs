@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tollgate::cache::CacheConfig;
 use tollgate::core::refine::Applied;
+use tollgate::retry::RetryConfig;
 use tollgate::{
     Annotations, ArgumentRule, BuildError, CacheStatus, CallRecord, Condition, Delivery, Effect,
     ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools, When,
@@ -202,6 +204,7 @@ async fn a_call_is_explained_as_what_it_is() {
     for part in [
         "This call may destroy or overwrite something, because the operator says so of this tool.",
         "The one rule of this tool does not match it",
+        r#"the call only reads  (action = "list": does not hold here)"#,
         "Only healthy servers of weight 50 or more may get it: chrome (weight 100).",
         "all kept results of `web` are dropped",
         "never sent again",
@@ -210,6 +213,14 @@ async fn a_call_is_explained_as_what_it_is() {
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+
+    let odd = r#"{"action":"list","x":1,"x":2}"#;
+    let odd = stack.explain_call("web.browser_tabs", odd).unwrap();
+    assert_eq!(odd.plan().effect, Effect::ReadOnly);
+    assert!(
+        odd.to_string().contains("neither looked up nor kept"),
+        "{odd}"
+    );
 
     let both = r#"{"action":"list","action":"close"}"#;
     let text = stack
@@ -242,4 +253,45 @@ async fn servers_of_one_set_must_agree_on_rules() {
         matches!(&built, Err(BuildError::Conflict { what, .. }) if what.contains("arguments")),
         "{built:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
+    let browser = Shared::default();
+    let asks = ArgumentRule::new(
+        When::argument("force", Condition::present()).unwrap(),
+        Annotations::default()
+            .with_requires_confirmation(true)
+            .with_estimated_duration(2000.0),
+    )
+    .unwrap();
+    let mut cache = CacheConfig::default();
+    cache.enabled = false;
+    let stack = Stack::builder()
+        .server(
+            server("light", &browser)
+                .weight(10)
+                .refine_tool("browser_tabs".parse().unwrap(), asks),
+        )
+        .cache(cache)
+        .retry(RetryConfig::default().with_max_attempts(1))
+        .build()
+        .await
+        .unwrap();
+    let forced = stack
+        .explain_call("web.browser_tabs", r#"{"force":1}"#)
+        .unwrap();
+    assert_eq!(forced.applied(), Applied::Rule(0));
+    assert!(!forced.candidates()[0].may_take(forced.plan()));
+    let text = forced.to_string();
+    for part in [
+        "because the operator says so of this tool.",
+        "Rule 1 of this tool matches it: force is present.",
+        "weight 50 or more may get it, and there is none: it is refused. Never: light (weight 10).",
+        "Nothing is kept: the cache is off.",
+        "One attempt may take 20 s. It usually takes 2 s.",
+        "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
 }

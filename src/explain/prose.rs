@@ -39,13 +39,23 @@ pub(super) fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result
         "\nrules over the arguments, the first that matches counts:"
     )?;
     for (index, rule) in refinements.rules().iter().enumerate() {
-        let mark = if of.applied() == Applied::Rule(index) {
-            "  <- this call"
-        } else {
-            ""
-        };
         let (when, does) = (rule.rule().when(), does(rule.plan().effect));
-        writeln!(f, "  {}. where {when}: the call {does}{mark}", index + 1)?;
+        write!(f, "  {}. where {when}: the call {does}", index + 1)?;
+        match (of.applied(), of.call()) {
+            (Applied::Rule(matched), _) if matched == index => write!(f, "  <- this call")?,
+            (Applied::Rule(matched), _) if matched < index => {}
+            (_, Some(call)) => {
+                if let Some((path, condition)) = refinements.unmet(index, call.arguments()) {
+                    let how = match of.applied() {
+                        Applied::Strictest(_) => "is not certain here",
+                        _ => "does not hold here",
+                    };
+                    write!(f, "  ({path} {condition}: {how})")?;
+                }
+            }
+            (_, None) => {}
+        }
+        writeln!(f)?;
     }
     let mark = match (of.call(), of.applied()) {
         (Some(_), Applied::Tool) => "  <- this call",
@@ -97,15 +107,17 @@ fn effect(of: &Explanation) -> String {
 /// Says whose word decided the effect.
 fn because(of: &Explanation) -> String {
     let (plan, resolved) = (of.plan(), of.resolved());
-    let field = match plan.effect {
-        Effect::ReadOnly => Field::ReadOnly,
-        Effect::Idempotent => Field::Idempotent,
-        Effect::Destructive => Field::Destructive,
+    let hints = resolved.annotations();
+    let (field, hint) = match plan.effect {
+        Effect::ReadOnly => (Field::ReadOnly, hints.read_only_hint),
+        Effect::Idempotent => (Field::Idempotent, hints.idempotent_hint),
+        Effect::Destructive => (Field::Destructive, hints.destructive_hint),
         // no hint says so: it is what is left
         Effect::Mutating => return plan.reason.clone().into_owned(),
     };
-    let decided = resolved.provenance(field);
-    let Some(decided) = decided.filter(|_| !matches!(of.applied(), Applied::Strictest(_))) else {
+    // a profile may have its own idea, and the strictest of several plans rests on no hint
+    let is_said = hint == Some(true) && !matches!(of.applied(), Applied::Strictest(_));
+    let Some(decided) = resolved.provenance(field).filter(|_| is_said) else {
         return plan.reason.clone().into_owned();
     };
     if let Some((number, rule)) = deciding_rule(of) {

@@ -109,6 +109,7 @@ fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
         r#"{"action":"list","Action":"delete"}"#,
         r#"{"act\u0069on":"list","action":"list"}"#,
         r#"{"ACTION":"delete"}"#,
+        r#"{"action":"list","action\u0000x":"delete"}"#,
         r#"{"acti\u00f6n":1,"action":"list""#,
         "[]",
         "\"list\"",
@@ -174,6 +175,24 @@ fn a_condition_in_doubt_matters_only_if_no_rule_before_it_matches() {
         Applied::Strictest(Doubt::Condition { rule: 1 })
     );
     assert_eq!(effect(&tool, r#"{"action":"go"}"#), Effect::ReadOnly);
+}
+
+#[test]
+fn it_can_be_said_why_a_rule_does_not_match() {
+    let when = When::argument("a", Condition::equals(1))
+        .and_then(|when| when.and("b", Condition::equals(2)))
+        .unwrap();
+    let reads = ArgumentRule::new(when, hints().with_read_only(true)).unwrap();
+    let tool = tool(&destructive(), &[reads]);
+    let unmet = |arguments: &str| {
+        tool.refinements()
+            .unmet(0, arguments.as_bytes())
+            .map(|(path, condition)| format!("{path} {condition}"))
+    };
+    assert_eq!(unmet(r#"{"a":1,"b":2}"#), None);
+    assert_eq!(unmet(r#"{"a":1,"b":3}"#).unwrap(), "b = 2");
+    assert_eq!(unmet(r#"{"a":1,"a":1,"b":2}"#).unwrap(), "a = 1");
+    assert_eq!(unmet("[]").unwrap(), "a = 1");
 }
 
 #[test]

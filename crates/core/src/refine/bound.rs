@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::compare::Answer;
 use super::read::{Found, Members};
 use super::strictest::strictest;
-use super::{ArgumentPath, ArgumentRule};
+use super::{ArgumentPath, ArgumentRule, Condition};
 use crate::resolve::{Hints, resolve};
 use crate::{CallPlan, Profile, Resolved};
 
@@ -179,6 +179,23 @@ impl Refinements {
         }
     }
 
+    /// Returns the first condition of a rule, counted from 0, that these arguments do not certainly
+    /// meet: why it does not match. `None` if they meet all.
+    #[must_use]
+    pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<&(ArgumentPath, Condition)> {
+        let members = std::str::from_utf8(arguments)
+            .ok()
+            .and_then(|text| Members::read(text).ok());
+        let holds = |(path, condition): &&(ArgumentPath, Condition)| {
+            let found = members
+                .as_ref()
+                .map_or(Found::Doubtful, |members| members.find(path));
+            condition.holds(found) == Answer::Yes
+        };
+        let conditions = self.rules.get(rule)?.rule.when().conditions();
+        conditions.iter().find(|condition| !holds(condition))
+    }
+
     /// Says, as the rest of a sentence, why it cannot be said which rule matches.
     #[must_use]
     pub fn describe(&self, doubt: Doubt) -> String {
@@ -188,7 +205,7 @@ impl Refinements {
             Doubt::Argument { path } => match self.paths.get(path) {
                 Some(path) => format!(
                     "readers may disagree about `{path}`: it, or a member on the way to it, is given \
-                     twice, in another case, or packed into a text"
+                     twice, under a name that some take for it, or packed into a text"
                 ),
                 None => "readers may disagree about an argument".to_owned(),
             },

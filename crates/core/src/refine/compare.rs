@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::number::Number;
-use super::read::{Found, Members, differs_by_case_only, elements, may_be_packed, string};
+use super::read::{Found, Members, elements, may_be_packed, may_be_taken_for, string};
 
 /// What can be said of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
     let extra = |(name, value): (&str, &RawValue)| {
         let known = wanted
             .iter()
-            .any(|(wanted, _)| differs_by_case_only(wanted, name));
+            .any(|(wanted, _)| may_be_taken_for(wanted, name));
         match value.get() {
             _ if known => Answer::Yes,
             "null" => Answer::Unsure,

@@ -12,6 +12,10 @@ use super::read::{Found, string};
 /// How large a pattern may grow when it is compiled, in bytes.
 const LARGEST_PATTERN: usize = 256 * 1024;
 
+/// The longest text a pattern is tried on, in bytes. Matching takes time in proportion to it, and a
+/// client may send as much as it likes.
+const LONGEST_TEXT: usize = 16 * 1024;
+
 /// One condition over one argument. See the [module](crate::refine) for what is equal and what is in
 /// doubt.
 ///
@@ -61,7 +65,8 @@ impl Condition {
     /// Holds if the argument is a string and the pattern fits the whole of it.
     ///
     /// The syntax is that of the crate `regex`: no look-around and no back-references, so that
-    /// matching takes time in proportion to the string. Compiled once, here.
+    /// matching takes time in proportion to the string. Compiled once, here. Of a string of more
+    /// than 16 KiB it cannot be said.
     ///
     /// # Errors
     ///
@@ -110,9 +115,11 @@ impl Condition {
                 if !value.get().starts_with('"') {
                     return Answer::No;
                 }
-                string(value.get()).map_or(Answer::Unsure, |text| {
-                    Answer::certain(regex.is_match(&text))
-                })
+                string(value.get())
+                    .filter(|text| text.len() <= LONGEST_TEXT)
+                    .map_or(Answer::Unsure, |text| {
+                        Answer::certain(regex.is_match(&text))
+                    })
             }
         }
     }
@@ -214,6 +221,9 @@ mod tests {
         ] {
             assert_eq!(holds(&pattern, text), want, "{text}");
         }
+        let long = |length| format!("\"{}\"", "c".repeat(length));
+        assert_eq!(holds(&pattern, &long(LONGEST_TEXT)), Answer::Yes);
+        assert_eq!(holds(&pattern, &long(LONGEST_TEXT + 1)), Answer::Unsure);
         let lines = Condition::matches("(?m)^a$").unwrap();
         assert_eq!(holds(&lines, r#""a\nb""#), Answer::No);
     }

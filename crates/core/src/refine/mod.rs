@@ -16,16 +16,17 @@
 //! ([`Refinements::strictest`]). There is doubt if
 //!
 //! - the arguments are not JSON, or no object;
-//! - a member that any rule looks for, or a member on the way to it, is given twice, or in a
-//!   spelling that differs by case only: some parsers take the first, some the last, and some do
-//!   not tell `Action` from `action`;
+//! - a member that any rule looks for, or a member on the way to it, is given twice, or under a name
+//!   that some take for it: some parsers take the first, some the last, some do not tell `Action`
+//!   from `action`, and some end a name at a control character;
 //! - a text stands where a rule expects an object or array, and it may itself be JSON that the
 //!   server unpacks;
 //! - it must be known whether an argument is present, and it is `null`: to many servers that is
 //!   the same as absent;
-//! - two numbers differ, but not once they are rounded to a double.
+//! - two numbers differ, but not once they are rounded to a double;
+//! - a text of more than 16 KiB is to be matched with a pattern.
 //!
-//! The last two concern one condition, so they matter only if the rules before it do not match.
+//! The last three concern one condition, so they matter only if the rules before it do not match.
 //!
 //! **Equality** is exact, and of JSON: `1` is not `"1"`. Numbers are compared by value: `1`, `1.0`
 //! and `1e0` are the same, whatever the number of digits. Objects are equal if their members are,

@@ -39,7 +39,7 @@ impl<'a> Members<'a> {
         let mut meant = self
             .0
             .iter()
-            .filter(|(known, _)| differs_by_case_only(known, name));
+            .filter(|(known, _)| may_be_taken_for(known, name));
         match (meant.next(), meant.next()) {
             (None, _) => Found::Absent,
             (Some((known, value)), None) if known == name => Found::Value(value),
@@ -127,12 +127,14 @@ fn index(token: &str) -> Option<usize> {
     plain.then(|| token.parse().ok())?
 }
 
-/// Compares without regard to case, as the laxest parsers do: `ſ` is an `s`, the Kelvin sign a `k`.
-pub(super) fn differs_by_case_only(left: &str, right: &str) -> bool {
-    fn folded(text: &str) -> impl Iterator<Item = char> {
+/// Says whether a reader may take one name for the other. Some do not look at the case, also beyond
+/// ASCII (`ſ` is an `s`, the Kelvin sign a `k`); some end a name at a control character.
+pub(super) fn may_be_taken_for(left: &str, right: &str) -> bool {
+    fn read(text: &str) -> impl Iterator<Item = char> {
         text.chars()
+            .take_while(|char| !char.is_control())
             .flat_map(char::to_uppercase)
             .flat_map(char::to_lowercase)
     }
-    left == right || folded(left).eq(folded(right))
+    left == right || read(left).eq(read(right))
 }

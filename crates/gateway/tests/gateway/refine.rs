@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 use crate::support::{Gateway, TOLLGATE, ends, text};
 
-/// The sample, of which the operator says that `set_status` destroys. What the rules say is made up:
+/// The sample, of which the operator says that `add_note` destroys. What the rules say is made up:
 /// any tool would do.
 const CONFIG: &str = r#"
 [servers.shop]
 command = "TOLLGATE"
 args = ["sample"]
 
-[servers.shop.tools.set_status]
+[servers.shop.tools.add_note]
 destructiveHint = true
-[[servers.shop.tools.set_status.rules]]
-when = { status = "open" }
+[[servers.shop.tools.add_note.rules]]
+when = { text = "open" }
 readOnlyHint = true
-[[servers.shop.tools.set_status.rules]]
-when = { status = { matches = "on_hold|pack(ed|ing)" }, order_id = { one_of = [1, 2] } }
+[[servers.shop.tools.add_note.rules]]
+when = { text = { matches = "on_hold|pack(ed|ing)" }, order_id = { one_of = [1, 2] } }
 destructiveHint = false
 idempotentHint = true
 "#;
@@ -29,7 +29,7 @@ fn config(text: &str) -> tempfile::NamedTempFile {
 }
 
 async fn explained(args: &[&str]) -> String {
-    let done = ends(&[&["explain", "shop__set_status"], args].concat()).await;
+    let done = ends(&[&["explain", "shop__add_note"], args].concat()).await;
     assert!(done.status.success(), "{}", text(&done.stderr));
     text(&done.stdout).to_owned()
 }
@@ -42,9 +42,9 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
     for place in [["--config", path], ["--url", gateway.url.as_str()]] {
         let of = async |arguments: &str| explained(&[&[arguments], &place[..]].concat()).await;
 
-        let read = of(r#"{"order_id": 1, "status": "open"}"#).await;
+        let read = of(r#"{"order_id": 1, "text": "open"}"#).await;
         for part in [
-            r#"This call only reads, because rule 1 of this tool says so where status = "open"."#,
+            r#"This call only reads, because rule 1 of this tool says so where text = "open"."#,
             "Any healthy server may get it: shop (weight 100).",
             "kept for 300 s",
             "<- this call",
@@ -53,14 +53,14 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         }
         assert!(!read.contains("approval"), "{read}");
 
-        let hold = of(r#"{"order_id": 2, "status": "on_hold"}"#).await;
+        let hold = of(r#"{"order_id": 2, "text": "on_hold"}"#).await;
         assert!(
             hold.contains("because rule 2 of this tool says so"),
             "{hold}"
         );
         assert!(hold.contains("answers an equal call for 5 s"), "{hold}");
 
-        let other = of(r#"{"order_id": 3, "status": "on_hold"}"#).await;
+        let other = of(r#"{"order_id": 3, "text": "on_hold"}"#).await;
         for part in [
             "This call may destroy",
             "None of this tool's 2 rules matches it",
@@ -71,7 +71,7 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
             assert!(other.contains(part), "{part} in\n{other}");
         }
 
-        let twice = of(r#"{"order_id": 1, "status": "open", "status": "closed"}"#).await;
+        let twice = of(r#"{"order_id": 1, "text": "open", "text": "closed"}"#).await;
         assert!(twice.contains("No rule is taken at its word"), "{twice}");
         assert!(twice.contains("This call may destroy"), "{twice}");
     }
@@ -81,7 +81,7 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         "{general}"
     );
     assert!(
-        general.contains("2. where order_id is 1 or 2 and status matches"),
+        general.contains("2. where order_id is 1 or 2 and text matches"),
         "{general}"
     );
 }
@@ -94,29 +94,26 @@ async fn an_explanation_is_data_too() {
         let said = explained(&[arguments, &["--json", "--config", path]].concat()).await;
         serde_json::from_str(&said).unwrap()
     };
-    let read = of(&[r#"{"order_id": 1, "status": "open"}"#]).await;
+    let read = of(&[r#"{"order_id": 1, "text": "open"}"#]).await;
     assert_eq!(read["effect"], "read_only");
     assert_eq!(read["call"], json!({"plan": "rule", "rule": 1}));
     assert_eq!(read["keep"], json!({"enabled": true, "ttl_ms": 300_000}));
     assert_eq!(read["route"]["servers"][0]["server"], "shop");
-    assert_eq!(read["rules"][0]["when"], r#"status = "open""#);
+    assert_eq!(read["rules"][0]["when"], r#"text = "open""#);
     assert_eq!(read["rules"][0]["hints"], json!({"readOnlyHint": true}));
     assert_eq!(read["argument_rules"], 2);
     let hints = read["hints"].as_array().unwrap();
     let hint = hints.iter().find(|hint| hint["hint"] == "readOnlyHint");
     let want = json!({
         "hint": "readOnlyHint", "value": true, "source": "operator",
-        "reason": "rule 1 of this tool: status = \"open\"",
+        "reason": "rule 1 of this tool: text = \"open\"",
     });
     assert_eq!(hint, Some(&want), "{read}");
 
-    let twice = of(&[r#"{"status": "open", "Status": "closed"}"#]).await;
+    let twice = of(&[r#"{"text": "open", "Text": "closed"}"#]).await;
     assert_eq!(twice["call"]["plan"], "strictest");
     assert!(
-        twice["call"]["doubt"]
-            .as_str()
-            .unwrap()
-            .contains("`status`"),
+        twice["call"]["doubt"].as_str().unwrap().contains("`text`"),
         "{twice}"
     );
     assert_eq!(twice["keep"]["invalidates"], "shop");
@@ -153,9 +150,9 @@ async fn what_is_no_object_is_not_explained() {
 #[tokio::test]
 async fn a_call_obeys_the_rule_that_matches_it() {
     let gateway = Gateway::configured(CONFIG).await;
-    let call = async |status: &str| {
-        let arguments = json!({"order_id": 1, "status": status});
-        let view = gateway.call("shop__set_status", arguments).await;
+    let call = async |note: &str| {
+        let arguments = json!({"order_id": 1, "text": note});
+        let view = gateway.call("shop__add_note", arguments).await;
         (
             view["effect"].as_str().unwrap().to_owned(),
             view["cache"].as_str().unwrap().to_owned(),
@@ -175,7 +172,7 @@ async fn a_call_obeys_the_rule_that_matches_it() {
         .as_array()
         .unwrap()
         .iter()
-        .find(|tool| tool["name"] == "shop__set_status")
+        .find(|tool| tool["name"] == "shop__add_note")
         .unwrap();
     assert_eq!(tool["effect"], "destructive");
     assert_eq!(tool["argument_rules"], 2);
