@@ -4,7 +4,7 @@
 //! may stand far apart, and are evidence for each other.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde::ser::{SerializeMap, Serializer};
 use tollgate::core::resolve::Provenance;
 use tollgate::core::{
     AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, Strength,
-    judge,
+    Subject, judge,
 };
 use tollgate::{Annotations, CallPlan, Profile, RuleSet, Trust};
 
@@ -39,8 +39,13 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
         failed = true;
     }
     screen.bulk(|out| {
+        // a line is put together here: a serializer writes in very small pieces
+        let mut line = Vec::new();
         for (done, (found, inferred)) in found.iter().zip(&inferred).enumerate() {
-            if let Err(fault) = write_line(out, found, inferred, &settings, args.explain)? {
+            line.clear();
+            let written = write_line(&mut line, found, inferred, &settings, args.explain)?;
+            out.write_all(&line)?;
+            if let Err(fault) = written {
                 screen.error(&format_args!("{}: {fault}", found.place));
                 failed = true;
             }
@@ -58,27 +63,28 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     })
 }
 
-/// Draws conclusions about all tools, server by server.
+/// Draws conclusions about all tools, server by server. What is no tool has none.
 fn infer(rules: RuleSet, found: &[Found<'_>]) -> Vec<Inferred> {
-    let mut inferred = vec![Inferred::default(); found.len()];
-    let mut order: Vec<(Group, usize)> = found
-        .iter()
-        .enumerate()
-        .filter(|(_, found)| found.tool.is_ok())
-        .map(|(at, found)| (found.group, at))
+    let tools = found.iter().enumerate();
+    let mut order: Vec<(Group, usize, Subject<'_>)> = tools
+        .filter_map(|(at, found)| Some((found.group, at, found.tool.as_ref().ok()?.subject())))
         .collect();
-    order.sort_unstable();
+    order.sort_unstable_by_key(|(group, at, _)| (*group, *at));
+    let mut inferred = vec![Inferred::default(); found.len()];
     for server in order.chunk_by(|a, b| a.0 == b.0) {
-        for (_, at) in server {
-            if let (Some(Ok(tool)), Some(slot)) = (
-                found.get(*at).map(|found| found.tool.as_ref()),
-                inferred.get_mut(*at),
-            ) {
-                *slot = rules.infer(&tool.subject());
+        let subjects: Vec<_> = server.iter().map(|(_, _, subject)| *subject).collect();
+        for ((_, at, _), concluded) in server.iter().zip(infer_server(rules, &subjects)) {
+            if let Some(slot) = inferred.get_mut(*at) {
+                *slot = concluded;
             }
         }
     }
     inferred
+}
+
+/// Draws conclusions about the tools of one server.
+fn infer_server(rules: RuleSet, tools: &[Subject<'_>]) -> Vec<Inferred> {
+    tools.iter().map(|tool| rules.infer(tool)).collect()
 }
 
 /// How tools are judged: by the command line, else by the config, else by the defaults.
@@ -129,7 +135,7 @@ impl<'a> Settings<'a> {
 
 /// Writes the line of one tool, or the one that stands in its place.
 fn write_line(
-    out: &mut dyn Write,
+    line: &mut Vec<u8>,
     found: &Found<'_>,
     inferred: &Inferred,
     settings: &Settings<'_>,
@@ -143,19 +149,19 @@ fn write_line(
     let ended = match readable {
         Ok((tool, declared)) => {
             let judged = settings.judge(tool, inferred, &declared);
-            serde_json::to_writer(&mut *out, &Line::of(tool, &judged, inferred, explain))?;
+            serde_json::to_writer(&mut *line, &Line::of(tool, &judged, inferred, explain))?;
             Ok(())
         }
         Err(fault) => {
-            let line = FaultLine {
+            let instead = FaultLine {
                 name: fault.name.as_deref(),
                 error: fault.reason(),
             };
-            serde_json::to_writer(&mut *out, &line)?;
+            serde_json::to_writer(&mut *line, &instead)?;
             Err(fault)
         }
     };
-    out.write_all(b"\n")?;
+    line.push(b'\n');
     Ok(ended)
 }
 
