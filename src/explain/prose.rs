@@ -255,7 +255,11 @@ fn cache(of: &Explanation) -> String {
             seconds(ttl)
         ),
         (CacheRule::Bypass, _) => {
-            "Its result is neither looked up nor kept: it must be fresh.".into()
+            let why = of
+                .resolved()
+                .volatility()
+                .map_or_else(|| "it must be fresh".into(), |volatile| volatile.reason());
+            format!("Its result is neither looked up nor kept: {why}.")
         }
         _ => format!("Its result is never kept, and it may be a write: {drops}."),
     }

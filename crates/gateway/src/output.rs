@@ -85,10 +85,11 @@ impl Screen {
         Ok(bytes)
     }
 
-    /// Shows how far a long run has come, if somebody looks. The last call, with all done, wipes it.
+    /// Shows how far a long run has come, if somebody looks and has not the lines themselves before
+    /// their eyes. The last call, with all done, wipes it.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn progress(&self, done: usize, all: usize) {
-        if all < LONG_RUN || !stderr().is_terminal() {
+        if all < LONG_RUN || !stderr().is_terminal() || stdout().is_terminal() {
             return;
         }
         let _ = match done {

@@ -4,7 +4,7 @@
 //! may stand far apart, and are evidence for each other.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -48,8 +48,12 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
         failed = true;
     }
     screen.bulk(|out| {
+        // a line is put together here: a serializer writes in very small pieces
+        let mut line = Vec::new();
         for (done, (tool, inferred)) in tools.iter().zip(&inferred).enumerate() {
-            write_line(out, tool, inferred, &settings, args.explain)?;
+            line.clear();
+            write_line(&mut line, tool, inferred, &settings, args.explain)?;
+            out.write_all(&line)?;
             if let (Err(fault), Some(found)) = (tool, found.get(done)) {
                 screen.error(&format_args!("{}: {fault}", found.place));
                 failed = true;
@@ -151,7 +155,7 @@ impl<'a> Settings<'a> {
 
 /// Writes the line of one tool, or the one that stands in its place.
 fn write_line(
-    out: &mut dyn Write,
+    line: &mut Vec<u8>,
     tool: &Readable<'_>,
     inferred: &Inferred,
     settings: &Settings<'_>,
@@ -160,17 +164,18 @@ fn write_line(
     match tool {
         Ok((tool, declared)) => {
             let judged = settings.judge(tool, inferred, declared);
-            serde_json::to_writer(&mut *out, &Line::of(tool, &judged, explain))?;
+            serde_json::to_writer(&mut *line, &Line::of(tool, &judged, explain))?;
         }
         Err(fault) => {
-            let line = FaultLine {
+            let instead = FaultLine {
                 name: fault.name.as_deref(),
                 error: fault.reason(),
             };
-            serde_json::to_writer(&mut *out, &line)?;
+            serde_json::to_writer(&mut *line, &instead)?;
         }
     }
-    out.write_all(b"\n")
+    line.push(b'\n');
+    Ok(())
 }
 
 #[derive(Serialize)]
