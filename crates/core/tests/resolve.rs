@@ -3,7 +3,8 @@
 use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
-    Annotations, CallPlan, Effect, Field, Inferred, Profile, Resolved, SecurityLevel, Source, Trust,
+    Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, RepeatRule, Resolved,
+    SecurityLevel, Source, Trust,
 };
 
 fn hints() -> Annotations {

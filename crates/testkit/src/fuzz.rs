@@ -4,7 +4,7 @@
 //! all check the same. It panics where something does not hold, and returns otherwise: whether the
 //! bytes are a tool or not, nothing else may happen.
 
-use tollgate_core::infer::Strength;
+use tollgate_core::infer::{Strength, Volatile};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
@@ -123,8 +123,10 @@ fn plans(verdicts: &[(Trust, Resolved); 3]) {
         let all = verdicts
             .each_ref()
             .map(|(_, resolved)| CallPlan::derive(resolved, &profile));
-        for plan in &all {
+        for (plan, (_, resolved)) in all.iter().zip(verdicts) {
             consistent(plan, &profile);
+            let moves_on = resolved.volatility().is_some_and(Volatile::moves_on);
+            assert!(!(moves_on && plan.is_repeatable()), "{plan}");
         }
         let [trusted, standard, untrusted] = all;
         let base = CallPlan::derive(&unknown, &profile);

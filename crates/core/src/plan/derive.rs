@@ -57,9 +57,11 @@ impl CallPlan {
         };
         let moves_on = volatile.is_some_and(Volatile::moves_on);
         let repeat = match effect {
-            Effect::ReadOnly if moves_on => RepeatRule::OnlyUnsent,
+            Effect::ReadOnly | Effect::Idempotent if moves_on => RepeatRule::OnlyUnsent,
             Effect::ReadOnly | Effect::Idempotent => RepeatRule::Safe,
-            Effect::Destructive if also_idempotent && profile.repeat_destructive_idempotent => {
+            Effect::Destructive
+                if also_idempotent && !moves_on && profile.repeat_destructive_idempotent =>
+            {
                 RepeatRule::Safe
             }
             Effect::Mutating | Effect::Destructive => RepeatRule::Never,
