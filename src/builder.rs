@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer};
-use tollgate_core::infer::RuleSet;
+use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall};
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::{RetryConfig, RetryLayer};
@@ -18,6 +18,7 @@ use tollgate_router::guard::ConcurrencyLimitLayer;
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 
+use crate::explain::Settings;
 use crate::leaf::Leaf;
 use crate::order::{self, Guarded};
 use crate::scan::{Liveness, Scan, Shared};
@@ -65,6 +66,7 @@ pub struct StackBuilder {
     servers: Vec<Server>,
     profile: Profile,
     rules: RuleSet,
+    lexicon: Option<Arc<Lexicon>>,
     cache: CacheConfig,
     retry: RetryConfig,
     breaker: BreakerConfig,
@@ -90,6 +92,12 @@ impl StackBuilder {
     /// Sets the rules that fill gaps in hints. Default: `standard`.
     pub fn rules(mut self, rules: RuleSet) -> Self {
         self.rules = rules;
+        self
+    }
+
+    /// Sets which verbs the `standard` rules know. Default: [`Lexicon::standard`].
+    pub fn lexicon(mut self, lexicon: Lexicon) -> Self {
+        self.lexicon = Some(Arc::new(lexicon));
         self
     }
 
@@ -174,6 +182,7 @@ impl StackBuilder {
                 id: server.server.id().clone(),
                 set: server.set.clone(),
                 weight: server.weight,
+                categories: server.categories.clone(),
                 liveness: liveness.clone(),
             });
             let scan = Scan {
@@ -190,6 +199,12 @@ impl StackBuilder {
             pool.set_members(set, members);
         }
 
+        let settings = Settings {
+            cache: self.cache.clone(),
+            max_attempts: self.retry.max_attempts,
+            strategy: self.strategy,
+            call_deadline: self.call_deadline,
+        };
         let cache = CacheLayer::new(self.cache);
         let cache_handle = cache.handle();
         let call_span = match self.metrics {
@@ -220,7 +235,7 @@ impl StackBuilder {
             shared,
             cache_handle,
             known,
-            self.call_deadline,
+            settings,
             scans,
         ))
     }
@@ -238,9 +253,11 @@ impl StackBuilder {
                 options.prefix.clone_from(&server.prefix);
                 options.trust = server.trust;
                 options.rules = self.rules;
+                options.lexicon.clone_from(&self.lexicon);
                 options.profile = self.profile.clone();
                 options.defaults = server.defaults.clone();
                 options.overrides = server.overrides.clone();
+                options.refinements = server.refinements.clone();
                 all.insert(server.set.clone(), options);
                 continue;
             };
@@ -264,6 +281,15 @@ impl StackBuilder {
                     .or_insert_with(|| hints.clone());
                 if taken != hints {
                     return Err(conflict("the operator's hints for one tool"));
+                }
+            }
+            for (tool, rules) in &server.refinements {
+                let taken = options
+                    .refinements
+                    .entry(tool.clone())
+                    .or_insert_with(|| rules.clone());
+                if taken != rules {
+                    return Err(conflict("the rules over one tool's arguments"));
                 }
             }
         }

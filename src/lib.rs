@@ -50,15 +50,15 @@ mod server;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
-pub use explain::Explanation;
+pub use explain::{Candidate, Explanation};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
 pub use server::Server;
 pub use stack::{ServerStatus, Stack, StackFuture, StackService};
 pub use tollgate_core::infer::RuleSet;
 pub use tollgate_core::{
-    Annotations, CacheStatus, CallPlan, CallRecord, Caller, Delivery, Effect, ErrorKind, Principal,
-    Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolDefinition, ToolError,
-    ToolName, ToolOutput, ToolServer, ToolService, Trust,
+    Annotations, ArgumentRule, CacheStatus, CallPlan, CallRecord, Caller, Condition, Delivery,
+    Effect, ErrorKind, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall,
+    ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust, When,
 };
 
 pub use tollgate_breaker as breaker;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{Annotations, ReplicaSetId, ToolName, ToolServer, Trust};
+use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust};
 
 /// One server in a stack, and what the operator says about it.
 ///
@@ -31,6 +31,7 @@ pub struct Server {
     pub(crate) max_concurrent: usize,
     pub(crate) defaults: Annotations,
     pub(crate) overrides: HashMap<ToolName, Annotations>,
+    pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
 }
 
 impl Server {
@@ -55,6 +56,7 @@ impl Server {
             max_concurrent: 64,
             defaults: Annotations::default(),
             overrides: HashMap::new(),
+            refinements: HashMap::new(),
         }
     }
 
@@ -115,6 +117,34 @@ impl Server {
     #[must_use]
     pub fn override_tool(mut self, tool: ToolName, hints: Annotations) -> Self {
         self.overrides.insert(tool, hints);
+        self
+    }
+
+    /// Adds a rule over the arguments of one tool, behind those added before: the first that matches
+    /// wins, and its hints are laid over the operator's own. See
+    /// [`core::refine`](crate::core::refine) for what matches. Default: none.
+    ///
+    /// ```
+    /// use tollgate::{Annotations, ArgumentRule, Condition, Server, Tools, When};
+    ///
+    /// let reads = ArgumentRule::new(
+    ///     When::argument("action", Condition::one_of(["list", "show"])?)?,
+    ///     Annotations::default().with_read_only(true),
+    /// )?;
+    /// let drafts = ArgumentRule::new(
+    ///     When::argument("action", Condition::matches("close|hide")?)?
+    ///         .and("/target/kind", Condition::equals("draft"))?,
+    ///     Annotations::default().with_destructive(false),
+    /// )?;
+    /// let server = Server::new(Tools::new("web")?)
+    ///     .override_tool("tabs".parse()?, Annotations::default().with_destructive(true))
+    ///     .refine_tool("tabs".parse()?, reads)
+    ///     .refine_tool("tabs".parse()?, drafts);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn refine_tool(mut self, tool: ToolName, rule: ArgumentRule) -> Self {
+        self.refinements.entry(tool).or_default().push(rule);
         self
     }
 }

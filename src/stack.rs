@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -25,7 +24,7 @@ use tower::util::Oneshot;
 use tower_service::Service;
 
 use crate::builder::StackBuilder;
-use crate::explain::Explanation;
+use crate::explain::{Candidate, Explanation, Settings};
 use crate::order::Layers;
 use crate::scan::{Liveness, Shared};
 
@@ -38,7 +37,7 @@ struct Inner {
     shared: Arc<Shared>,
     cache: CacheHandle,
     known: Vec<Known>,
-    call_deadline: Option<Duration>,
+    settings: Settings,
     /// Held for its drop: the scans end with the stack.
     _scans: JoinSet<()>,
 }
@@ -48,6 +47,7 @@ pub(crate) struct Known {
     pub(crate) id: ServerId,
     pub(crate) set: ReplicaSetId,
     pub(crate) weight: u32,
+    pub(crate) categories: Vec<String>,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
 }
 
@@ -80,7 +80,7 @@ impl Stack {
         shared: Arc<Shared>,
         cache: CacheHandle,
         known: Vec<Known>,
-        call_deadline: Option<Duration>,
+        settings: Settings,
         scans: JoinSet<()>,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -88,7 +88,7 @@ impl Stack {
             shared,
             cache,
             known,
-            call_deadline,
+            settings,
             _scans: scans,
         }))
     }
@@ -127,6 +127,7 @@ impl Stack {
         // a limit beyond what the clock can say is none
         let deadline = self
             .0
+            .settings
             .call_deadline
             .and_then(|limit| Instant::now().checked_add(limit));
         Ok(match deadline {
@@ -171,20 +172,48 @@ impl Stack {
     ///
     /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
+        self.explanation(tool, None)
+    }
+
+    /// Says what would happen to a call with these arguments, and why. Nothing is sent. `arguments`
+    /// is a raw JSON object; empty stands for `{}`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    pub fn explain_call(
+        &self,
+        tool: &str,
+        arguments: impl Into<Bytes>,
+    ) -> Result<Explanation, ToolError> {
+        self.explanation(tool, Some(arguments.into()))
+    }
+
+    fn explanation(&self, tool: &str, arguments: Option<Bytes>) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let entry: Arc<Entry> = catalogue
             .find(tool)
             .cloned()
             .ok_or_else(|| unknown(tool, &catalogue))?;
-        let servers = self
+        let call = arguments.map(|arguments| ToolCall::new(entry.tool().clone(), arguments));
+        let name = entry.tool().name();
+        let candidate = |known: &Known| Candidate {
+            server: known.id.clone(),
+            weight: known.weight,
+            categories: known.categories.clone(),
+            lets_calls_through: self.0.shared.breakers.is_available(&known.id, name),
+            last_error: known.liveness.lock().last_error.clone(),
+        };
+        let candidates = self
             .0
             .known
             .iter()
-            .filter(|known| catalogue.offers(&known.id, entry.tool().name()))
             .filter(|known| known.set == *entry.tool().set())
-            .map(|known| (known.id.clone(), known.weight))
+            .filter(|known| catalogue.offers(&known.id, name))
+            .map(candidate)
             .collect();
-        Ok(Explanation::new(entry, servers))
+        let settings = self.0.settings.clone();
+        Ok(Explanation::new(entry, call, candidates, settings))
     }
 
     /// Returns what the cache did so far.
@@ -228,7 +257,7 @@ impl fmt::Debug for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stack")
             .field("servers", &self.servers())
-            .field("call_deadline", &self.0.call_deadline)
+            .field("call_deadline", &self.0.settings.call_deadline)
             .finish_non_exhaustive()
     }
 }

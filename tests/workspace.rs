@@ -6,6 +6,8 @@
 //! and build dependencies count, because tests may use what they like; `rmcp` is the exception.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
@@ -248,5 +250,40 @@ fn each_direct_dependency_says_what_it_is_for() -> Result<(), cargo_metadata::Er
         missing.is_empty() && stale.is_empty(),
         "docs/dependencies.md: no row for {missing:?}; a row but no manifest for {stale:?}"
     );
+    Ok(())
+}
+
+/// The layers: each decides by the plan of the call.
+const LAYERS: &[&str] = &["breaker", "cache", "retry", "router", "telemetry"];
+
+/// All Rust files below a directory, as text.
+fn sources(directory: &Path) -> io::Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path)?;
+            found.push((path, text));
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
+    // a rule over the arguments may have made another plan of the tool's own
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for layer in LAYERS {
+        let sources = sources(&root.join("crates").join(layer).join("src"))?;
+        assert!(!sources.is_empty(), "{layer}: nothing was read");
+        for (path, text) in sources {
+            let dense: String = text.split_whitespace().collect();
+            for hidden in ["tool().plan()", "tool.plan()", "resolved()"] {
+                assert!(!dense.contains(hidden), "{}: {hidden}", path.display());
+            }
+        }
+    }
     Ok(())
 }

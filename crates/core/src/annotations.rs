@@ -7,11 +7,13 @@ use serde_json::Value;
 
 mod algebra;
 mod build;
+mod filter;
 mod read;
 mod summary;
 mod validate;
 
 pub(crate) use algebra::unite;
+pub use filter::InvalidHint;
 pub(crate) use read::named;
 pub use validate::{AnnotationProblem, Severity};
 

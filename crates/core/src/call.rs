@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::refine::Applied;
 use crate::{CallPlan, CallRecord, Caller, ServerId, Tool};
 
 /// One call of one tool: what every layer receives.
@@ -16,6 +17,7 @@ use crate::{CallPlan, CallRecord, Caller, ServerId, Tool};
 pub struct ToolCall {
     tool: Arc<Tool>,
     arguments: Bytes,
+    applied: Applied,
     caller: Arc<Caller>,
     deadline: Option<Instant>,
     trace: Option<Arc<TraceContext>>,
@@ -26,11 +28,17 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// Starts a call. `arguments` is the raw JSON object, sent as it is; empty stands for `{}`.
+    ///
+    /// Here the tool's rules over arguments are applied, if it has any: the plan is known from the
+    /// first layer on, and cannot change any more.
     #[must_use]
     pub fn new(tool: Arc<Tool>, arguments: impl Into<Bytes>) -> Self {
+        let arguments = arguments.into();
+        let applied = tool.refinements().apply(or_empty(&arguments));
         Self {
             tool,
-            arguments: arguments.into(),
+            arguments,
+            applied,
             caller: Caller::local(),
             deadline: None,
             trace: None,
@@ -81,20 +89,23 @@ impl ToolCall {
         &self.tool
     }
 
-    /// Returns the tool's plan: the only thing a layer decides by.
+    /// Returns the call's plan, the only thing a layer decides by: the tool's own, or what a rule
+    /// over the arguments makes of it.
     #[must_use]
     pub fn plan(&self) -> &CallPlan {
-        self.tool.plan()
+        self.tool.plan_applied(self.applied)
+    }
+
+    /// Returns which of the tool's plans that is.
+    #[must_use]
+    pub fn applied(&self) -> Applied {
+        self.applied
     }
 
     /// Returns the raw JSON arguments; `{}` where none were given.
     #[must_use]
     pub fn arguments(&self) -> &[u8] {
-        if self.arguments.is_empty() {
-            b"{}"
-        } else {
-            &self.arguments
-        }
+        or_empty(&self.arguments)
     }
 
     /// Returns who calls.
@@ -139,6 +150,14 @@ impl ToolCall {
     }
 }
 
+fn or_empty(arguments: &[u8]) -> &[u8] {
+    if arguments.is_empty() {
+        b"{}"
+    } else {
+        arguments
+    }
+}
+
 impl fmt::Debug for ToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // arguments may be secret: only their size is shown
@@ -146,6 +165,7 @@ impl fmt::Debug for ToolCall {
             .field("set", self.tool.set())
             .field("tool", self.tool.name())
             .field("argument_bytes", &self.arguments.len())
+            .field("applied", &self.applied)
             .field("caller", &self.caller)
             .field("deadline", &self.deadline)
             .field("attempt", &self.attempt)

@@ -3,7 +3,7 @@
 //! A [`Tool`] is one callable operation. What it says about itself are its [`Annotations`]; gaps
 //! are filled by [`infer`], sources are weighed by [`resolve`], and the result is frozen into one
 //! [`CallPlan`]. Every layer of the stack reads that plan and nothing else: no layer looks at a
-//! hint.
+//! hint. Where a tool does what an argument says, the operator's rules over it [`refine`] the plan.
 //!
 //! A call is one type all the way down, [`ToolCall`], its answer is a [`ToolOutput`], its failure
 //! a [`ToolError`] that says how far the call got ([`Delivery`]). Layers are therefore generic over
@@ -11,6 +11,7 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+pub mod activity;
 mod annotations;
 mod call;
 mod caller;
@@ -20,17 +21,22 @@ mod effect;
 mod error;
 mod fingerprint;
 pub mod infer;
+mod judge;
+pub mod lint;
 mod name;
 mod output;
 mod plan;
 mod profile;
 mod record;
+pub mod refine;
 pub mod resolve;
 mod server;
 mod service;
 mod tool;
 
-pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel, Severity};
+pub use annotations::{
+    AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
+};
 pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
@@ -38,12 +44,14 @@ pub use config::InvalidConfig;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, ToolError};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
-pub use infer::{Inferred, RuleSet, Subject};
+pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
+pub use judge::{Judgement, judge};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
 pub use profile::Profile;
 pub use record::{AttemptRecord, CacheStatus, CallRecord};
+pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
 pub use service::ToolService;

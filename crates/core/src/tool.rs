@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::refine::{Applied, Refinements};
 use crate::{Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName};
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
@@ -152,6 +153,7 @@ pub struct Tool {
     definition: ToolDefinition,
     resolved: Resolved,
     plan: Arc<CallPlan>,
+    refinements: Refinements,
     digest: Fingerprint,
 }
 
@@ -175,8 +177,16 @@ impl Tool {
             definition,
             resolved,
             plan: Arc::new(plan),
+            refinements: Refinements::default(),
             digest,
         }
+    }
+
+    /// Adds rules over the arguments. Default: none.
+    #[must_use]
+    pub fn with_refinements(mut self, refinements: Refinements) -> Self {
+        self.refinements = refinements;
+        self
     }
 
     /// Returns the replica set that offers the tool.
@@ -203,10 +213,23 @@ impl Tool {
         &self.resolved
     }
 
-    /// Returns the plan.
+    /// Returns the tool's own plan. It is that of a call only where no rule says otherwise: a layer
+    /// asks the call ([`ToolCall::plan`](crate::ToolCall::plan)).
     #[must_use]
     pub fn plan(&self) -> &Arc<CallPlan> {
         &self.plan
+    }
+
+    /// Returns the rules over the arguments.
+    #[must_use]
+    pub fn refinements(&self) -> &Refinements {
+        &self.refinements
+    }
+
+    /// Returns the plan that applies.
+    #[must_use]
+    pub fn plan_applied(&self, applied: Applied) -> &Arc<CallPlan> {
+        self.refinements.plan(applied).unwrap_or(&self.plan)
     }
 
     /// Returns the digest of the definition: another definition under the same name has another.

@@ -42,6 +42,8 @@ fn run(command: Command, screen: &Screen) -> Outcome {
         .map_err(AppError::io("the runtime does not start"))?;
     let ended = runtime.block_on(async {
         match command {
+            Command::Annotate(args) => commands::annotate::run(args, screen).await,
+            Command::Lint(args) => commands::lint::run(args, screen).await,
             Command::Serve(args) => commands::serve::run(args, screen).await,
             Command::Run(args) => commands::run::run(args, screen).await,
             Command::Call(args) => commands::call::run(args, screen).await,

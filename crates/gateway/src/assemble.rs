@@ -72,12 +72,13 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
     let retry = RetryConfig::default()
         .with_max_attempts(config.max_attempts)
         .with_budget_percent(percent(config.retry_budget));
-    Stack::builder()
+    let stack = match &config.lexicon {
+        Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
+        None => Stack::builder(),
+    };
+    stack
         .profile(config.profile.clone())
-        .rules(match config.rules {
-            Rules::Standard => RuleSet::Standard,
-            Rules::Neurolink => RuleSet::Neurolink,
-        })
+        .rules(rule_set(config.rules))
         .cache(cache(config))
         .retry(retry)
         .breaker(breaker(config))
@@ -88,6 +89,14 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
         })
         .call_deadline(config.call_deadline)
         .metrics(Arc::clone(telemetry.metrics()))
+}
+
+/// Returns the rule set that a config names.
+pub(crate) const fn rule_set(rules: Rules) -> RuleSet {
+    match rules {
+        Rules::Standard => RuleSet::Standard,
+        Rules::Neurolink => RuleSet::Neurolink,
+    }
 }
 
 fn cache(config: &Config) -> CacheConfig {
@@ -119,7 +128,15 @@ fn percent(share: f64) -> u32 {
         .unwrap_or(100)
 }
 
-fn upstream_of(config: &ServerConfig, environment: Environment) -> Result<Upstream, AppError> {
+/// Starts to connect to one server.
+///
+/// # Errors
+///
+/// [`AppError`] if its endpoint is none.
+pub(crate) fn upstream_of(
+    config: &ServerConfig,
+    environment: Environment,
+) -> Result<Upstream, AppError> {
     let target = match &config.target {
         TargetConfig::Command { program, args, env } => {
             let mut command = CommandSpec::new(program).with_args(args);
@@ -153,8 +170,11 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     for category in &config.categories {
         server = server.category(category);
     }
-    for (tool, hints) in &config.tools {
-        server = server.override_tool(tool.clone(), hints.clone());
+    for (tool, said) in &config.tools {
+        server = server.override_tool(tool.clone(), said.hints.clone());
+        for rule in &said.rules {
+            server = server.refine_tool(tool.clone(), rule.clone());
+        }
     }
     server
 }

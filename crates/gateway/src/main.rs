@@ -10,6 +10,7 @@ mod config;
 mod error;
 mod http;
 mod inflight;
+mod listed;
 mod metrics;
 mod output;
 mod sample;

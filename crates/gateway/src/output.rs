@@ -1,12 +1,17 @@
 //! What people and machines read: tables, colour where a terminal shows it, JSON lines.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+
+/// Lines come by the thousand where this buffer is used.
+const BULK: usize = 1 << 16;
+/// A run over fewer tools is over before anybody looks.
+const LONG_RUN: usize = 200_000;
 
 /// Why standard output could not be written, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
@@ -23,6 +28,15 @@ pub(crate) struct Screen {
 pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+}
+
+/// How bad the news is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Bad,
+    Doubtful,
+    Good,
+    Aside,
 }
 
 /// One cell: its text, and its colour on a terminal.
@@ -50,12 +64,48 @@ impl Screen {
     /// to tell. Any other failure is kept for the end: see [`lost`](Self::lost).
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn out(&self, line: impl Display) {
-        if let Err(error) = writeln!(stdout().lock(), "{line}")
-            && error.kind() != ErrorKind::BrokenPipe
-        {
-            // the first failure says enough
-            let _ = LOST.set(error);
+        note_lost(writeln!(stdout().lock(), "{line}"));
+    }
+
+    /// Lets `write` write to standard output through a buffer; it may give up on the first failure.
+    /// What fails is treated as in [`out`](Self::out).
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn bulk(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
+        let mut buffer = BufWriter::with_capacity(BULK, stdout().lock());
+        note_lost(write(&mut buffer).and_then(|()| buffer.flush()));
+    }
+
+    /// Reads standard input to its end. A person at a terminal is told what is waited for.
+    pub(crate) fn input(&self, what: &str) -> std::io::Result<Vec<u8>> {
+        if stdin().is_terminal() {
+            self.note(what);
         }
+        let mut bytes = Vec::new();
+        stdin().lock().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Shows how far a long run has come, if somebody looks. The last call, with all done, wipes it.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn progress(&self, done: usize, all: usize) {
+        if all < LONG_RUN || !stderr().is_terminal() {
+            return;
+        }
+        let _ = match done {
+            done if done >= all => write!(stderr().lock(), "\r\u{1b}[K"),
+            done => write!(stderr().lock(), "\r{done} of {all} tools"),
+        };
+    }
+
+    /// Colours a text by how bad the news is, if standard output shows colour.
+    pub(crate) fn toned(&self, text: impl Display, tone: Tone) -> String {
+        let style = match tone {
+            Tone::Bad => colour(AnsiColor::Red).bold(),
+            Tone::Doubtful => colour(AnsiColor::Yellow),
+            Tone::Good => colour(AnsiColor::Green),
+            Tone::Aside => Style::new().dimmed(),
+        };
+        paint(&text.to_string(), style, self.out_colour)
     }
 
     /// Returns why some of what belongs on standard output is not there; nothing if all is.
@@ -179,6 +229,15 @@ pub(crate) fn took(time: Duration) -> String {
         format!("{ms:.1} ms")
     } else {
         format!("{:.2} s", ms / 1_000.0)
+    }
+}
+
+/// A reader that went away is no error; of all others the first says enough.
+fn note_lost(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error);
     }
 }
 

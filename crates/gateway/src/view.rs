@@ -8,14 +8,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tollgate::core::resolve::Provenance;
+use tollgate::core::resolve::{Provenance, Resolved};
 use tollgate::core::{CacheRule, ConfirmRule, Field, RepeatRule};
 use tollgate::registry::Entry;
-use tollgate::{
-    CallPlan, CallRecord, Caller, Effect, Explanation, Stack, Tool, ToolError, ToolOutput,
-};
+use tollgate::{CallPlan, CallRecord, Caller, Effect, Stack, Tool, ToolError, ToolOutput};
 
 use crate::config::show_duration;
+
+mod explain;
+
+pub(crate) use explain::ExplainView;
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,11 +44,27 @@ pub(crate) struct PlanView {
     pub(crate) confirm: bool,
     /// Who decided each hint.
     pub(crate) sources: BTreeMap<String, String>,
+    /// How many rules over the arguments may give a call another plan than the tool's own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(crate) argument_rules: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape serde asks for"
+)]
+const fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 impl PlanView {
+    /// Describes the tool's own plan.
     pub(crate) fn of(tool: &Tool) -> Self {
-        let plan = tool.plan();
+        Self::with_plan(tool, tool.plan(), tool.resolved())
+    }
+
+    /// Describes one of the tool's plans.
+    fn with_plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
         let source = |entry: &Provenance| (entry.field.to_string(), entry.source.to_string());
         Self {
             effect: plan.effect.to_string(),
@@ -54,24 +72,26 @@ impl PlanView {
             cache: cache_words(plan.cache),
             repeat: repeat_word(plan.repeat).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
-            sources: tool
-                .resolved()
-                .all_provenance()
-                .iter()
-                .map(source)
-                .collect(),
+            sources: resolved.all_provenance().iter().map(source).collect(),
+            argument_rules: tool.refinements().rules().len(),
         }
     }
 }
 
 impl ToolView {
+    /// Describes the tool with its own plan.
     pub(crate) fn of(name: &str, tool: &Tool) -> Self {
+        Self::with_plan(name, tool, tool.plan(), tool.resolved())
+    }
+
+    /// Describes the tool with one of its plans.
+    fn with_plan(name: &str, tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
         Self {
             name: name.to_owned(),
             set: tool.set().to_string(),
-            plan: PlanView::of(tool),
-            source: verdict_source(tool),
-            reason: tool.plan().reason.to_string(),
+            plan: PlanView::with_plan(tool, plan, resolved),
+            source: verdict_source(plan, resolved),
+            reason: plan.reason.to_string(),
         }
     }
 
@@ -101,64 +121,20 @@ fn repeat_word(rule: RepeatRule) -> &'static str {
     }
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Names the source of the hint that decided the effect.
-fn verdict_source(tool: &Tool) -> String {
-    let fields: &[Field] = match tool.plan().effect {
+fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
+    let fields: &[Field] = match plan.effect {
         Effect::ReadOnly => &[Field::ReadOnly],
         Effect::Destructive => &[Field::Destructive],
         Effect::Idempotent => &[Field::Idempotent],
         Effect::Mutating => &[Field::ReadOnly, Field::Idempotent, Field::Destructive],
     };
-    let decided = fields
-        .iter()
-        .find_map(|field| tool.resolved().provenance(*field));
+    let decided = fields.iter().find_map(|field| resolved.provenance(*field));
     decided.map_or_else(|| "default".into(), |entry| entry.source.to_string())
-}
-
-/// Why a tool's calls are treated as they are, as prose and as data.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ExplainView {
-    #[serde(flatten)]
-    pub(crate) tool: ToolView,
-    /// Each hint with its source and reason.
-    pub(crate) hints: Vec<HintView>,
-    /// All of it for people.
-    pub(crate) text: String,
-}
-
-/// One effective hint.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct HintView {
-    pub(crate) hint: String,
-    pub(crate) source: String,
-    pub(crate) reason: String,
-}
-
-impl ExplainView {
-    pub(crate) fn of(explanation: &Explanation) -> Self {
-        let tool = explanation.tool();
-        let hint = |entry: &Provenance| HintView {
-            hint: entry.field.to_string(),
-            source: entry.source.to_string(),
-            reason: entry.reason.to_string(),
-        };
-        Self {
-            tool: ToolView::of(explanation.client_name(), tool),
-            hints: tool.resolved().all_provenance().iter().map(hint).collect(),
-            text: format!("{}{}", explanation, ask_note(explanation.plan())),
-        }
-    }
-}
-
-/// What a plan that asks for confirmation means today.
-fn ask_note(plan: &CallPlan) -> &'static str {
-    if plan.confirm == ConfirmRule::Ask {
-        "\nThe plan asks for confirmation. This runtime has no approval layer yet: until it has one, \
-         the client is left to ask a person before it calls. The plan is in the `_meta` of the list \
-         of tools, for clients that read it.\n"
-    } else {
-        ""
-    }
 }
 
 /// What became of one call.

@@ -1,9 +1,10 @@
 //! How the tools of one replica set are read.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use tollgate_core::infer::RuleSet;
-use tollgate_core::{Annotations, Profile, ToolName, Trust};
+use tollgate_core::infer::{Inference, Lexicon, RuleSet};
+use tollgate_core::{Annotations, ArgumentRule, Profile, ToolName, Trust};
 
 /// How the tools of one replica set are read.
 #[derive(Debug, Clone)]
@@ -15,12 +16,16 @@ pub struct SetOptions {
     pub trust: Trust,
     /// Which rules fill gaps. Default: `standard`.
     pub rules: RuleSet,
+    /// Which verbs the `standard` rules know. Default: [`Lexicon::standard`].
+    pub lexicon: Option<Arc<Lexicon>>,
     /// Which preset turns hints into plans. Default: [`Profile::standard`].
     pub profile: Profile,
     /// Hints for every tool of the set, weaker than what a server declares. Default: none.
     pub defaults: Annotations,
     /// The operator's own hints, by tool: they win over everything. Default: none.
     pub overrides: HashMap<ToolName, Annotations>,
+    /// The operator's rules over arguments, by tool: the first that matches wins. Default: none.
+    pub refinements: HashMap<ToolName, Vec<ArgumentRule>>,
 }
 
 impl Default for SetOptions {
@@ -29,14 +34,25 @@ impl Default for SetOptions {
             prefix: None,
             trust: Trust::default(),
             rules: RuleSet::Standard,
+            lexicon: None,
             profile: Profile::default(),
             defaults: Annotations::default(),
             overrides: HashMap::new(),
+            refinements: HashMap::new(),
         }
     }
 }
 
 impl SetOptions {
+    /// Returns what draws conclusions about the tools of the set.
+    pub(crate) fn inference(&self) -> Inference<'_> {
+        let inference = Inference::new(self.rules);
+        match &self.lexicon {
+            Some(lexicon) => inference.with_lexicon(lexicon),
+            None => inference,
+        }
+    }
+
     /// Sets what stands before `__` in the names clients see.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tollgate_core::infer::Subject;
-use tollgate_core::resolve::{Hints, resolve};
+use tollgate_core::infer::Listed;
 use tollgate_core::{
-    CallPlan, FingerprintKey, ReplicaSetId, ServerId, Severity, Tool, ToolDefinition, ToolName,
+    FingerprintKey, Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool,
+    ToolDefinition, ToolName, judge,
 };
 
 use crate::catalogue::{Catalogue, Entry, Refusal};
@@ -152,7 +152,7 @@ impl Set {
                 first.insert(name.clone(), tool.clone());
                 self.tools.push(match old.remove(name) {
                     // the same tool: keep the instance, so that readers see no change
-                    Some(old) if old.digest() == tool.digest() && old.plan() == tool.plan() => old,
+                    Some(old) if is_same(&old, tool) => old,
                     Some(_) => {
                         changes.changed.push(name.clone());
                         tool.clone()
@@ -168,6 +168,13 @@ impl Set {
         changes.removed.sort_unstable();
         changes
     }
+}
+
+/// Says whether nothing that anybody can see of the tool has changed.
+fn is_same(old: &Tool, new: &Tool) -> bool {
+    old.digest() == new.digest()
+        && old.plan() == new.plan()
+        && old.refinements() == new.refinements()
 }
 
 impl State {
@@ -231,7 +238,8 @@ fn read(
 ) -> Listing {
     let mut listing = Listing::default();
     let mut names = HashSet::new();
-    for definition in definitions {
+    let inferred = infer(server, &definitions, options);
+    for (definition, inferred) in definitions.into_iter().zip(inferred) {
         let name = definition.name().clone();
         let refuse = |reason: String| {
             tracing::warn!(%server, tool = %name, reason, "tool refused");
@@ -245,7 +253,7 @@ fn read(
             listing.refused.push(refuse("listed twice".to_owned()));
             continue;
         }
-        match bind(set, server, definition, options) {
+        match bind(set, definition, &inferred, options) {
             Ok(tool) => {
                 listing.tools.push(Arc::new(tool));
                 names.insert(name);
@@ -257,35 +265,41 @@ fn read(
     listing
 }
 
+/// Draws conclusions about all tools of a server.
+fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
+    let listed: Vec<Listed<'_>> = tools
+        .iter()
+        .map(|tool| Listed::new(Subject::of(tool, Some(server)), tool.annotations()))
+        .collect();
+    options.inference().infer_all(&listed)
+}
+
 /// Reads one definition's hints and derives its plan.
 fn bind(
     set: &ReplicaSetId,
-    server: &ServerId,
     definition: ToolDefinition,
+    inferred: &Inferred,
     options: &SetOptions,
 ) -> Result<Tool, String> {
-    let faults: Vec<String> = definition
-        .annotations()
-        .validate()
-        .into_iter()
-        .filter(|problem| problem.severity() == Severity::Error)
-        .map(|problem| problem.to_string())
-        .collect();
-    if !faults.is_empty() {
-        return Err(faults.join("; "));
-    }
-    let inferred = options.rules.infer(&Subject::of(&definition, Some(server)));
-    let mut hints = Hints::new(&inferred, definition.annotations(), options.trust)
+    let mut hints = Hints::new(inferred, definition.annotations(), options.trust)
         .with_server_defaults(&options.defaults);
     if let Some(operator) = options.overrides.get(definition.name()) {
         hints = hints.with_operator(operator);
     }
-    let resolved = resolve(&hints);
-    for warning in resolved.warnings() {
+    let judged = judge(&hints, &options.profile);
+    if let Some(reason) = judged.refusal() {
+        return Err(reason);
+    }
+    for warning in judged.resolved.warnings() {
         tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
     }
-    let plan = CallPlan::derive(&resolved, &options.profile);
-    Ok(Tool::new(set.clone(), definition, resolved, plan))
+    let rules = options
+        .refinements
+        .get(definition.name())
+        .map_or(&[][..], Vec::as_slice);
+    let refinements = Refinements::bind(rules, &hints, &judged.plan, &options.profile);
+    let tool = Tool::new(set.clone(), definition, judged.resolved, judged.plan);
+    Ok(tool.with_refinements(refinements))
 }
 
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {

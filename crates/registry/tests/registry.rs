@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_core::{Annotations, Effect, ReplicaSetId, ServerId, ToolDefinition, Trust};
+use tollgate_core::{
+    Annotations, ArgumentRule, Condition, Effect, ReplicaSetId, ServerId, ToolCall, ToolDefinition,
+    Trust, When,
+};
 use tollgate_registry::{Catalogue, Registry, SetOptions};
 
 fn set(name: &str) -> ReplicaSetId {
@@ -151,6 +154,38 @@ fn the_operators_word_wins_and_trust_is_heeded() {
     let said = Annotations::default().with_read_only(true);
     untrusted.overrides.insert("get_x".parse().unwrap(), said);
     assert_eq!(effect(untrusted), Effect::ReadOnly);
+}
+
+#[test]
+fn rules_over_arguments_refine_a_tool_and_a_new_rule_is_a_change() {
+    let rule = |action: &str| {
+        ArgumentRule::new(
+            When::argument("action", Condition::equals(action)).unwrap(),
+            Annotations::default().with_read_only(true),
+        )
+        .unwrap()
+    };
+    let registry = Registry::new();
+    let register = |rules: Vec<ArgumentRule>| {
+        let mut options = SetOptions::default();
+        options.refinements.insert("tabs".parse().unwrap(), rules);
+        registry.set_options(set("s"), options);
+        registry.register(&set("s"), &server("s"), named(&["tabs", "other"]))
+    };
+    let effect = |tool: &str, arguments: &'static str| {
+        let tool = registry.catalogue().find(tool).unwrap().tool().clone();
+        ToolCall::new(tool, arguments).plan().effect
+    };
+    register(vec![rule("list")]);
+    assert_eq!(effect("tabs", r#"{"action":"list"}"#), Effect::ReadOnly);
+    assert_eq!(effect("tabs", r#"{"action":"show"}"#), Effect::Mutating);
+    assert_eq!(effect("other", r#"{"action":"list"}"#), Effect::Mutating);
+
+    // the tool's own plan is the same, but not what its calls get
+    let changes = register(vec![rule("show")]);
+    assert_eq!(changes.changed, ["tabs".parse().unwrap()]);
+    assert_eq!(effect("tabs", r#"{"action":"show"}"#), Effect::ReadOnly);
+    assert!(register(vec![rule("show")]).is_empty());
 }
 
 #[test]

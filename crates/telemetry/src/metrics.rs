@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
-use tollgate_core::{CacheStatus, CallRecord, ConfirmRule, Tool};
+use tollgate_core::{CacheStatus, CallRecord, ConfirmRule, Effect, Tool};
 
 use crate::error_type::Ending;
 use crate::names;
@@ -98,7 +98,7 @@ impl Metrics {
             self.overhead.record(overhead.as_secs_f64(), by);
         }
 
-        let effect = call.tool.plan().effect.as_str();
+        let effect = call.effect.as_str();
         let mut by = vec![
             KeyValue::new(names::METHOD, names::METHOD_TOOLS_CALL),
             KeyValue::new(names::EFFECT, effect),
@@ -118,6 +118,9 @@ impl Metrics {
 #[derive(Debug)]
 pub(crate) struct Ended<'a> {
     pub(crate) tool: &'a Tool,
+    /// Of the call's plan, which is not always the tool's own.
+    pub(crate) effect: Effect,
+    pub(crate) confirm: ConfirmRule,
     pub(crate) record: &'a CallRecord,
     pub(crate) ending: Ending<'a>,
     pub(crate) error_type: Option<Cow<'static, str>>,
@@ -127,7 +130,7 @@ pub(crate) struct Ended<'a> {
 impl Ended<'_> {
     /// Says whether all time outside of the attempts was spent by the runtime itself.
     fn is_all_ours(&self, attempts: usize) -> bool {
-        let asked_nobody = self.tool.plan().confirm == ConfirmRule::Skip;
+        let asked_nobody = self.confirm == ConfirmRule::Skip;
         match (self.ending, self.record.cache()) {
             (Ending::Cancelled, _) | (_, CacheStatus::Joined) => false,
             (_, CacheStatus::Hit) => asked_nobody,

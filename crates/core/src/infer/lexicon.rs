@@ -101,7 +101,7 @@ impl fmt::Display for VerbKind {
 
 /// How a word behaves in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// A verb wherever it stands.
     Verb,
     /// A verb when it leads.
@@ -116,7 +116,7 @@ pub(super) enum Use {
 
 /// A word of the lists, or one an operator added.
 #[derive(Debug, Clone)]
-pub(super) enum Word {
+pub(crate) enum Word {
     Listed(&'static str),
     Added(Arc<str>),
 }
@@ -152,10 +152,10 @@ impl fmt::Display for Word {
 
 /// One verb of the lexicon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Verb {
+pub(crate) struct Verb {
     pub(super) word: Word,
     pub(super) kind: VerbKind,
-    pub(super) usage: Use,
+    pub(crate) usage: Use,
 }
 
 impl Verb {
@@ -297,7 +297,7 @@ impl Lexicon {
     }
 
     /// Finds a word of a name: its base form, in any case.
-    pub(super) fn find(&self, word: &str) -> Option<&Verb> {
+    pub(crate) fn find(&self, word: &str) -> Option<&Verb> {
         self.find_base(word).filter(|verb| verb.usage != Use::Prose)
     }
 
@@ -381,7 +381,7 @@ fn same(known: &str, word: &str) -> bool {
     }
 }
 
-pub(super) fn is_join(word: &str) -> bool {
+pub(crate) fn is_join(word: &str) -> bool {
     contains(JOINS, word)
 }
 
@@ -399,7 +399,7 @@ pub(super) fn takes_away(word: &Word) -> bool {
     }
 }
 
-pub(super) fn is_filler(word: &str) -> bool {
+pub(crate) fn is_filler(word: &str) -> bool {
     contains(FILLERS, word)
 }
 

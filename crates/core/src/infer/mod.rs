@@ -38,13 +38,13 @@
 
 mod description;
 mod evidence;
-mod lexicon;
+pub(crate) mod lexicon;
 pub mod neurolink;
 mod siblings;
 mod standard;
 mod subject;
 mod volatility;
-mod words;
+pub(crate) mod words;
 
 use serde::{Deserialize, Serialize};
 

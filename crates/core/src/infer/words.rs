@@ -3,12 +3,12 @@
 use smallvec::SmallVec;
 
 /// The words of a name. Names of tools rarely have more than eight.
-pub(super) type Words<'a> = SmallVec<[&'a str; 8]>;
+pub(crate) type Words<'a> = SmallVec<[&'a str; 8]>;
 
 /// Splits at everything that is neither letter nor digit, between letters and digits, between a
 /// lower-case and an upper-case letter, and before the last capital of a run that goes on in lower
 /// case: `getHTTPServer2` is get, HTTP, Server, 2. The words keep their case.
-pub(super) fn split(name: &str) -> Words<'_> {
+pub(crate) fn split(name: &str) -> Words<'_> {
     let mut words = Words::new();
     let mut start = 0;
     let mut before = Class::Other;
@@ -41,7 +41,7 @@ fn push<'a>(words: &mut Words<'a>, name: &'a str, start: usize, end: usize) {
 }
 
 /// Says whether two words are the same but for ASCII case.
-pub(super) fn same(a: &str, b: &str) -> bool {
+pub(crate) fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
 }
 

@@ -67,6 +67,19 @@ impl Resolved {
         }
     }
 
+    /// Gives the operator's say on these hints a reason of its own.
+    pub(crate) fn attribute(&mut self, hints: &Annotations, reason: &str) {
+        for field in set_fields(hints) {
+            let decided = self
+                .provenance
+                .iter_mut()
+                .find(|entry| entry.field == field);
+            if let Some(entry) = decided.filter(|entry| entry.source == Source::Operator) {
+                entry.reason = reason.to_owned().into();
+            }
+        }
+    }
+
     /// Returns the effective hints.
     #[must_use]
     pub fn annotations(&self) -> &Annotations {

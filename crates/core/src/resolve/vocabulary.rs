@@ -94,6 +94,23 @@ pub enum Field {
 }
 
 impl Field {
+    /// All fields, in the order of [`Annotations`](crate::Annotations).
+    pub const ALL: [Self; 13] = [
+        Self::Title,
+        Self::ReadOnly,
+        Self::Destructive,
+        Self::Idempotent,
+        Self::OpenWorld,
+        Self::RequiresConfirmation,
+        Self::Tags,
+        Self::EstimatedDuration,
+        Self::RateLimitHint,
+        Self::CostHint,
+        Self::Complexity,
+        Self::AuditRequired,
+        Self::SecurityLevel,
+    ];
+
     /// Returns the field's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -127,21 +144,7 @@ mod tests {
 
     #[test]
     fn a_field_is_named_as_on_the_wire() {
-        for field in [
-            Field::Title,
-            Field::ReadOnly,
-            Field::Destructive,
-            Field::Idempotent,
-            Field::OpenWorld,
-            Field::RequiresConfirmation,
-            Field::Tags,
-            Field::EstimatedDuration,
-            Field::RateLimitHint,
-            Field::CostHint,
-            Field::Complexity,
-            Field::AuditRequired,
-            Field::SecurityLevel,
-        ] {
+        for field in Field::ALL {
             assert_eq!(serde_json::to_value(field).unwrap(), field.as_str());
         }
     }

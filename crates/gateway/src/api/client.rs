@@ -50,15 +50,20 @@ impl Remote {
             .await
     }
 
-    /// Explains one tool.
-    pub(crate) async fn explain(&self, tool: &str) -> Result<ExplainView, AppError> {
-        self.read(
-            self.client
-                .get(self.at(&["api", "tools", tool]))
-                .send()
-                .await,
-        )
-        .await
+    /// Explains one tool, or one call of it.
+    pub(crate) async fn explain(
+        &self,
+        tool: &str,
+        arguments: Option<Bytes>,
+    ) -> Result<ExplainView, AppError> {
+        let request = match arguments {
+            None => self.client.get(self.at(&["api", "tools", tool])),
+            Some(arguments) => self
+                .client
+                .post(self.at(&["api", "tools", tool, "explain"]))
+                .body(arguments),
+        };
+        self.read(request.send().await).await
     }
 
     /// Calls one tool.

@@ -20,6 +20,7 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))
+        .route("/tools/{tool}/explain", post(explain_call))
         .layer(from_fn_with_state(operator.clone(), local_only))
         .with_state(operator)
 }
@@ -35,20 +36,26 @@ async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>
     }
 }
 
+async fn explain_call(
+    State(operator): State<Arc<Operator>>,
+    Path(tool): Path<String>,
+    arguments: Bytes,
+) -> Response {
+    let explained = check(&arguments).and_then(|()| operator.stack.explain_call(&tool, arguments));
+    match explained {
+        Ok(explanation) => json(StatusCode::OK, &ExplainView::of(&explanation)),
+        Err(error) => refusal(&error),
+    }
+}
+
 async fn call(
     State(operator): State<Arc<Operator>>,
     Path(tool): Path<String>,
     arguments: Bytes,
 ) -> Response {
     // a text that is no object must never reach a server's pipe
-    if let Err(error) = serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(&arguments)
-    {
-        let text = format!("the arguments are no JSON object: {error}");
-        return refusal(&ToolError::new(
-            ErrorKind::InvalidCall,
-            Delivery::NotSent,
-            text,
-        ));
+    if let Err(error) = check(&arguments) {
+        return refusal(&error);
     }
     let _counted = operator.calls.enter();
     // whoever asks here is known no better than a client of the endpoint, and shares its results
@@ -56,6 +63,20 @@ async fn call(
     match CallView::make(&operator.stack, &tool, arguments, caller).await {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => refusal(&error),
+    }
+}
+
+fn check(arguments: &[u8]) -> Result<(), ToolError> {
+    match serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(arguments) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let text = format!("the arguments are no JSON object: {error}");
+            Err(ToolError::new(
+                ErrorKind::InvalidCall,
+                Delivery::NotSent,
+                text,
+            ))
+        }
     }
 }
 

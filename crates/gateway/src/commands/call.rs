@@ -3,21 +3,13 @@
 use std::process::ExitCode;
 
 use crate::args::Call;
-use crate::commands::from::Place;
-use crate::error::{AppError, Outcome};
+use crate::commands::from::{Place, check_arguments};
+use crate::error::Outcome;
 use crate::output::{Screen, took};
 use crate::view::CallView;
 
 pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
-    match serde_json::from_str::<serde_json::Value>(&args.arguments) {
-        Ok(arguments) if arguments.is_object() => {}
-        Ok(_) => return Err(AppError::Usage("the arguments are no JSON object".into())),
-        Err(error) => {
-            return Err(AppError::Usage(format!(
-                "the arguments are no JSON object: {error}"
-            )));
-        }
-    }
+    check_arguments(&args.arguments)?;
     let place = Place::find(&args.from).await?;
     let answer = place.call(&args.tool, args.arguments).await;
     let succeeded = answer.map(|view| show(&view, args.json, screen));

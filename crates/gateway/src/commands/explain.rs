@@ -1,21 +1,27 @@
-//! `tollgate explain`: why a tool's calls are treated as they are.
+//! `tollgate explain`: what would happen to a call, or to a tool's calls, and why.
 
 use std::process::ExitCode;
 
 use crate::args::Explain;
-use crate::commands::from::Place;
+use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
 
 pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
+    if let Some(arguments) = &args.arguments {
+        check_arguments(arguments)?;
+    }
     let place = Place::find(&args.from).await?;
-    let shown = place.explain(&args.tool).await.map(|explanation| {
-        if args.json {
-            screen.json(&explanation);
-        } else {
-            screen.out(explanation.text.trim_end());
-        }
-    });
+    let shown = place
+        .explain(&args.tool, args.arguments)
+        .await
+        .map(|explanation| {
+            if args.json {
+                screen.json(&explanation);
+            } else {
+                screen.out(explanation.text.trim_end());
+            }
+        });
     place.end().await;
     shown?;
     Ok(ExitCode::SUCCESS)

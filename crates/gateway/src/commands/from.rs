@@ -82,10 +82,20 @@ impl Place {
         }
     }
 
-    pub(crate) async fn explain(&self, tool: &str) -> Result<ExplainView, AppError> {
-        match self {
-            Self::Gateway(remote) => remote.explain(tool).await,
-            Self::Own(own) => Ok(ExplainView::of(&own.stack.explain(tool)?)),
+    pub(crate) async fn explain(
+        &self,
+        tool: &str,
+        arguments: Option<String>,
+    ) -> Result<ExplainView, AppError> {
+        match (self, arguments) {
+            (Self::Gateway(remote), arguments) => {
+                remote.explain(tool, arguments.map(Bytes::from)).await
+            }
+            (Self::Own(own), Some(arguments)) => {
+                let explanation = own.stack.explain_call(tool, arguments)?;
+                Ok(ExplainView::of(&explanation))
+            }
+            (Self::Own(own), None) => Ok(ExplainView::of(&own.stack.explain(tool)?)),
         }
     }
 
@@ -97,6 +107,21 @@ impl Place {
                 Ok(CallView::make(&own.stack, tool, arguments, Caller::local()).await?)
             }
         }
+    }
+}
+
+/// Checks arguments before anything is started for them.
+///
+/// # Errors
+///
+/// [`AppError`] if they are no JSON object.
+pub(crate) fn check_arguments(text: &str) -> Result<(), AppError> {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(arguments) if arguments.is_object() => Ok(()),
+        Ok(_) => Err(AppError::Usage("the arguments are no JSON object".into())),
+        Err(error) => Err(AppError::Usage(format!(
+            "the arguments are no JSON object: {error}"
+        ))),
     }
 }
 
@@ -126,7 +151,8 @@ pub(crate) fn wrap(
     Ok(Config::without_file(vec![server]))
 }
 
-fn endpoint(url: &str) -> Config {
+/// Describes one endpoint.
+pub(crate) fn endpoint(url: &str) -> Config {
     Config::without_file(vec![ServerConfig::url(fallback(), url.to_owned())])
 }
 

@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
+pub(crate) mod annotate;
 pub(crate) mod call;
 pub(crate) mod demo;
 pub(crate) mod explain;
-mod from;
+pub(crate) mod from;
+pub(crate) mod lint;
 pub(crate) mod run;
 pub(crate) mod sample;
 pub(crate) mod serve;

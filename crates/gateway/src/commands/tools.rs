@@ -38,8 +38,17 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
             Cell::plain(&tool.plan.cache),
             Cell::plain(&tool.plan.repeat),
             Cell::warn(confirm, tool.plan.confirm),
-            Cell::plain(&tool.source),
+            Cell::plain(source(tool)),
         ]);
     }
     table
+}
+
+/// Names the source, and how many rules over the arguments may say otherwise of a call.
+fn source(tool: &ToolView) -> String {
+    match tool.plan.argument_rules {
+        0 => tool.source.clone(),
+        1 => format!("{}, 1 rule", tool.source),
+        several => format!("{}, {several} rules", tool.source),
+    }
 }

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use tollgate::core::infer::{Lexicon, VerbKind};
 use tollgate::{ReplicaSetId, ServerId, ToolName};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
 use tollgate_mcp::upstream::HttpSpec;
 
 use super::error::{Fault, Source};
 use super::file::{File, Prefix, Server};
-use super::{CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, hints};
+use super::{
+    CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, ToolConfig, hints, rules,
+};
 
 /// The most a server may weigh: shares are relative, and a bound keeps their sums small.
 const MAX_WEIGHT: u32 = 1_000;
@@ -138,6 +141,7 @@ impl Faults<'_, '_> {
             &["breaker", "open_for"],
             "expected more than zero, and at most a day",
         );
+        let lexicon = self.lexicon(&file.lexicon);
         let mut profile = file.profile.clone();
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
@@ -146,6 +150,7 @@ impl Faults<'_, '_> {
         Config {
             profile,
             rules: file.rules,
+            lexicon,
             call_deadline: file.call_deadline,
             http: HttpConfig {
                 listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
@@ -167,6 +172,24 @@ impl Faults<'_, '_> {
             strategy: file.router.strategy,
             servers: Vec::new(),
         }
+    }
+
+    /// Adds the verbs of the file to the standard ones. One verb has one meaning.
+    fn lexicon(&mut self, written: &BTreeMap<VerbKind, Vec<String>>) -> Option<Lexicon> {
+        let mut seen = BTreeMap::new();
+        let mut lexicon = Lexicon::standard().clone();
+        for (kind, words) in written {
+            let path = ["lexicon", kind.as_str()];
+            for word in words {
+                if let Some(other) = seen.insert(word.to_lowercase(), *kind) {
+                    self.at(&path, format!("{word:?} is under `{other}` already"));
+                }
+                if let Some(extended) = self.ok(lexicon.clone().with(*kind, word), &path) {
+                    lexicon = extended;
+                }
+            }
+        }
+        (!seen.is_empty()).then_some(lexicon)
     }
 
     fn server(&mut self, key: &str, server: Server) -> Option<ServerConfig> {
@@ -200,10 +223,19 @@ impl Faults<'_, '_> {
         let mut tools = BTreeMap::new();
         for (tool, written) in &server.tools {
             let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
-            let hints = hints::read(written, |name, message| {
+            let mut written = written.clone();
+            let rules = written.remove("rules");
+            let hints = hints::read(&written, |name, message| {
                 self.at(&["servers", key, "tools", tool, name], message);
             });
-            tools.extend(name.map(|name| (name, hints)));
+            let rules = rules.map(|rules| {
+                rules::read(&rules, |path, message| {
+                    let root = ["servers", key, "tools", tool, "rules"];
+                    self.at(&[&root, path].concat(), message);
+                })
+            });
+            let rules = rules.unwrap_or_default();
+            tools.extend(name.map(|name| (name, ToolConfig { hints, rules })));
         }
         let target = self.target(key, &server);
         Some(ServerConfig {
@@ -304,9 +336,10 @@ impl Faults<'_, '_> {
             if first.defaults != server.defaults {
                 conflict(&["annotations"], "the same hints");
             }
-            for (tool, hints) in &server.tools {
-                if first.tools.get(tool).is_some_and(|other| other != hints) {
-                    conflict(&["tools", tool.as_str()], "the same hints for the tool");
+            for (tool, said) in &server.tools {
+                if first.tools.get(tool).is_some_and(|other| other != said) {
+                    let what = "the same hints and rules for the tool";
+                    conflict(&["tools", tool.as_str()], what);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// A config that cannot be used: every problem that was found, in the order of the file.
 #[derive(Debug)]
@@ -175,6 +175,18 @@ fn span_of(table: &DeTable<'_>, path: &[&str]) -> Option<Range<usize>> {
             Some(span_of(inner, rest).unwrap_or_else(|| key.span()))
         }
         DeValue::Table(_) => Some(key.span()),
+        DeValue::Array(items) => Some(span_in(items, rest).unwrap_or_else(|| key.span())),
         _ => Some(value.span()),
+    }
+}
+
+/// Goes on into a list; its elements are counted from 1, as people do.
+fn span_in(items: &DeArray<'_>, path: &[&str]) -> Option<Range<usize>> {
+    let (number, rest) = path.split_first()?;
+    let index = number.parse::<usize>().ok()?.checked_sub(1)?;
+    let item = items.get(index)?;
+    match item.get_ref() {
+        DeValue::Table(inner) => Some(span_of(inner, rest).unwrap_or_else(|| item.span())),
+        _ => Some(item.span()),
     }
 }

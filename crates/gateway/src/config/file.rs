@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
+use tollgate::core::infer::VerbKind;
 use tollgate::{Profile, Trust};
 
 use super::units::{Size, duration};
@@ -17,6 +18,7 @@ pub(crate) struct File {
     #[serde(deserialize_with = "profile")]
     pub(crate) profile: Profile,
     pub(crate) rules: Rules,
+    pub(crate) lexicon: BTreeMap<VerbKind, Vec<String>>,
     #[serde(deserialize_with = "duration")]
     pub(crate) call_deadline: Duration,
     pub(crate) http: Http,
@@ -32,6 +34,7 @@ impl Default for File {
         Self {
             profile: Profile::default(),
             rules: Rules::default(),
+            lexicon: BTreeMap::new(),
             call_deadline: Duration::from_secs(600),
             http: Http::default(),
             cache: Cache::default(),
@@ -207,7 +210,8 @@ impl Default for Server {
     }
 }
 
-/// Hints as written. Checked one by one, so that each fault is reported at its own line.
+/// Hints as written; those of a tool may have `rules` beside them. Checked one by one, so that each
+/// fault is reported at its own line.
 pub(crate) type Hints = BTreeMap<String, toml::Value>;
 
 /// Which revisions of the protocol are spoken to a server.

@@ -7,6 +7,7 @@ mod check;
 mod error;
 mod file;
 mod hints;
+mod rules;
 mod units;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::{Annotations, Profile, ReplicaSetId, ServerId, ToolName, Trust};
+use tollgate::core::infer::Lexicon;
+use tollgate::{Annotations, ArgumentRule, Profile, ReplicaSetId, ServerId, ToolName, Trust};
 
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
@@ -29,6 +31,8 @@ use self::file::File;
 pub(crate) struct Config {
     pub(crate) profile: Profile,
     pub(crate) rules: Rules,
+    /// The standard verbs with those of the file; none if the file has none.
+    pub(crate) lexicon: Option<Lexicon>,
     pub(crate) call_deadline: Duration,
     pub(crate) http: HttpConfig,
     pub(crate) cache: CacheLimits,
@@ -72,7 +76,15 @@ pub(crate) struct ServerConfig {
     pub(crate) max_concurrent: usize,
     pub(crate) era: EraName,
     pub(crate) defaults: Annotations,
-    pub(crate) tools: BTreeMap<ToolName, Annotations>,
+    pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
+}
+
+/// What the operator says about one tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolConfig {
+    pub(crate) hints: Annotations,
+    /// The first that matches a call's arguments wins.
+    pub(crate) rules: Vec<ArgumentRule>,
 }
 
 /// How a server is reached.

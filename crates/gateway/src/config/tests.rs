@@ -187,6 +187,47 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "readOnlyHint",
         ),
         (
+            "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nreadOnlyHint = true\n\
+             when = { action = \"list\", \"/a/b\" = { matches = \"(\" } }\n",
+            5,
+            "servers.b.tools.t.rules.1.when./a/b.matches",
+            "unclosed",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nwhen = { a = 1 }\n\
+             readOnlyHint = true\n[[servers.b.tools.t.rules]]\nwhen = { a = 2 }\n\
+             readOnlyHint = true\ndestructiveHint = true\n",
+            9,
+            "servers.b.tools.t.rules.2.destructiveHint",
+            "destroys nothing",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nreadOnlyHint = true\n",
+            3,
+            "servers.b.tools.t.rules.1",
+            "expected `when`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nrules = [{ when = { a = 1 } }]\n",
+            4,
+            "servers.b.tools.t.rules.1",
+            "at least one hint",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nrules = true\n",
+            4,
+            "servers.b.tools.t.rules",
+            "a list of tables",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"s\"\n[[servers.b.tools.t.rules]]\n\
+             when = { a = 1 }\nreadOnlyHint = true\n[servers.c]\ncommand = \"x\"\nset = \"s\"\n\
+             [servers.c.tools.t]\nreadOnlyHint = true\n",
+            10,
+            "servers.c.tools.t",
+            "hints and rules",
+        ),
+        (
             "[servers.b]\ncommand = \"x\"\nannotations = { openWorldHint = \"no\" }\n",
             3,
             "servers.b.annotations.openWorldHint",

@@ -4,10 +4,13 @@
     reason = "helpers of tests fail by panicking, like the tests themselves"
 )]
 
+mod annotate;
 mod cli;
 mod crash;
 mod demo;
 mod drain;
+mod lint;
+mod refine;
 mod run;
 mod serve;
 mod support;

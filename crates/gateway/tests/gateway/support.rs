@@ -63,6 +63,23 @@ pub(crate) async fn ends(args: &[&str]) -> Output {
         .unwrap()
 }
 
+/// Runs a command to its end, with this on its standard input.
+pub(crate) async fn fed(args: &[&str], input: &[u8]) -> Output {
+    let mut child = tollgate(args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feed = async {
+        // a command that ends early does not read all of it
+        let _ = stdin.write_all(input).await;
+        drop(stdin);
+    };
+    let what = args.join(" ");
+    let ((), output) = within(&what, async {
+        tokio::join!(feed, child.wait_with_output())
+    })
+    .await;
+    output.unwrap()
+}
+
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }

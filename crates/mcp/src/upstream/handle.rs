@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tollgate_core::{
@@ -16,7 +17,7 @@ use super::ask::Ask;
 use super::builder::UpstreamBuilder;
 use super::http::HttpLink;
 use super::info::ServerInfo;
-use super::list::{Listing, Pages};
+use super::list::Pages;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
@@ -112,11 +113,24 @@ impl Upstream {
             .await;
     }
 
+    /// Lists the tools as the server wrote them: all pages, those included that
+    /// [`list_tools`](ToolServer::list_tools) has to leave out because they cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`list_tools`](ToolServer::list_tools).
+    pub async fn list_raw(&self) -> Result<Vec<Bytes>, ToolError> {
+        let pages = self.all_pages_in_time().await;
+        pages
+            .map(Pages::into_elements)
+            .map_err(|error| self.attach(error))
+    }
+
     fn attach(&self, error: ToolError) -> ToolError {
         error.with_server(self.0.shared.id.clone())
     }
 
-    async fn request(&self, ask: &Ask<'_>) -> Result<bytes::Bytes, RequestError> {
+    async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
         match &self.0.link {
             Link::Pipe(link) => link.request(ask).await,
             Link::Http(link) => link.request(ask).await,
@@ -149,8 +163,21 @@ impl Upstream {
     }
 
     async fn list(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+        let pages = self.all_pages_in_time().await?;
+        let mirrored = match &self.0.link {
+            Link::Pipe(_) => false,
+            Link::Http(link) => link.mirrors(),
+        };
+        let listing = pages.finish(&self.0.shared.id, mirrored);
+        if let Link::Http(link) = &self.0.link {
+            link.mirror(listing.headers);
+        }
+        Ok(listing.tools)
+    }
+
+    async fn all_pages_in_time(&self) -> Result<Pages, ToolError> {
         let timeout = self.0.shared.options.list_timeout;
-        let listing = tokio::time::timeout(timeout, self.all_pages())
+        tokio::time::timeout(timeout, self.all_pages())
             .await
             .map_err(|_| {
                 ToolError::new(
@@ -159,14 +186,10 @@ impl Upstream {
                     format!("no complete list of tools within {timeout:?}"),
                 )
             })?
-            .map_err(RequestError::into_tool_error)?;
-        if let Link::Http(link) = &self.0.link {
-            link.mirror(listing.headers);
-        }
-        Ok(listing.tools)
+            .map_err(RequestError::into_tool_error)
     }
 
-    async fn all_pages(&self) -> Result<Listing, RequestError> {
+    async fn all_pages(&self) -> Result<Pages, RequestError> {
         let mut status = self.0.shared.status();
         // a scan right after the start waits for the first attempt; later ones are told at once
         let _ = status
@@ -181,11 +204,7 @@ impl Upstream {
                 None => break,
             }
         }
-        let mirrored = match &self.0.link {
-            Link::Pipe(_) => false,
-            Link::Http(link) => link.mirrors(),
-        };
-        Ok(pages.finish(&self.0.shared.id, mirrored))
+        Ok(pages)
     }
 }
 

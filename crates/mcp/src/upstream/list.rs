@@ -74,6 +74,11 @@ impl Pages {
         Ok(Some(Ask::new("tools/list", params)))
     }
 
+    /// Gives up the elements as they came.
+    pub(super) fn into_elements(self) -> Vec<Bytes> {
+        self.elements
+    }
+
     /// Reads the definitions. One that cannot be used is left out, with a warning, and hides no other.
     ///
     /// `mirrored` says whether arguments are to be mirrored into headers: then a tool that marks

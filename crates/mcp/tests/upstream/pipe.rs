@@ -74,6 +74,19 @@ async fn arguments_that_are_no_object_never_reach_the_pipe() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_raw_list_leaves_nothing_out() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let listing = tokio::spawn(async move { upstream.list_raw().await });
+    let asked = peer.asked("tools/list").await;
+    peer.reply(&asked, r#"{"tools":[{ "name":"a"}],"nextCursor":"2"}"#)
+        .await;
+    let asked = peer.asked("tools/list").await;
+    peer.reply(&asked, r#"{"tools":[{"name":7},"b"]}"#).await;
+    let raw = listing.await.unwrap().unwrap();
+    assert_eq!(raw, [r#"{ "name":"a"}"#, r#"{"name":7}"#, r#""b""#]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let (upstream, mut peer, _script) = legacy().await;
     let first = r#"{ "name":"a","execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;

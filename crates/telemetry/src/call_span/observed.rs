@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tollgate_core::{CallRecord, ConfirmRule, Tool, ToolCall};
+use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall};
 use tracing::Span;
 use tracing::field::{Empty, display};
 
@@ -49,6 +49,8 @@ pub(super) struct Observed {
     span: Span,
     record: Arc<CallRecord>,
     tool: Arc<Tool>,
+    effect: Effect,
+    confirm: ConfirmRule,
     started: Instant,
     metrics: Option<Arc<Metrics>>,
     ended: bool,
@@ -72,6 +74,8 @@ impl Observed {
             span,
             record,
             tool: call.tool().clone(),
+            effect: call.plan().effect,
+            confirm: call.plan().confirm,
             started: Instant::now(),
             metrics,
             ended: false,
@@ -113,6 +117,8 @@ impl Observed {
         if let Some(metrics) = &self.metrics {
             metrics.record(&Ended {
                 tool: &self.tool,
+                effect: self.effect,
+                confirm: self.confirm,
                 record: &self.record,
                 ending,
                 error_type,

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::json;
-use tollgate_core::{CacheStatus, Delivery, ErrorKind, Tool, ToolError, ToolOutput};
+use tollgate_core::{
+    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, Delivery, ErrorKind, Hints,
+    Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust, When,
+};
 use tollgate_telemetry::CallSpanLayer;
 use tollgate_testkit::{MockService, call, contract, tool};
 use tower::{Layer, ServiceExt};
@@ -185,4 +188,34 @@ async fn a_measured_call_keeps_the_contract() {
     let meters = Meters::start();
     let layer = CallSpanLayer::new().with_metrics(meters.metrics());
     contract::check(|inner| layer.layer(inner)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_counts_as_what_its_arguments_make_of_it() {
+    let own = tool("tabs").destructive().build();
+    let rule = ArgumentRule::new(
+        When::argument("action", Condition::equals("list")).unwrap(),
+        Annotations::default().with_read_only(true),
+    )
+    .unwrap();
+    let (inferred, declared) = (Inferred::default(), Annotations::default());
+    let said = Hints::new(&inferred, &declared, Trust::Trusted);
+    let rules = Refinements::bind(&[rule], &said, own.plan(), &Profile::standard());
+    let refined = Tool::new(
+        own.set().clone(),
+        own.definition().clone(),
+        own.resolved().clone(),
+        CallPlan::clone(own.plan()),
+    )
+    .with_refinements(rules);
+    let refined = std::sync::Arc::new(refined);
+
+    let meters = Meters::start();
+    let layer = CallSpanLayer::new().with_metrics(meters.metrics());
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    let _ = send(&layer, &miss, call(&refined, json!({"action": "list"}))).await;
+    let calls = meters.one("tollgate.calls");
+    assert_eq!(by(&calls, "tollgate.effect"), Some("read_only"));
+    // the tool's own plan asks a human, whose time would drown the overhead; this call's does not
+    assert_eq!(meters.one("tollgate.overhead.duration").count, 1);
 }

@@ -85,5 +85,5 @@ fn filter(input: &Value) -> Result<Value, String> {
             && hints::write(stated)
                 .is_ok_and(|written| hints::plain(written).get(key) == Some(&wanted))
     };
-    Ok(json!(neurolink::filter(tools, keep)))
+    Ok(Annotations::filter(tools, keep).cloned().collect())
 }

@@ -77,7 +77,7 @@ pub(super) fn candidates(input: &Value) -> Result<Answer, String> {
 
 fn route(stated: &Annotations) -> RouteRule {
     let resolved = Resolved::from_single(stated.clone(), Source::Declared);
-    CallPlan::derive(&resolved, &Profile::standard()).route
+    CallPlan::derive(&resolved, &Profile::neurolink()).route
 }
 
 /// The healthy servers of the categories the plan prefers, or all where there is none.

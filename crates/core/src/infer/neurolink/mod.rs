@@ -7,7 +7,7 @@
 //!
 //! Where NeuroLink and this crate agree there is one function: the summary is the `Display` of
 //! [`Annotations`], the level is [`Annotations::safety_level`], and
-//! [`Annotations::requires_confirmation`] is the same question.
+//! [`Annotations::requires_confirmation`] and [`Annotations::filter`] do the same.
 
 mod keywords;
 
@@ -120,20 +120,6 @@ pub fn validate(hints: &Map<String, Value>) -> Vec<&'static str> {
 #[must_use]
 pub fn is_safe_to_retry(hints: &Annotations) -> bool {
     hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
-}
-
-/// Does what `filterToolsByAnnotations` does: keeps the tools whose hints pass, in order. A tool
-/// without hints is asked with an empty set.
-pub fn filter<'a, T>(
-    tools: impl IntoIterator<Item = (T, Option<&'a Annotations>)>,
-    mut keep: impl FnMut(&Annotations) -> bool,
-) -> Vec<T> {
-    let none = Annotations::default();
-    tools
-        .into_iter()
-        .filter(|(_, hints)| keep(hints.unwrap_or(&none)))
-        .map(|(tool, _)| tool)
-        .collect()
 }
 
 /// Draws NeuroLink's conclusions.

@@ -1,0 +1,318 @@
+//! Picking tools by their hints.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+use super::Annotations;
+use crate::Field;
+
+impl Annotations {
+    /// Says whether these hints have everything a pattern states; what it leaves out may be
+    /// anything.
+    ///
+    /// Of `tags` all that the pattern lists must be there. Absent is not `false`: a tool that says
+    /// nothing about reading does not match `readOnlyHint: false`.
+    ///
+    /// ```
+    /// use tollgate_core::Annotations;
+    ///
+    /// let hints = Annotations::default().with_read_only(true).with_tags(["crm", "fast"]);
+    /// assert!(hints.matches(&Annotations::default().with_tags(["crm"])));
+    /// assert!(!hints.matches(&Annotations::default().with_destructive(false)));
+    /// assert!(hints.matches(&Annotations::default()));
+    /// ```
+    #[must_use]
+    pub fn matches(&self, pattern: &Self) -> bool {
+        fn same<T: PartialEq>(ours: Option<&T>, wanted: Option<&T>) -> bool {
+            wanted.is_none_or(|wanted| ours == Some(wanted))
+        }
+        let tags = self.tags.as_deref().unwrap_or_default();
+        same(self.title.as_ref(), pattern.title.as_ref())
+            && same(
+                self.read_only_hint.as_ref(),
+                pattern.read_only_hint.as_ref(),
+            )
+            && same(
+                self.destructive_hint.as_ref(),
+                pattern.destructive_hint.as_ref(),
+            )
+            && same(
+                self.idempotent_hint.as_ref(),
+                pattern.idempotent_hint.as_ref(),
+            )
+            && same(
+                self.open_world_hint.as_ref(),
+                pattern.open_world_hint.as_ref(),
+            )
+            && same(
+                self.requires_confirmation.as_ref(),
+                pattern.requires_confirmation.as_ref(),
+            )
+            && pattern
+                .tags
+                .as_ref()
+                .is_none_or(|wanted| wanted.iter().all(|tag| tags.contains(tag)))
+            && same(
+                self.estimated_duration.as_ref(),
+                pattern.estimated_duration.as_ref(),
+            )
+            && same(
+                self.rate_limit_hint.as_ref(),
+                pattern.rate_limit_hint.as_ref(),
+            )
+            && same(self.cost_hint.as_ref(), pattern.cost_hint.as_ref())
+            && same(self.complexity.as_ref(), pattern.complexity.as_ref())
+            && same(
+                self.audit_required.as_ref(),
+                pattern.audit_required.as_ref(),
+            )
+            && same(
+                self.security_level.as_ref(),
+                pattern.security_level.as_ref(),
+            )
+            && pattern
+                .vendor
+                .iter()
+                .all(|(key, wanted)| self.vendor.get(key) == Some(wanted))
+    }
+
+    /// Keeps the tools whose hints pass, in order. A tool without hints is asked with an empty set.
+    ///
+    /// ```
+    /// use tollgate_core::Annotations;
+    ///
+    /// let reads = Annotations::default().with_read_only(true);
+    /// let tools = [("get_user", Some(&reads)), ("zap", None)];
+    /// let kept: Vec<_> = Annotations::filter(tools, |hints| hints.matches(&reads)).collect();
+    /// assert_eq!(kept, ["get_user"]);
+    /// ```
+    pub fn filter<'a, T>(
+        tools: impl IntoIterator<Item = (T, Option<&'a Self>)>,
+        mut keep: impl FnMut(&Self) -> bool,
+    ) -> impl Iterator<Item = T> {
+        let none = Self::default();
+        tools
+            .into_iter()
+            .filter_map(move |(tool, hints)| keep(hints.unwrap_or(&none)).then_some(tool))
+    }
+
+    /// Reads one hint written as `FIELD=VALUE`, the way a command line has it.
+    ///
+    /// Fields have the names of the wire (the short forms `readOnly`, `destructive`, `idempotent`
+    /// and `openWorld` are understood); `tags` is a list parted by commas.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHint`] if there is no such field, or the value is none of its kind.
+    ///
+    /// ```
+    /// use tollgate_core::Annotations;
+    ///
+    /// let hint = Annotations::from_assignment("readOnlyHint=true")?;
+    /// assert_eq!(hint, Annotations::default().with_read_only(true));
+    /// let error = Annotations::from_assignment("readOnlyHint=perhaps").unwrap_err();
+    /// assert_eq!(error.to_string(), "readOnlyHint is `perhaps`: expected `true` or `false`");
+    /// # Ok::<(), tollgate_core::InvalidHint>(())
+    /// ```
+    pub fn from_assignment(text: &str) -> Result<Self, InvalidHint> {
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(InvalidHint::NoValue(text.to_owned()));
+        };
+        let (name, value) = (name.trim(), value.trim());
+        let field = Field::from_str(name)?;
+        let invalid = || InvalidHint::Value {
+            field,
+            value: value.to_owned(),
+        };
+        let json = match field {
+            Field::Tags => value.split(',').map(str::trim).collect(),
+            Field::Title | Field::Complexity | Field::SecurityLevel => Value::from(value),
+            Field::EstimatedDuration | Field::RateLimitHint | Field::CostHint => {
+                Value::from(value.parse::<f64>().map_err(|_| invalid())?)
+            }
+            Field::ReadOnly
+            | Field::Destructive
+            | Field::Idempotent
+            | Field::OpenWorld
+            | Field::RequiresConfirmation
+            | Field::AuditRequired => Value::from(value.parse::<bool>().map_err(|_| invalid())?),
+        };
+        if json.is_null() {
+            return Err(invalid());
+        }
+        let hint = Map::from_iter([(field.as_str().to_owned(), json)]);
+        serde_json::from_value(Value::Object(hint)).map_err(|_| invalid())
+    }
+}
+
+/// A hint that was written down wrongly, and how it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidHint {
+    /// It is not of the form `FIELD=VALUE`.
+    NoValue(String),
+    /// There is no such field.
+    Field(String),
+    /// The field takes other values.
+    Value {
+        /// The field.
+        field: Field,
+        /// What was written.
+        value: String,
+    },
+}
+
+impl fmt::Display for InvalidHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoValue(text) => {
+                write!(
+                    f,
+                    "`{text}` is no hint: expected FIELD=VALUE, such as readOnlyHint=true"
+                )
+            }
+            Self::Field(name) => {
+                write!(f, "there is no hint `{name}`: expected one of ")?;
+                for (at, field) in Field::ALL.into_iter().enumerate() {
+                    write!(f, "{}{field}", if at == 0 { "" } else { ", " })?;
+                }
+                Ok(())
+            }
+            Self::Value { field, value } => {
+                write!(f, "{field} is `{value}`: expected {}", expected(*field))
+            }
+        }
+    }
+}
+
+impl std::error::Error for InvalidHint {}
+
+const fn expected(field: Field) -> &'static str {
+    match field {
+        Field::ReadOnly
+        | Field::Destructive
+        | Field::Idempotent
+        | Field::OpenWorld
+        | Field::RequiresConfirmation
+        | Field::AuditRequired => "`true` or `false`",
+        Field::EstimatedDuration | Field::RateLimitHint | Field::CostHint => "a number",
+        Field::Complexity => "`simple`, `medium` or `complex`",
+        Field::SecurityLevel => "`public`, `internal` or `restricted`",
+        Field::Title | Field::Tags => "text",
+    }
+}
+
+impl FromStr for Field {
+    type Err = InvalidHint;
+
+    /// Finds a field by its name on the wire, or by its short form.
+    fn from_str(name: &str) -> Result<Self, InvalidHint> {
+        let name = match name {
+            "readOnly" => "readOnlyHint",
+            "destructive" => "destructiveHint",
+            "idempotent" => "idempotentHint",
+            "openWorld" => "openWorldHint",
+            other => other,
+        };
+        Self::ALL
+            .into_iter()
+            .find(|field| field.as_str() == name)
+            .ok_or_else(|| InvalidHint::Field(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Complexity, SecurityLevel};
+
+    fn full() -> Annotations {
+        Annotations::default()
+            .with_title("T")
+            .with_read_only(true)
+            .with_destructive(false)
+            .with_idempotent(true)
+            .with_open_world(false)
+            .with_requires_confirmation(false)
+            .with_tags(["a", "b"])
+            .with_estimated_duration(1.0)
+            .with_rate_limit(2.0)
+            .with_cost(3.0)
+            .with_complexity(Complexity::Medium)
+            .with_audit_required(true)
+            .with_security_level(SecurityLevel::Internal)
+    }
+
+    #[test]
+    fn every_field_can_be_wanted_and_missed() {
+        for (matching, other) in [
+            ("title=T", "title=U"),
+            ("readOnlyHint=true", "readOnlyHint=false"),
+            ("destructiveHint=false", "destructive=true"),
+            ("idempotent=true", "idempotentHint=false"),
+            ("openWorldHint = false", "openWorld=true"),
+            ("requiresConfirmation=false", "requiresConfirmation=true"),
+            ("tags=b", "tags=b,c"),
+            ("estimatedDuration=1", "estimatedDuration=1.5"),
+            ("rateLimitHint=2.0", "rateLimitHint=20"),
+            ("costHint=3", "costHint=4"),
+            ("complexity=medium", "complexity=simple"),
+            ("auditRequired=true", "auditRequired=false"),
+            ("securityLevel=internal", "securityLevel=public"),
+        ] {
+            let read = |text| Annotations::from_assignment(text).unwrap();
+            assert!(full().matches(&read(matching)), "{matching}");
+            assert!(!full().matches(&read(other)), "{other}");
+            let nothing = Annotations::default();
+            assert!(!nothing.matches(&read(matching)), "{matching}");
+        }
+        assert!(full().matches(&full()));
+    }
+
+    #[test]
+    fn vendor_fields_are_wanted_by_value() {
+        let hints = full().with_vendor("x-team", "billing");
+        assert!(hints.matches(&Annotations::default().with_vendor("x-team", "billing")));
+        assert!(!hints.matches(&Annotations::default().with_vendor("x-team", "crm")));
+        assert!(!hints.matches(&Annotations::default().with_vendor("x-tier", "billing")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_to_write() {
+        for (text, says) in [
+            ("readOnlyHint", "expected FIELD=VALUE"),
+            (
+                "readonly=true",
+                "there is no hint `readonly`: expected one of title, readOnlyHint",
+            ),
+            (
+                "readOnlyHint=yes",
+                "readOnlyHint is `yes`: expected `true` or `false`",
+            ),
+            ("costHint=much", "costHint is `much`: expected a number"),
+            ("costHint=NaN", "costHint is `NaN`: expected a number"),
+            (
+                "complexity=hard",
+                "expected `simple`, `medium` or `complex`",
+            ),
+            (
+                "securityLevel=",
+                "expected `public`, `internal` or `restricted`",
+            ),
+        ] {
+            let error = Annotations::from_assignment(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_tool_without_hints_is_asked_with_none() {
+        let stated = full();
+        let tools = [("a", Some(&stated)), ("b", None)];
+        let silent = |hints: &Annotations| hints.read_only_hint.is_none();
+        let kept: Vec<_> = Annotations::filter(tools, silent).collect();
+        assert_eq!(kept, ["b"]);
+    }
+}

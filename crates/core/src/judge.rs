@@ -1,0 +1,82 @@
+//! One tool's way from hints to a plan.
+
+use crate::{AnnotationProblem, CallPlan, Hints, Profile, Resolved, Severity, resolve};
+
+/// What is made of one tool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Judgement {
+    /// What is wrong with the declared hints.
+    pub problems: Vec<AnnotationProblem>,
+    /// The effective hints.
+    pub resolved: Resolved,
+    /// The plan for its calls.
+    pub plan: CallPlan,
+}
+
+impl Judgement {
+    /// Says why a tool with these hints may not be registered; `None` if it may.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let faults: Vec<String> = self
+            .problems
+            .iter()
+            .filter(|problem| problem.severity() == Severity::Error)
+            .map(ToString::to_string)
+            .collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+}
+
+/// Checks the declared hints, weighs all sources and derives the plan.
+///
+/// This is the one way from hints to a plan: registration takes it, and whatever wants to say
+/// beforehand what registration will make of a tool. Hints with problems are judged all the same;
+/// see [`Judgement::refusal`].
+///
+/// ```
+/// use tollgate_core::infer::{RuleSet, Subject};
+/// use tollgate_core::{Annotations, Effect, Hints, Profile, Trust, judge};
+///
+/// let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
+/// let declared = Annotations::default().with_cost(-1.0);
+/// let judged = judge(&Hints::new(&inferred, &declared, Trust::Standard), &Profile::standard());
+/// assert_eq!(judged.plan.effect, Effect::Destructive);
+/// assert_eq!(judged.refusal().as_deref(), Some("costHint is -1, not a number from 0 up"));
+/// ```
+#[must_use]
+pub fn judge(hints: &Hints<'_>, profile: &Profile) -> Judgement {
+    let resolved = resolve::resolve(hints);
+    let plan = CallPlan::derive(&resolved, profile);
+    Judgement {
+        problems: hints.declared.validate(),
+        resolved,
+        plan,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Annotations, Inferred, Trust};
+
+    #[test]
+    fn only_what_is_an_error_refuses_and_all_of_it_is_said() {
+        let judged = |declared: Annotations| {
+            let inferred = Inferred::default();
+            let hints = Hints::new(&inferred, &declared, Trust::Standard);
+            judge(&hints, &Profile::standard())
+        };
+        let asks_anyway = Annotations::default()
+            .with_destructive(true)
+            .with_requires_confirmation(false);
+        let warned = judged(asks_anyway);
+        assert_eq!(warned.problems.len(), 1);
+        assert_eq!(warned.refusal(), None);
+
+        let refused = judged(Annotations::default().with_cost(-1.0).with_tags([""]));
+        let reason = refused.refusal().unwrap();
+        assert!(reason.contains("costHint is -1"), "{reason}");
+        assert!(reason.contains("; tag 1 is blank"), "{reason}");
+    }
+}

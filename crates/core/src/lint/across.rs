@@ -1,0 +1,65 @@
+//! Tools of one server beside each other.
+
+use std::collections::HashMap;
+
+use super::{Candidate, Code, Notes, Report};
+
+pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
+    // the first tool of each spelling, by server
+    let mut seen: HashMap<(Option<&str>, String), usize> = HashMap::new();
+    let mut exact: HashMap<(Option<&str>, &str), usize> = HashMap::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let (server, name) = (tool.subject.server, tool.subject.name);
+        let mut notes = Notes {
+            tool,
+            index,
+            report: &mut *report,
+        };
+        if exact.insert((server, name), index).is_some() {
+            notes.add(
+                Code::DuplicateName,
+                "name",
+                "is listed twice",
+                "rename one of them; only the first is taken",
+            );
+            continue;
+        }
+        let first = *seen.entry((server, plain(name))).or_insert(index);
+        if first != index
+            && let Some(other) = tools.get(first)
+        {
+            notes.add(
+                Code::SimilarNames,
+                "name",
+                format!(
+                    "differs from `{}` only in case or separators",
+                    other.subject.name
+                ),
+                "give one of them another name: models mix them up",
+            );
+        }
+    }
+}
+
+/// The name without case and separators. Those between digits stay: `v1_2` is not `v12`.
+fn plain(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    let mut parted = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() {
+            parted = true;
+            continue;
+        }
+        let after_digit = plain.chars().next_back().is_some_and(char::is_numeric);
+        if parted && after_digit && c.is_numeric() {
+            plain.push('_');
+        }
+        parted = false;
+        plain.extend(c.to_lowercase());
+    }
+    if plain.is_empty() {
+        name.to_owned()
+    } else {
+        plain
+    }
+}

@@ -1,0 +1,150 @@
+//! Declared hints that the tool's own words contradict.
+//!
+//! Only strong evidence counts, the same that makes [`resolve`](crate::resolve) doubt a server of
+//! standard trust. A hint that is stricter than the evidence is the author's to give.
+
+use super::candidate::Case;
+use super::{Code, Notes};
+use crate::{Evidence, Field, Inferred, Strength};
+
+/// Arguments that are an address to go to. Several are data as often as not: `urls` to block.
+const ADDRESSES: &[&str] = &["url", "website", "webpage"];
+/// Words of a description that account for a repeat.
+const REPEATS: &[&str] = &[
+    "already",
+    "idempoten",
+    "if it does not exist",
+    "if it doesn't exist",
+    "if needed",
+    "if not exist",
+    "no effect",
+    "no-op",
+    "or ensure",
+    "or update",
+    "unless it exists",
+    "upsert",
+];
+/// Arguments by which a server knows a repeat.
+const REPEAT_KEYS: &[&str] = &["idempotency", "requestid", "clienttoken", "dedup"];
+
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    read_only(case, notes);
+    if case.hints.read_only_hint != Some(true) {
+        destructive(case, notes);
+        idempotent(case, notes);
+    }
+    closed_world(case, notes);
+}
+
+fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    let hints = &case.hints;
+    // both at once is reported as that
+    if hints.read_only_hint != Some(true) || hints.destructive_hint == Some(true) {
+        return;
+    }
+    let field = Field::ReadOnly.as_str();
+    let whole = &case.whole;
+    if let Some(evidence) = destroys(whole) {
+        notes.add(
+            Code::ReadOnlyDestroys,
+            field,
+            format!("true, but {}", evidence.reason()),
+            "say false, and destructiveHint true; or rename the tool",
+        );
+    } else if let Some(evidence) = writes(whole) {
+        notes.add(
+            Code::ReadOnlyWrites,
+            field,
+            format!("true, but {}", evidence.reason()),
+            "say false; or name and describe the tool by what it reads",
+        );
+    } else if case.words.annotations().read_only_hint == Some(true)
+        && whole.annotations().read_only_hint == Some(false)
+        && let Some(evidence) = whole.evidence(Field::ReadOnly)
+    {
+        notes.add(
+            Code::ReadOnlyByArgument,
+            field,
+            format!("true, but {}", evidence.reason()),
+            "say false; or offer what reads as a tool of its own",
+        );
+    }
+}
+
+fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    if case.hints.destructive_hint == Some(false)
+        && let Some(evidence) = destroys(&case.whole)
+    {
+        notes.add(
+            Code::DestructiveDenied,
+            Field::Destructive.as_str(),
+            format!("false, but {}", evidence.reason()),
+            "say true, unless what it takes away is as easily put back",
+        );
+    }
+}
+
+fn idempotent(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    if case.hints.idempotent_hint == Some(true)
+        && case.whole.annotations().idempotent_hint.is_none()
+        && let Some(evidence) = writes(&case.whole)
+        && !accounts_for_repeats(case)
+    {
+        notes.add(
+            Code::DoubtfulIdempotence,
+            Field::Idempotent.as_str(),
+            format!("true, but {}: twice does more", evidence.reason()),
+            "say false; or say in the description why a second call changes nothing",
+        );
+    }
+}
+
+fn accounts_for_repeats(case: &Case<'_>) -> bool {
+    let text = case.subject.description.unwrap_or("").to_lowercase();
+    let has_key = |argument: &str| {
+        let plain: String = argument
+            .chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect();
+        REPEAT_KEYS.iter().any(|key| plain.contains(key))
+    };
+    REPEATS.iter().any(|phrase| text.contains(phrase)) || case.arguments().any(has_key)
+}
+
+fn closed_world(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    if case.hints.open_world_hint != Some(false) {
+        return;
+    }
+    let is_address = |argument: &&str| {
+        ADDRESSES
+            .iter()
+            .any(|word| argument.eq_ignore_ascii_case(word))
+    };
+    if let Some(argument) = case.arguments().find(is_address) {
+        notes.add(
+            Code::ClosedWorldUrl,
+            Field::OpenWorld.as_str(),
+            format!("false, but the tool takes a `{argument}`"),
+            "say true if it goes there",
+        );
+    }
+}
+
+/// Returns firm evidence that the tool destroys.
+fn destroys(inferred: &Inferred) -> Option<&Evidence> {
+    let says = inferred.annotations().destructive_hint == Some(true);
+    strong(inferred, Field::Destructive).filter(|_| says)
+}
+
+/// Returns firm evidence that the tool writes.
+fn writes(inferred: &Inferred) -> Option<&Evidence> {
+    let says = inferred.annotations().read_only_hint == Some(false);
+    strong(inferred, Field::ReadOnly).filter(|_| says)
+}
+
+fn strong(inferred: &Inferred, field: Field) -> Option<&Evidence> {
+    inferred
+        .evidence(field)
+        .filter(|evidence| evidence.strength() == Strength::Strong)
+}

@@ -1,0 +1,106 @@
+//! What an author should look at before others rely on the hints.
+//!
+//! [`check`] reads tools as their server lists them and finds hints that are missing, contradict
+//! each other or the tool's own words, mean nothing or are spelled so that nobody reads them; and
+//! names that mislead. Each [`Finding`] has a stable [`Code`], a [`Severity`], the value that is wrong
+//! and what to do about it.
+//!
+//! **Rule.** An *error* is wrong whatever the author means. A *warning* will probably make some client
+//! or runtime act otherwise than the author means; it contradicts a declared hint only on the strong
+//! evidence that [`resolve`](crate::resolve) demands too. Everything else is *info*. What the author
+//! knows better cannot be seen from here, so any code may be silenced by who calls.
+//!
+//! ```
+//! use tollgate_core::Subject;
+//! use tollgate_core::lint::{Candidate, Code, Severity, check};
+//!
+//! let listed = serde_json::from_str(
+//!     r#"{"name": "delete_user", "description": "Deletes a user for good.",
+//!         "annotations": {"readOnlyHint": true}}"#,
+//! )?;
+//! let subject = Subject::new("delete_user").with_description("Deletes a user for good.");
+//! let findings = check(&[Candidate::new(subject).with_definition(listed)]);
+//! assert_eq!(findings[0].code, Code::ReadOnlyDestroys);
+//! assert_eq!(findings[0].severity, Severity::Error);
+//! assert_eq!(findings[0].message, "true, but the name leads with `delete`");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+mod across;
+mod candidate;
+mod code;
+mod evidence;
+mod finding;
+mod gaps;
+mod naming;
+mod spelling;
+mod stated;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+pub use candidate::Candidate;
+pub use code::{Code, Severity, UnknownCode};
+pub use finding::Finding;
+
+use candidate::Case;
+
+/// Looks at the tools of one server, or of several: those of one server are compared with each other.
+///
+/// Findings come in the order of the tools, and for each tool the worst first.
+#[must_use]
+pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
+    let mut report = Report::default();
+    for (index, tool) in tools.iter().enumerate() {
+        let case = Case::read(tool);
+        let mut notes = Notes {
+            tool,
+            index,
+            report: &mut report,
+        };
+        spelling::check(&case, &mut notes);
+        stated::check(&case, &mut notes);
+        evidence::check(&case, &mut notes);
+        gaps::check(&case, &mut notes);
+        naming::check(&case, &mut notes);
+    }
+    across::check(tools, &mut report);
+    let mut findings = report.findings;
+    findings.sort_by_key(|finding| (finding.index, finding.code));
+    findings
+}
+
+#[derive(Default)]
+struct Report {
+    findings: Vec<Finding>,
+}
+
+/// Where the findings about one tool are written down.
+struct Notes<'r, 'a> {
+    tool: &'r Candidate<'a>,
+    index: usize,
+    report: &'r mut Report,
+}
+
+impl Notes<'_, '_> {
+    fn add(
+        &mut self,
+        code: Code,
+        field: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.report.findings.push(Finding {
+            code,
+            severity: code.severity(),
+            server: self.tool.subject.server.map(str::to_owned),
+            tool: self.tool.subject.name.to_owned(),
+            index: self.index,
+            field: field.into(),
+            message: message.into(),
+            advice: advice.into(),
+        });
+    }
+}

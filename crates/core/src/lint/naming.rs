@@ -1,0 +1,121 @@
+//! Names and descriptions, which models choose by.
+
+use super::candidate::Case;
+use super::{Code, Notes};
+use crate::{Field, RuleSet, Strength, Subject};
+
+/// Several model APIs take no longer name.
+const LONGEST: usize = 64;
+/// A description of fewer words repeats the name at best.
+const FEWEST_WORDS: usize = 3;
+
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    spelling(case.subject.name, notes);
+    description(case.subject.description, notes);
+    meaning(case, notes);
+}
+
+fn spelling(name: &str, notes: &mut Notes<'_, '_>) {
+    let length = name.chars().count();
+    if length > LONGEST {
+        notes.add(
+            Code::NameTooLong,
+            "name",
+            format!("has {length} characters; several model APIs take no more than {LONGEST}"),
+            "shorten it; clients may also put the server's name in front",
+        );
+    }
+    let odd = name
+        .chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')));
+    if name.is_empty() {
+        notes.add(
+            Code::NameCharacters,
+            "name",
+            "is empty",
+            "name the tool by a verb and what it is about",
+        );
+    } else if let Some(odd) = odd {
+        notes.add(
+            Code::NameCharacters,
+            "name",
+            format!("has {odd:?}, which the specification advises against and clients refuse"),
+            "use ASCII letters, digits, `_` and `-`",
+        );
+    } else if name.contains('.') {
+        notes.add(
+            Code::DottedName,
+            "name",
+            "has a dot, which several model APIs refuse",
+            "use `_` or `-` instead",
+        );
+    }
+}
+
+fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
+    let text = text.unwrap_or("").trim();
+    if text.is_empty() {
+        notes.add(
+            Code::MissingDescription,
+            "description",
+            "is missing or blank",
+            "say in a sentence what the tool does, its verb first",
+        );
+    } else if text.is_ascii() && text.split_whitespace().count() < FEWEST_WORDS {
+        // other scripts need fewer words, or do not part them
+        notes.add(
+            Code::ShortDescription,
+            "description",
+            format!("{text:?} says little more than the name"),
+            "say in a sentence what the tool does, its verb first",
+        );
+    }
+}
+
+fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    let reads = |name: Option<bool>| name == Some(true);
+    let by_name = case.name.annotations().read_only_hint;
+    let firm = case
+        .name
+        .evidence(Field::ReadOnly)
+        .is_some_and(|evidence| evidence.strength() == Strength::Strong);
+    let writes = case.words.annotations().read_only_hint == Some(false);
+    if reads(by_name)
+        && firm
+        && writes
+        && opens_with_write(case.subject.description)
+        && case.hints.read_only_hint != Some(true)
+        && let (Some(name), Some(prose)) = (
+            case.name.evidence(Field::ReadOnly),
+            case.words.evidence(Field::ReadOnly),
+        )
+    {
+        notes.add(
+            Code::MisleadingName,
+            "name",
+            format!("{}, but {}", name.reason(), prose.reason()),
+            "name it by what it does to the data, or say in the description that it only reads",
+        );
+    }
+    if by_name.is_none() && case.hints.read_only_hint.is_none() && !case.subject.name.is_empty() {
+        notes.add(
+            Code::UnclearName,
+            "name",
+            "has no verb that Tollgate knows to read or to write, and there is no readOnlyHint",
+            "declare the hint, or begin the name with a verb such as get, list, create or delete",
+        );
+    }
+}
+
+/// Says whether the very first word of a description writes. Further on in the sentence a verb may be
+/// what the caller does: `Before you edit a file, check it`.
+fn opens_with_write(description: Option<&str>) -> bool {
+    let first = description
+        .unwrap_or("")
+        .split(|c: char| !c.is_alphabetic())
+        .find(|word| !word.is_empty());
+    first.is_some_and(|word| {
+        let alone = RuleSet::Standard.infer(&Subject::new("").with_description(word));
+        alone.annotations().read_only_hint == Some(false)
+    })
+}

@@ -1,0 +1,255 @@
+//! Hints as they are written: names nobody reads, and values nobody can.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::candidate::Case;
+use super::{Code, Notes};
+use crate::{Annotations, Field};
+
+/// What a hint's value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Flag,
+    Number,
+    Text,
+    Texts,
+    OneOf(&'static [&'static str]),
+}
+
+/// The hints: the field, its short form, and what its value must be.
+const HINTS: &[(Field, Option<&str>, Shape)] = &[
+    (Field::Title, None, Shape::Text),
+    (Field::ReadOnly, Some("readOnly"), Shape::Flag),
+    (Field::Destructive, Some("destructive"), Shape::Flag),
+    (Field::Idempotent, Some("idempotent"), Shape::Flag),
+    (Field::OpenWorld, Some("openWorld"), Shape::Flag),
+    (Field::RequiresConfirmation, None, Shape::Flag),
+    (Field::Tags, None, Shape::Texts),
+    (Field::EstimatedDuration, None, Shape::Number),
+    (Field::RateLimitHint, None, Shape::Number),
+    (Field::CostHint, None, Shape::Number),
+    (
+        Field::Complexity,
+        None,
+        Shape::OneOf(&["simple", "medium", "complex"]),
+    ),
+    (Field::AuditRequired, None, Shape::Flag),
+    (
+        Field::SecurityLevel,
+        None,
+        Shape::OneOf(&["public", "internal", "restricted"]),
+    ),
+];
+
+/// So many letters may be wrong in a name of at least [`LONG`] letters.
+const SLIPS: usize = 2;
+/// In a shorter name a slip is another word as easily.
+const LONG: usize = 8;
+
+/// Takes what can be read of the fields, each under its own name.
+pub(super) fn readable(fields: &Map<String, Value>) -> Annotations {
+    let mut kept = Map::new();
+    for (field, short, shape) in HINTS {
+        let value = fields
+            .get(field.as_str())
+            .or_else(|| fields.get((*short)?))
+            .filter(|value| shape.fits(value));
+        if let Some(value) = value {
+            kept.insert(field.as_str().to_owned(), value.clone());
+        }
+    }
+    serde_json::from_value(Value::Object(kept)).unwrap_or_default()
+}
+
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+    if let Some(value) = case.members.get("annotations") {
+        notes.add(
+            Code::WrongType,
+            "annotations",
+            format!("is {}, not an object", shown(value)),
+            "write {\"readOnlyHint\": true} and the like",
+        );
+    }
+    for (name, error) in &case.unreadable {
+        notes.add(
+            Code::WrongType,
+            name.clone(),
+            format!("cannot be read: {error}"),
+            "give it a value that JSON parsers take",
+        );
+    }
+    for (name, value) in &case.fields {
+        match HINTS.iter().find(|hint| hint.0.as_str() == name) {
+            Some((_, _, shape)) => wrong_type(name, value, *shape, notes),
+            None => unknown(name, value, notes),
+        }
+    }
+    for (field, _, shape) in HINTS {
+        let name = field.as_str();
+        // `title` is a member of the tool as well
+        if *field != Field::Title
+            && *shape == Shape::Flag
+            && let Some(value) = case.members.get(name)
+        {
+            notes.add(
+                Code::MisplacedHint,
+                name,
+                format!(
+                    "{} stands beside `annotations`, where nobody reads it",
+                    shown(value)
+                ),
+                "move it into `annotations`",
+            );
+        }
+    }
+}
+
+fn wrong_type(name: &str, value: &Value, shape: Shape, notes: &mut Notes<'_, '_>) {
+    if !shape.fits(value) {
+        notes.add(
+            Code::WrongType,
+            name.to_owned(),
+            format!("is {}, not {}", shown(value), shape.wanted()),
+            format!("give it {}", shape.wanted()),
+        );
+    }
+}
+
+/// Looks whether a field that is not ours was meant to be.
+fn unknown(name: &str, value: &Value, notes: &mut Notes<'_, '_>) {
+    if let Some((field, _, shape)) = HINTS.iter().find(|hint| hint.1 == Some(name)) {
+        notes.add(
+            Code::ShortHintName,
+            name.to_owned(),
+            format!(
+                "{} is a short form that the specification does not know",
+                shown(value)
+            ),
+            format!("write `{field}`, or other clients read silence"),
+        );
+        wrong_type(name, value, *shape, notes);
+    } else if let Some(field) = meant(name, value) {
+        notes.add(
+            Code::MisspelledHint,
+            name.to_owned(),
+            format!("{} is read by nobody under this name", shown(value)),
+            format!("write `{field}`"),
+        );
+    }
+}
+
+/// Finds the hint that a name is nearly, if the value could be the hint's.
+fn meant(name: &str, value: &Value) -> Option<Field> {
+    let plain = plain(name);
+    let near = |known: &str| {
+        let known = self::plain(known);
+        known == plain || (known.len() >= LONG && distance(&known, &plain) <= SLIPS)
+    };
+    HINTS
+        .iter()
+        .filter(|(_, _, shape)| !value.is_null() && shape.fits(value))
+        .find(|(field, short, _)| near(field.as_str()) || short.is_some_and(near))
+        .map(|(field, _, _)| *field)
+}
+
+/// Letters and digits alone, without case.
+fn plain(name: &str) -> Vec<char> {
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Counts the letters to add, drop or change (Levenshtein).
+fn distance(a: &[char], b: &[char]) -> usize {
+    if a.len().abs_diff(b.len()) > SLIPS {
+        return SLIPS + 1;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut left = i + 1;
+        let mut next = vec![left];
+        for (pair, y) in row.windows(2).zip(b) {
+            let &[diagonal, above] = pair else { continue };
+            let changed = diagonal + usize::from(x != y);
+            left = changed.min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// A value as it is written, cut where it gets long.
+fn shown(value: &Value) -> String {
+    const MOST: usize = 40;
+    let text = value.to_string();
+    if text.chars().count() <= MOST {
+        return text;
+    }
+    text.chars().take(MOST).chain("...".chars()).collect()
+}
+
+impl Shape {
+    /// Says whether a value may be read; `null` is as good as none.
+    fn fits(self, value: &Value) -> bool {
+        match (self, value) {
+            (_, Value::Null)
+            | (Self::Flag, Value::Bool(_))
+            | (Self::Number, Value::Number(_))
+            | (Self::Text, Value::String(_)) => true,
+            (Self::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
+            (Self::OneOf(words), Value::String(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+
+    fn wanted(self) -> Cow<'static, str> {
+        match self {
+            Self::Flag => "true or false".into(),
+            Self::Number => "a number".into(),
+            Self::Text => "a string".into(),
+            Self::Texts => "a list of strings".into(),
+            Self::OneOf(words) => words.join(" or ").into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_misspelling_is_brought_back_to_the_hint_that_was_meant() {
+        for (written, field) in [
+            ("readonlyHint", Field::ReadOnly),
+            ("read_only_hint", Field::ReadOnly),
+            ("readonly", Field::ReadOnly),
+            ("destructivHint", Field::Destructive),
+            ("Destructive", Field::Destructive),
+            ("idempotantHint", Field::Idempotent),
+            ("openWorldHints", Field::OpenWorld),
+            ("requireConfirmation", Field::RequiresConfirmation),
+        ] {
+            assert_eq!(meant(written, &json!(true)), Some(field), "{written}");
+        }
+        for other in ["x-team", "tag", "hint", "readers", "audience", "costs", ""] {
+            assert_eq!(meant(other, &json!(true)), None, "{other}");
+        }
+        // another field with a value of its own
+        assert_eq!(meant("idempotency", &json!("by request id")), None);
+    }
+
+    #[test]
+    fn letters_added_dropped_or_changed_are_counted() {
+        let between = |a: &str, b: &str| distance(&plain(a), &plain(b));
+        assert_eq!(between("kitten", "kitten"), 0);
+        assert_eq!(between("kitten", "sitten"), 1);
+        assert_eq!(between("kitten", "itte"), 2);
+        assert!(between("kitten", "sitting") > SLIPS);
+    }
+}

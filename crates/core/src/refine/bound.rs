@@ -1,0 +1,247 @@
+//! Rules bound to a tool: which plan a call gets.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::compare::Answer;
+use super::read::{Found, Members};
+use super::strictest::strictest;
+use super::{ArgumentPath, ArgumentRule};
+use crate::resolve::{Hints, resolve};
+use crate::{CallPlan, Profile, Resolved};
+
+/// Which of a tool's plans a call gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// The tool's own: it has no rules, or none matches.
+    Tool,
+    /// That of a rule, counted from 0: the first that matches.
+    Rule(usize),
+    /// The strictest of all: the arguments may be read in more than one way.
+    Strictest(Doubt),
+}
+
+/// Why it cannot be said which rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// The arguments are not JSON.
+    NotJson,
+    /// The arguments are JSON, but no object.
+    NotAnObject,
+    /// Readers may disagree about what stands at this place.
+    Argument {
+        /// Its number in [`Refinements::paths`].
+        path: usize,
+    },
+    /// A condition can be neither affirmed nor denied.
+    Condition {
+        /// The rule, counted from 0.
+        rule: usize,
+    },
+}
+
+/// One rule, bound to a tool: what it makes of the tool's hints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RefinedRule {
+    rule: ArgumentRule,
+    /// For each condition the number of its place.
+    places: Vec<usize>,
+    resolved: Resolved,
+    plan: Arc<CallPlan>,
+}
+
+impl RefinedRule {
+    /// Returns the rule as the operator states it.
+    #[must_use]
+    pub fn rule(&self) -> &ArgumentRule {
+        &self.rule
+    }
+
+    /// Returns the effective hints of the calls that match, each with its source and reason.
+    #[must_use]
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// Returns the plan of the calls that match.
+    #[must_use]
+    pub fn plan(&self) -> &Arc<CallPlan> {
+        &self.plan
+    }
+
+    fn holds(&self, found: &[Found<'_>]) -> Answer {
+        let at = |place: usize| found.get(place).copied().unwrap_or(Found::Doubtful);
+        self.rule
+            .when()
+            .conditions()
+            .iter()
+            .zip(&self.places)
+            .map(|((_, condition), place)| condition.holds(at(*place)))
+            .fold(Answer::Yes, Answer::and)
+    }
+}
+
+/// All rules of one tool. Most tools have none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Refinements {
+    rules: Vec<RefinedRule>,
+    /// Every place that any rule looks at, once.
+    paths: Vec<ArgumentPath>,
+    strictest: Option<Arc<CallPlan>>,
+}
+
+impl Refinements {
+    /// Binds rules to a tool: `hints` is what is said about the tool, `own` the plan that was
+    /// derived from it.
+    #[must_use]
+    pub fn bind(
+        rules: &[ArgumentRule],
+        hints: &Hints<'_>,
+        own: &CallPlan,
+        profile: &Profile,
+    ) -> Self {
+        let mut paths = Vec::new();
+        let rules: Vec<RefinedRule> = rules
+            .iter()
+            .enumerate()
+            .map(|(index, rule)| {
+                let operator = rule.over(hints.operator);
+                let mut resolved = resolve(&hints.with_operator(&operator));
+                let reason = format!("rule {} of this tool: {}", index + 1, rule.when());
+                resolved.attribute(rule.hints(), &reason);
+                RefinedRule {
+                    places: places(rule, &mut paths),
+                    plan: Arc::new(CallPlan::derive(&resolved, profile)),
+                    resolved,
+                    rule: rule.clone(),
+                }
+            })
+            .collect();
+        let plans = rules.iter().map(|rule| &*rule.plan);
+        let strictest = (!rules.is_empty()).then(|| Arc::new(strictest(own, plans)));
+        Self {
+            rules,
+            paths,
+            strictest,
+        }
+    }
+
+    /// Says whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Returns the rules in the order they are tried.
+    #[must_use]
+    pub fn rules(&self) -> &[RefinedRule] {
+        &self.rules
+    }
+
+    /// Returns every place that any rule looks at.
+    #[must_use]
+    pub fn paths(&self) -> &[ArgumentPath] {
+        &self.paths
+    }
+
+    /// Returns the plan of calls that may be read in more than one way: in no respect laxer than the
+    /// tool's own or any rule's. `None` if there is no rule.
+    #[must_use]
+    pub fn strictest(&self) -> Option<&Arc<CallPlan>> {
+        self.strictest.as_ref()
+    }
+
+    /// Says which plan a call with these arguments gets. They are read once, and not at all where
+    /// there is no rule.
+    #[must_use]
+    pub fn apply(&self, arguments: &[u8]) -> Applied {
+        if self.rules.is_empty() {
+            return Applied::Tool;
+        }
+        self.find(arguments).unwrap_or_else(Applied::Strictest)
+    }
+
+    /// Returns the plan that applies; `None` for the tool's own.
+    #[must_use]
+    pub fn plan(&self, applied: Applied) -> Option<&Arc<CallPlan>> {
+        match applied {
+            Applied::Tool => None,
+            // a number from another tool is as doubtful as can be
+            Applied::Rule(index) => self
+                .rules
+                .get(index)
+                .map(RefinedRule::plan)
+                .or(self.strictest.as_ref()),
+            Applied::Strictest(_) => self.strictest.as_ref(),
+        }
+    }
+
+    /// Says, as the rest of a sentence, why it cannot be said which rule matches.
+    #[must_use]
+    pub fn describe(&self, doubt: Doubt) -> String {
+        match doubt {
+            Doubt::NotJson => "its arguments are not JSON".to_owned(),
+            Doubt::NotAnObject => "its arguments are no JSON object".to_owned(),
+            Doubt::Argument { path } => match self.paths.get(path) {
+                Some(path) => format!(
+                    "readers may disagree about `{path}`: it, or a member on the way to it, is given \
+                     twice, in another case, or packed into a text"
+                ),
+                None => "readers may disagree about an argument".to_owned(),
+            },
+            Doubt::Condition { rule } => match self.rules.get(rule) {
+                Some(bound) => format!(
+                    "it depends on the reader whether rule {} matches: {}",
+                    rule + 1,
+                    bound.rule.when()
+                ),
+                None => "it depends on the reader whether a rule matches".to_owned(),
+            },
+        }
+    }
+
+    fn find(&self, arguments: &[u8]) -> Result<Applied, Doubt> {
+        let text = std::str::from_utf8(arguments).map_err(|_| Doubt::NotJson)?;
+        let members = Members::read(text).map_err(|error| {
+            if error.is_data() {
+                Doubt::NotAnObject
+            } else {
+                Doubt::NotJson
+            }
+        })?;
+        let found: SmallVec<[Found<'_>; 4]> =
+            self.paths.iter().map(|path| members.find(path)).collect();
+        let doubtful = |found: &Found<'_>| matches!(found, Found::Doubtful);
+        if let Some(path) = found.iter().position(doubtful) {
+            return Err(Doubt::Argument { path });
+        }
+        for (index, rule) in self.rules.iter().enumerate() {
+            match rule.holds(&found) {
+                Answer::Yes => return Ok(Applied::Rule(index)),
+                Answer::No => {}
+                Answer::Unsure => return Err(Doubt::Condition { rule: index }),
+            }
+        }
+        Ok(Applied::Tool)
+    }
+}
+
+/// Numbers the places of a rule's conditions; new ones are added to `paths`.
+fn places(rule: &ArgumentRule, paths: &mut Vec<ArgumentPath>) -> Vec<usize> {
+    rule.when()
+        .conditions()
+        .iter()
+        .map(|(path, _)| {
+            paths
+                .iter()
+                .position(|known| known == path)
+                .unwrap_or_else(|| {
+                    paths.push(path.clone());
+                    paths.len() - 1
+                })
+        })
+        .collect()
+}

@@ -1,0 +1,125 @@
+//! Where an argument stands: a top-level name, or a JSON Pointer.
+
+use std::fmt;
+
+use super::InvalidRule;
+
+/// Where an argument stands: the name of a top-level argument, or, if it begins with `/`, a JSON
+/// Pointer (RFC 6901) into the arguments.
+///
+/// ```
+/// use tollgate_core::refine::ArgumentPath;
+///
+/// assert_eq!(ArgumentPath::new("action")?, ArgumentPath::new("/action")?);
+/// assert_eq!(ArgumentPath::new("/target/0/~1etc")?.tokens(), ["target", "0", "/etc"]);
+/// assert!(ArgumentPath::new("/a~2").is_err());
+/// # Ok::<(), tollgate_core::refine::InvalidRule>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ArgumentPath {
+    written: Box<str>,
+    tokens: Box<[String]>,
+}
+
+impl ArgumentPath {
+    /// Reads a key.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRule`] if it is empty, or a pointer with a `~` that is neither `~0` nor `~1`.
+    pub fn new(key: &str) -> Result<Self, InvalidRule> {
+        let tokens = match key.strip_prefix('/') {
+            None if key.is_empty() => return Err(InvalidRule::EmptyKey),
+            None => vec![key.to_owned()].into(),
+            Some(pointer) => pointer
+                .split('/')
+                .map(unescape)
+                .collect::<Option<Box<[_]>>>()
+                .ok_or_else(|| InvalidRule::Pointer {
+                    key: key.to_owned(),
+                })?,
+        };
+        Ok(Self {
+            written: key.into(),
+            tokens,
+        })
+    }
+
+    /// Returns the names on the way from the arguments to the place; there is at least one.
+    #[must_use]
+    pub fn tokens(&self) -> &[String] {
+        &self.tokens
+    }
+}
+
+/// Two spellings of one place are equal.
+impl PartialEq for ArgumentPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.tokens == other.tokens
+    }
+}
+
+impl Eq for ArgumentPath {}
+
+impl fmt::Display for ArgumentPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// Reads `~0` and `~1`; anything else behind a `~` is no pointer.
+fn unescape(token: &str) -> Option<String> {
+    let mut parts = token.split('~');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (sign, rest) = match part.as_bytes().first() {
+            Some(b'0') => ('~', part.get(1..)?),
+            Some(b'1') => ('/', part.get(1..)?),
+            _ => return None,
+        };
+        plain.push(sign);
+        plain.push_str(rest);
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(key: &str) -> Vec<String> {
+        ArgumentPath::new(key).unwrap().tokens().to_vec()
+    }
+
+    #[test]
+    fn pointers_are_read_as_rfc_6901_says() {
+        for (key, want) in [
+            ("/foo", &["foo"][..]),
+            ("/foo/0", &["foo", "0"]),
+            ("/", &[""]),
+            ("/a~1b", &["a/b"]),
+            ("/m~0n", &["m~n"]),
+            ("/~01", &["~1"]),
+            ("/ ", &[" "]),
+            ("/a//b", &["a", "", "b"]),
+        ] {
+            assert_eq!(tokens(key), want, "{key}");
+        }
+    }
+
+    #[test]
+    fn what_begins_with_no_slash_is_a_name_as_it_stands() {
+        for name in ["action", "a/b", "a~1b", "~", "a.b"] {
+            assert_eq!(tokens(name), [name]);
+        }
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        assert_eq!(ArgumentPath::new(""), Err(InvalidRule::EmptyKey));
+        for key in ["/~", "/a~", "/a~2b", "/a/~x"] {
+            let key = key.to_owned();
+            assert_eq!(ArgumentPath::new(&key), Err(InvalidRule::Pointer { key }));
+        }
+    }
+}

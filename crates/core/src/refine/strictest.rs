@@ -1,0 +1,79 @@
+//! One plan that is nowhere laxer than any of several.
+
+use crate::{CacheRule, CallPlan, ConfirmRule, RepeatRule};
+
+/// Why such a plan is what it is.
+const REASON: &str =
+    "the arguments may be read in more than one way, so the strictest of the tool's plans counts";
+
+/// Joins plans, respect by respect:
+///
+/// - the effect that does most harm, with the preferences of the plan that has it;
+/// - the greatest weight that any demands of a server;
+/// - from not dropping anything to dropping all: looked up and stored, not looked up, kept as a
+///   write's own result, never stored; the shortest of several times;
+/// - repeated only if all allow it; asked, recorded and restricted if any demands it;
+/// - the lowest rate; the longest timeout, for so long a write may still land, and the longest
+///   first pause.
+pub(super) fn strictest<'a>(
+    own: &'a CallPlan,
+    others: impl Iterator<Item = &'a CallPlan> + Clone,
+) -> CallPlan {
+    let worst = others.clone().fold(own, |worst, plan| {
+        if plan.effect > worst.effect {
+            plan
+        } else {
+            worst
+        }
+    });
+    let mut out = worst.clone();
+    for plan in std::iter::once(own).chain(others) {
+        tighten(&mut out, plan);
+    }
+    out.reason = REASON.into();
+    out
+}
+
+fn tighten(out: &mut CallPlan, by: &CallPlan) {
+    out.route.min_weight = out.route.min_weight.max(by.route.min_weight);
+    out.cache = stricter_cache(out.cache, by.cache);
+    out.repeat = stricter_repeat(out.repeat, by.repeat);
+    if by.confirm != ConfirmRule::Skip {
+        out.confirm = by.confirm;
+    }
+    out.audit = out.audit.max(by.audit);
+    let (limits, by) = (&mut out.limits, &by.limits);
+    limits.attempt_timeout = limits.attempt_timeout.max(by.attempt_timeout);
+    limits.first_backoff = limits.first_backoff.max(by.first_backoff);
+    limits.estimated_duration = limits.estimated_duration.max(by.estimated_duration);
+    limits.calls_per_minute = match (limits.calls_per_minute, by.calls_per_minute) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    limits.restricted |= by.restricted;
+}
+
+fn stricter_cache(one: CacheRule, other: CacheRule) -> CacheRule {
+    match (one, other) {
+        (CacheRule::Store { ttl: one }, CacheRule::Store { ttl: other }) => CacheRule::Store {
+            ttl: one.min(other),
+        },
+        (CacheRule::KeepOwn { ttl: one }, CacheRule::KeepOwn { ttl: other }) => {
+            CacheRule::KeepOwn {
+                ttl: one.min(other),
+            }
+        }
+        (CacheRule::Store { .. }, stricter) | (stricter, CacheRule::Store { .. }) => stricter,
+        (CacheRule::Bypass, CacheRule::Bypass) => CacheRule::Bypass,
+        // one must be fresh and the other drops what it changed: both together is this
+        _ => CacheRule::Invalidate,
+    }
+}
+
+fn stricter_repeat(one: RepeatRule, other: RepeatRule) -> RepeatRule {
+    match (one, other) {
+        (RepeatRule::Safe, stricter) | (stricter, RepeatRule::Safe) => stricter,
+        (RepeatRule::OnlyUnsent, RepeatRule::OnlyUnsent) => RepeatRule::OnlyUnsent,
+        _ => RepeatRule::Never,
+    }
+}

@@ -1,0 +1,280 @@
+//! Which plan a call gets, as rules over its arguments decide it.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tollgate_core::infer::{Inferred, RuleSet, Subject};
+use tollgate_core::refine::{Applied, ArgumentRule, Condition, Doubt, Refinements, When};
+use tollgate_core::resolve::{Hints, Source, Trust, resolve};
+use tollgate_core::{
+    Annotations, CallPlan, ConfirmRule, Effect, Field, Profile, ReplicaSetId, Tool, ToolCall,
+    ToolDefinition,
+};
+
+fn hints() -> Annotations {
+    Annotations::default()
+}
+
+fn rule(key: &str, condition: Condition, hints: Annotations) -> ArgumentRule {
+    ArgumentRule::new(When::argument(key, condition).unwrap(), hints).unwrap()
+}
+
+fn reads(key: &str, condition: Condition) -> ArgumentRule {
+    rule(key, condition, hints().with_read_only(true))
+}
+
+/// A tool of which the operator says `own`.
+fn tool(own: &Annotations, rules: &[ArgumentRule]) -> Arc<Tool> {
+    let definition = ToolDefinition::from_json(r#"{"name":"tabs"}"#).unwrap();
+    let (inferred, declared) = (Inferred::default(), hints());
+    let said = Hints::new(&inferred, &declared, Trust::Standard).with_operator(own);
+    let profile = Profile::standard();
+    let resolved = resolve(&said);
+    let plan = CallPlan::derive(&resolved, &profile);
+    let bound = Refinements::bind(rules, &said, &plan, &profile);
+    let set = ReplicaSetId::new("web").unwrap();
+    Arc::new(Tool::new(set, definition, resolved, plan).with_refinements(bound))
+}
+
+fn call(tool: &Arc<Tool>, arguments: &str) -> ToolCall {
+    ToolCall::new(tool.clone(), arguments.to_owned())
+}
+
+fn effect(tool: &Arc<Tool>, arguments: &str) -> Effect {
+    call(tool, arguments).plan().effect
+}
+
+fn destructive() -> Annotations {
+    hints().with_destructive(true)
+}
+
+#[test]
+fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
+    let both = When::argument("action", Condition::equals("close"))
+        .and_then(|when| when.and("/target/kind", Condition::equals("draft")))
+        .unwrap();
+    let tool = tool(
+        &destructive(),
+        &[
+            reads("action", Condition::equals("list")),
+            ArgumentRule::new(both, hints().with_destructive(false)).unwrap(),
+            rule(
+                "action",
+                Condition::matches("l.*|save").unwrap(),
+                hints().with_destructive(false).with_idempotent(true),
+            ),
+        ],
+    );
+    for (arguments, applied, want) in [
+        (r#"{"action":"list"}"#, Applied::Rule(0), Effect::ReadOnly),
+        (
+            r#"{"action":"close","target":{"kind":"draft"}}"#,
+            Applied::Rule(1),
+            Effect::Mutating,
+        ),
+        (
+            r#"{"action":"close","target":{"kind":"page"}}"#,
+            Applied::Tool,
+            Effect::Destructive,
+        ),
+        (r#"{"action":"close"}"#, Applied::Tool, Effect::Destructive),
+        (r#"{"action":"save"}"#, Applied::Rule(2), Effect::Idempotent),
+        (r#"{"action":"lock"}"#, Applied::Rule(2), Effect::Idempotent),
+        (r#"{"action":["list"]}"#, Applied::Tool, Effect::Destructive),
+        ("{}", Applied::Tool, Effect::Destructive),
+        ("", Applied::Tool, Effect::Destructive),
+    ] {
+        let call = call(&tool, arguments);
+        assert_eq!(call.applied(), applied, "{arguments}");
+        assert_eq!(call.plan().effect, want, "{arguments}");
+    }
+    // whoever asks the tool itself gets its own plan
+    assert_eq!(tool.plan().effect, Effect::Destructive);
+}
+
+#[test]
+fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
+    let relaxed = tool(
+        &destructive(),
+        &[reads("action", Condition::equals("list"))],
+    );
+    let tightened = tool(
+        &hints().with_read_only(true),
+        &[rule("action", Condition::equals("delete"), destructive())],
+    );
+    for arguments in [
+        r#"{"action":"list","action":"delete"}"#,
+        r#"{"action":"delete","action":"list"}"#,
+        r#"{"action":"list","Action":"delete"}"#,
+        r#"{"act\u0069on":"list","action":"list"}"#,
+        r#"{"ACTION":"delete"}"#,
+        r#"{"acti\u00f6n":1,"action":"list""#,
+        "[]",
+        "\"list\"",
+        "null",
+        "not json",
+        "{\"action\":\"list\"} x",
+        "\u{feff}{\"action\":\"list\"}",
+        r#"{"action":"\ud800"}"#,
+    ] {
+        for tool in [&relaxed, &tightened] {
+            let call = call(tool, arguments);
+            assert!(
+                matches!(call.applied(), Applied::Strictest(_)),
+                "{arguments}: {:?}",
+                call.applied()
+            );
+            assert_eq!(call.plan().effect, Effect::Destructive, "{arguments}");
+            assert_eq!(call.plan().confirm, ConfirmRule::Ask);
+        }
+    }
+    let broken = ToolCall::new(relaxed, b"{\"action\":\"list\",\"x\":\"\xff\"}".to_vec());
+    assert_eq!(broken.applied(), Applied::Strictest(Doubt::NotJson));
+}
+
+#[test]
+fn a_doubt_that_no_rule_looks_at_changes_nothing() {
+    let tool = tool(&destructive(), &[reads("/a/b", Condition::equals(1))]);
+    for arguments in [
+        r#"{"a":{"b":1},"x":1,"x":2}"#,
+        r#"{"a":{"b":1,"c":{"d":1,"d":1}}}"#,
+    ] {
+        assert_eq!(effect(&tool, arguments), Effect::ReadOnly, "{arguments}");
+    }
+    for arguments in [
+        r#"{"a":{"b":1},"a":{}}"#,
+        r#"{"a":{"b":1,"B":1}}"#,
+        r#"{"a":"{\"b\":1}"}"#,
+    ] {
+        let call = call(&tool, arguments);
+        let Applied::Strictest(doubt) = call.applied() else {
+            panic!("{arguments}: {:?}", call.applied());
+        };
+        assert_eq!(doubt, Doubt::Argument { path: 0 });
+        let text = tool.refinements().describe(doubt);
+        assert!(text.contains("`/a/b`"), "{text}");
+    }
+}
+
+#[test]
+fn a_condition_in_doubt_matters_only_if_no_rule_before_it_matches() {
+    let tool = tool(
+        &destructive(),
+        &[
+            reads("action", Condition::equals("list")),
+            reads("force", Condition::absent()),
+        ],
+    );
+    let matched = call(&tool, r#"{"action":"list","force":null}"#);
+    assert_eq!(matched.applied(), Applied::Rule(0));
+    let doubtful = call(&tool, r#"{"action":"go","force":null}"#);
+    assert_eq!(
+        doubtful.applied(),
+        Applied::Strictest(Doubt::Condition { rule: 1 })
+    );
+    assert_eq!(effect(&tool, r#"{"action":"go"}"#), Effect::ReadOnly);
+}
+
+#[test]
+fn a_pointer_goes_through_objects_and_arrays() {
+    let tool = tool(
+        &destructive(),
+        &[
+            reads("/a~1b/1/~0", Condition::equals(json!({"x": [null]}))),
+            reads("/", Condition::equals("empty name")),
+        ],
+    );
+    for (arguments, want) in [
+        (r#"{"a/b":[0,{"~":{"x":[null]}}]}"#, Effect::ReadOnly),
+        (r#"{"a/b":[{"~":{"x":[null]}}]}"#, Effect::Destructive),
+        (r#"{"a/b":{"1":{"~":{"x":[null]}}}}"#, Effect::ReadOnly),
+        (r#"{"a/b":{"01":{"~":{"x":[null]}}}}"#, Effect::Destructive),
+        (r#"{"a/b":7}"#, Effect::Destructive),
+        (r#"{"":"empty name"}"#, Effect::ReadOnly),
+    ] {
+        assert_eq!(effect(&tool, arguments), want, "{arguments}");
+    }
+}
+
+#[test]
+fn a_tool_without_rules_never_looks_at_the_arguments() {
+    let tool = tool(&hints().with_read_only(true), &[]);
+    assert!(tool.refinements().is_empty());
+    for arguments in ["", "{}", "not json", r#"{"a":1,"a":2}"#] {
+        let call = call(&tool, arguments);
+        assert_eq!(call.applied(), Applied::Tool);
+        assert_eq!(call.plan(), &**tool.plan());
+    }
+}
+
+#[test]
+fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
+    let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
+    let declared = destructive().with_idempotent(false).with_tags(["theirs"]);
+    let own = hints()
+        .with_tags(["ours"])
+        .with_requires_confirmation(false);
+    let profile = Profile::standard();
+    let rules = [rule(
+        "dry_run",
+        Condition::equals(true),
+        hints().with_read_only(true).with_tags(["dry"]),
+    )];
+    for trust in [Trust::Trusted, Trust::Standard, Trust::Untrusted] {
+        for operator in [own.clone(), own.clone().with_destructive(true)] {
+            let said = Hints::new(&inferred, &declared, trust).with_operator(&operator);
+            let plan = CallPlan::derive(&resolve(&said), &profile);
+            assert_eq!(plan.effect, Effect::Destructive);
+            let bound = Refinements::bind(&rules, &said, &plan, &profile);
+            let [refined] = bound.rules() else {
+                panic!("{bound:?}");
+            };
+            assert_eq!(refined.plan().effect, Effect::ReadOnly, "{trust:?}");
+            assert_eq!(refined.resolved().warnings(), [""; 0], "{trust:?}");
+            let read_only = refined.resolved().provenance(Field::ReadOnly).unwrap();
+            assert_eq!(read_only.source, Source::Operator);
+            assert_eq!(read_only.reason, "rule 1 of this tool: dry_run = true");
+            assert!(refined.plan().reason.contains("rule 1 of this tool"));
+            let annotations = refined.resolved().annotations();
+            assert_eq!(
+                annotations.tags.as_deref().unwrap(),
+                ["theirs", "ours", "dry"]
+            );
+            // what the rule does not say keeps its own reason
+            let asks = refined
+                .resolved()
+                .provenance(Field::RequiresConfirmation)
+                .unwrap();
+            assert_eq!(asks.reason, "set for this tool");
+        }
+    }
+}
+
+#[test]
+fn the_strictest_plan_joins_what_each_plan_demands() {
+    let tool = tool(
+        &hints().with_read_only(true).with_rate_limit(30.0),
+        &[
+            rule(
+                "a",
+                Condition::present(),
+                destructive().with_requires_confirmation(true),
+            ),
+            rule(
+                "b",
+                Condition::present(),
+                hints()
+                    .with_read_only(true)
+                    .with_rate_limit(5.0)
+                    .with_security_level(tollgate_core::SecurityLevel::Restricted),
+            ),
+        ],
+    );
+    let strictest = tool.refinements().strictest().unwrap();
+    assert_eq!(strictest.effect, Effect::Destructive);
+    assert_eq!(strictest.route.min_weight, Some(50));
+    assert_eq!(strictest.limits.calls_per_minute, Some(5.0));
+    assert!(strictest.limits.restricted);
+    assert!(strictest.reason.contains("more than one way"));
+}

@@ -1,0 +1,282 @@
+//! From JSON text to tools: one object a line, a list of tools, or the answer to `tools/list`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::tool::Members;
+use super::{Fault, Found, Group, Listed, Place};
+
+/// Some editors put this in front.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Splits a text. Each line is an object; if the first is not complete, all of it may be one.
+pub(super) fn split<'a>(whole: &'a str, bytes: &'a [u8]) -> Vec<Found<'a>> {
+    let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
+    let mut reader = Reader::new(whole);
+    if let Some(document) = document(bytes) {
+        reader.value(None, document);
+        return reader.found;
+    }
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if !line.is_empty() {
+            reader.line(at + 1, line);
+        }
+    }
+    reader.found
+}
+
+/// Takes the text as one value over several lines.
+fn document(bytes: &[u8]) -> Option<&str> {
+    let text = bytes.trim_ascii();
+    let first = text.split(|byte| *byte == b'\n').next()?;
+    if first.len() == text.len() || serde_json::from_slice::<&RawValue>(first).is_ok() {
+        return None;
+    }
+    serde_json::from_slice::<&RawValue>(text)
+        .ok()
+        .map(RawValue::get)
+}
+
+struct Reader<'a> {
+    whole: &'a str,
+    found: Vec<Found<'a>>,
+    servers: HashMap<Cow<'a, str>, usize>,
+    groups: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(whole: &'a str) -> Self {
+        Self {
+            whole,
+            found: Vec::new(),
+            servers: HashMap::new(),
+            groups: 0,
+        }
+    }
+
+    fn line(&mut self, line: usize, bytes: &'a [u8]) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.value(Some(line), text),
+            Err(error) => {
+                let group = self.group(None);
+                self.push(Some(line), None, group, Err(Fault::of_bytes(&error)));
+            }
+        }
+    }
+
+    /// Reads one value: a tool, or a list of tools in one of its forms.
+    fn value(&mut self, line: Option<usize>, text: &'a str) {
+        if text.starts_with('[') {
+            match serde_json::from_str(text) {
+                Ok(tools) => self.list(line, tools, None),
+                Err(_) => self.tool(line, None, None, text, None),
+            }
+            return;
+        }
+        match serde_json::from_str::<Members<'_>>(text) {
+            Ok(members) => match listed(&members) {
+                Some((tools, server)) => self.list(line, tools, server.as_ref()),
+                None => {
+                    let tool = members.into_tool(text);
+                    let group = self.group_of(&tool);
+                    self.push(line, None, group, tool);
+                }
+            },
+            Err(_) => self.tool(line, None, None, text, None),
+        }
+    }
+
+    /// Reads the elements of a list. They are of one server, named or not.
+    fn list(
+        &mut self,
+        line: Option<usize>,
+        tools: Vec<&'a RawValue>,
+        server: Option<&Cow<'a, str>>,
+    ) {
+        let group = self.group(server);
+        for (at, raw) in tools.into_iter().enumerate() {
+            self.tool(line, Some(at + 1), Some(group), raw.get(), server);
+        }
+    }
+
+    fn tool(
+        &mut self,
+        line: Option<usize>,
+        at: Option<usize>,
+        group: Option<Group>,
+        text: &'a str,
+        server: Option<&Cow<'a, str>>,
+    ) {
+        let mut tool = Listed::read(text);
+        let group = match (&mut tool, group) {
+            (Ok(listed), Some(group)) if listed.server.is_none() => {
+                listed.server = server.cloned();
+                group
+            }
+            (tool, _) => self.group_of(tool),
+        };
+        self.push(line, at, group, tool);
+    }
+
+    fn push(
+        &mut self,
+        line: Option<usize>,
+        at: Option<usize>,
+        group: Group,
+        tool: Result<Listed<'a>, Fault>,
+    ) {
+        let place = Place {
+            whole: self.whole,
+            line,
+            tool: at,
+        };
+        self.found.push(Found { place, group, tool });
+    }
+
+    fn group_of(&mut self, tool: &Result<Listed<'a>, Fault>) -> Group {
+        let server = tool.as_ref().ok().and_then(|tool| tool.server.clone());
+        self.group(server.as_ref())
+    }
+
+    /// Returns the group of a server. Who names none stands alone.
+    fn group(&mut self, server: Option<&Cow<'a, str>>) -> Group {
+        let next = self.groups;
+        let group = match server {
+            Some(server) => *self.servers.entry(server.clone()).or_insert(next),
+            None => next,
+        };
+        if group == next {
+            self.groups += 1;
+        }
+        Group(group)
+    }
+}
+
+/// Takes the tools out of `{"tools": [...]}` or `{"result": {"tools": [...]}}`.
+fn listed<'a>(members: &Members<'a>) -> Option<(Vec<&'a RawValue>, Option<Cow<'a, str>>)> {
+    if let Some(raw) = members.tools {
+        let tools: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+        let objects = tools.iter().all(|tool| tool.get().starts_with('{'));
+        // a tool may have a member of this name too
+        return (objects || !members.is_named()).then(|| (tools, members.server()));
+    }
+    if members.is_named() {
+        return None;
+    }
+    let inner: Members<'_> = serde_json::from_str(members.result?.get()).ok()?;
+    let tools = serde_json::from_str(inner.tools?.get()).ok()?;
+    Some((tools, members.server()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        split("f", text.as_bytes())
+            .iter()
+            .map(|found| match &found.tool {
+                Ok(tool) => tool.name.to_string(),
+                Err(fault) => format!("{}: {fault}", found.place),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_form_of_a_list_is_read() {
+        for text in [
+            "{\"name\":\"a\"}\n{\"name\":\"b\"}",
+            "\u{feff}{\"name\":\"a\"}\r\n\r\n  \n{\"name\":\"b\"}\r\n",
+            r#"[{"name":"a"},{"name":"b"}]"#,
+            r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+            "{\n  \"tools\": [\n    {\"name\": \"a\"},\n    {\"name\": \"b\"}\n  ]\n}\n",
+            "[\n{\"name\": \"a\"},\n{\"name\": \"b\"}\n]",
+            "{\"tools\":[{\"name\":\"a\"}]}\n{\"tools\":[{\"name\":\"b\"}]}",
+            r#"{"name":"a server","tools":[{"name":"a"},{"name":"b"}]}"#,
+        ] {
+            assert_eq!(names(text), ["a", "b"], "{text}");
+        }
+        assert_eq!(names("{\n\"name\": \"a\"\n}"), ["a"]);
+        assert_eq!(names(r#"{"name":"a","tools":["hammer"]}"#), ["a"]);
+        assert_eq!(names(""), [""; 0]);
+        assert_eq!(names(r#"{"tools":[]}"#), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_tool_is_said_with_its_place_and_hides_no_other() {
+        let text = "{\"name\":\"a\"}\n{\"name\":\n[{\"name\":7},{\"description\":1}]\n\"b\"\n\
+             {\"name\":\"c\",\"inputSchema\":[],\"annotations\":true,\"server\":null}\n{\"name\":\"d\"}";
+        assert_eq!(
+            names(text),
+            [
+                "a",
+                "f:2: is no JSON: EOF while parsing a value at column 8",
+                "f:3: tool 1: `name` is a number, not a string",
+                "f:3: tool 2: has no `name`; `description` is a number, not a string",
+                "f:4: is a string, not an object with a `name`",
+                "f:5: tool \"c\": `inputSchema` is a list, not an object; \
+                 `annotations` is a boolean, not an object",
+                "d",
+            ]
+        );
+        let odd = b"{\"name\":\"a\"}\n{\"name\":\"\xff\"}\n";
+        let found = split("f", odd);
+        assert!(found[0].tool.is_ok());
+        let said = found[1].tool.as_ref().unwrap_err().to_string();
+        assert!(said.starts_with("is no UTF-8"), "{said}");
+    }
+
+    #[test]
+    fn both_spellings_of_the_schema_are_read_but_not_together() {
+        for name in ["inputSchema", "input_schema"] {
+            let text = format!(r#"{{"name":"a","{name}":{{"type":"object"}},"description":null}}"#);
+            let found = split("f", text.as_bytes());
+            let tool = found[0].tool.as_ref().unwrap();
+            assert!(tool.subject().input_schema.is_some(), "{name}");
+            assert_eq!(tool.subject().description, None);
+        }
+        let both = names(r#"{"name":"a","inputSchema":{},"input_schema":{}}"#);
+        assert!(
+            both[0].contains("duplicate field `inputSchema`"),
+            "{both:?}"
+        );
+    }
+
+    #[test]
+    fn tools_of_one_server_are_one_group_wherever_they_stand() {
+        let text = "{\"name\":\"a\",\"server\":\"x\"}\n{\"name\":\"b\"}\n\
+             {\"tools\":[{\"name\":\"c\"},{\"name\":\"d\"}]}\n{\"name\":\"e\",\"server\":\"x\"}\n\
+             {\"server\":\"x\",\"tools\":[{\"name\":\"f\"},{\"name\":\"g\",\"server\":\"y\"}]}\n{\"name\":\"h\"}";
+        let groups: Vec<_> = split("f", text.as_bytes())
+            .iter()
+            .map(|found| found.group.0)
+            .collect();
+        assert_eq!(groups, [0, 1, 2, 2, 0, 0, 3, 4]);
+    }
+
+    #[test]
+    fn hints_of_the_wrong_type_are_named() {
+        let text =
+            r#"{"name":"a","annotations":{"readOnlyHint":"yes","costHint":true,"title":"t"}}"#;
+        let found = split("f", text.as_bytes());
+        let fault = found[0].tool.as_ref().unwrap().declared().unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "tool \"a\": annotations.costHint is true, not a number; \
+             annotations.readOnlyHint is \"yes\", not true or false"
+        );
+        for twice in [
+            r#"{"readOnly":true,"readOnlyHint":false}"#,
+            r#"{"costHint":1e999}"#,
+        ] {
+            let text = format!(r#"{{"name":"a","annotations":{twice}}}"#);
+            let found = split("f", text.as_bytes());
+            let said = found[0].tool.as_ref().unwrap().declared().unwrap_err();
+            assert!(said.to_string().contains(": annotations"), "{said}");
+        }
+    }
+}

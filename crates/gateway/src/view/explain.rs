@@ -1,0 +1,251 @@
+//! Why calls are treated as they are, as data and as prose.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tollgate::core::refine::{Applied, RefinedRule};
+use tollgate::core::resolve::Provenance;
+use tollgate::core::{CacheRule, ConfirmRule};
+use tollgate::{CallPlan, Candidate, Explanation};
+
+use super::{ToolView, cache_words, millis, repeat_word};
+
+/// What would happen to a call and why: of a tool as a whole, or of one call of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ExplainView {
+    #[serde(flatten)]
+    pub(crate) tool: ToolView,
+    /// Which of the tool's plans the call gets; `None` where no call is explained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<AppliedView>,
+    /// The rules over the arguments, in the order they are tried.
+    #[serde(default)]
+    pub(crate) rules: Vec<RuleView>,
+    pub(crate) route: RouteView,
+    pub(crate) keep: KeepView,
+    pub(crate) attempts: AttemptsView,
+    pub(crate) limits: LimitsView,
+    /// Each hint with its source and reason.
+    pub(crate) hints: Vec<HintView>,
+    /// Contradictions that were settled towards the stricter reading.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
+    /// All of it for people.
+    pub(crate) text: String,
+}
+
+/// Which of a tool's plans a call gets.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AppliedView {
+    /// `tool`, `rule` or `strictest`.
+    pub(crate) plan: String,
+    /// The rule that matches, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<usize>,
+    /// Why it cannot be said which rule matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) doubt: Option<String>,
+}
+
+/// One rule over the arguments.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RuleView {
+    pub(crate) when: String,
+    /// The hints it sets.
+    pub(crate) hints: Value,
+    pub(crate) effect: String,
+    pub(crate) cache: String,
+    pub(crate) repeat: String,
+    pub(crate) confirm: bool,
+}
+
+/// Which servers may get the call, those that would be asked first at the head.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RouteView {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) min_weight: Option<u32>,
+    pub(crate) prefer: Vec<String>,
+    pub(crate) servers: Vec<CandidateView>,
+}
+
+/// One server that offers the tool.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CandidateView {
+    pub(crate) server: String,
+    pub(crate) weight: u32,
+    pub(crate) categories: Vec<String>,
+    pub(crate) may_take: bool,
+    pub(crate) preferred: bool,
+    /// What speaks against it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<String>,
+}
+
+/// What becomes of results.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KeepView {
+    /// Whether anything is kept at all.
+    pub(crate) enabled: bool,
+    /// How long the result is kept, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ttl_ms: Option<u64>,
+    /// The replica set whose kept results the call drops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) invalidates: Option<String>,
+}
+
+/// How often the call is tried, and how soon again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AttemptsView {
+    pub(crate) max: u32,
+    pub(crate) first_backoff_ms: u64,
+}
+
+/// Times and rates.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct LimitsView {
+    pub(crate) attempt_timeout_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) estimated_duration_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calls_per_minute: Option<f64>,
+    pub(crate) restricted: bool,
+}
+
+/// One effective hint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HintView {
+    pub(crate) hint: String,
+    pub(crate) value: Value,
+    pub(crate) source: String,
+    pub(crate) reason: String,
+}
+
+impl ExplainView {
+    pub(crate) fn of(explanation: &Explanation) -> Self {
+        let (tool, plan, resolved) = (
+            explanation.tool(),
+            explanation.plan(),
+            explanation.resolved(),
+        );
+        let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
+        let hint = |entry: &Provenance| HintView {
+            hint: entry.field.to_string(),
+            value: values
+                .get(entry.field.as_str())
+                .cloned()
+                .unwrap_or_default(),
+            source: entry.source.to_string(),
+            reason: entry.reason.to_string(),
+        };
+        Self {
+            tool: ToolView::with_plan(explanation.client_name(), tool, plan, resolved),
+            call: explanation.call().map(|_| AppliedView::of(explanation)),
+            rules: tool
+                .refinements()
+                .rules()
+                .iter()
+                .map(RuleView::of)
+                .collect(),
+            route: RouteView::of(explanation),
+            keep: KeepView::of(explanation),
+            attempts: AttemptsView {
+                max: if plan.is_repeatable() {
+                    explanation.max_attempts()
+                } else {
+                    1
+                },
+                first_backoff_ms: millis(plan.limits.first_backoff),
+            },
+            limits: LimitsView {
+                attempt_timeout_ms: millis(plan.limits.attempt_timeout),
+                estimated_duration_ms: plan.limits.estimated_duration.map(millis),
+                calls_per_minute: plan.limits.calls_per_minute,
+                restricted: plan.limits.restricted,
+            },
+            hints: resolved.all_provenance().iter().map(hint).collect(),
+            warnings: resolved.warnings().to_vec(),
+            text: format!("{explanation}{}", ask_note(plan)),
+        }
+    }
+}
+
+impl AppliedView {
+    fn of(explanation: &Explanation) -> Self {
+        let (plan, rule, doubt) = match explanation.applied() {
+            Applied::Tool => ("tool", None, None),
+            Applied::Rule(index) => ("rule", Some(index + 1), None),
+            Applied::Strictest(doubt) => {
+                let rules = explanation.tool().refinements();
+                ("strictest", None, Some(rules.describe(doubt)))
+            }
+            _ => ("other", None, None),
+        };
+        Self {
+            plan: plan.into(),
+            rule,
+            doubt,
+        }
+    }
+}
+
+impl RuleView {
+    fn of(rule: &RefinedRule) -> Self {
+        let plan = rule.plan();
+        Self {
+            when: rule.rule().when().to_string(),
+            hints: serde_json::to_value(rule.rule().hints()).unwrap_or_default(),
+            effect: plan.effect.to_string(),
+            cache: cache_words(plan.cache),
+            repeat: repeat_word(plan.repeat).to_owned(),
+            confirm: plan.confirm == ConfirmRule::Ask,
+        }
+    }
+}
+
+impl RouteView {
+    fn of(explanation: &Explanation) -> Self {
+        let plan = explanation.plan();
+        let candidate = |candidate: &Candidate| CandidateView {
+            server: candidate.server.to_string(),
+            weight: candidate.weight,
+            categories: candidate.categories.clone(),
+            may_take: candidate.may_take(plan),
+            preferred: candidate.is_preferred(plan),
+            trouble: candidate.trouble(),
+        };
+        Self {
+            min_weight: plan.route.min_weight,
+            prefer: plan.route.prefer.iter().map(ToString::to_string).collect(),
+            servers: explanation.candidates().iter().map(candidate).collect(),
+        }
+    }
+}
+
+impl KeepView {
+    fn of(explanation: &Explanation) -> Self {
+        let enabled = explanation.caches();
+        let set = explanation.tool().set();
+        let (ttl, drops) = match explanation.plan().cache {
+            CacheRule::Store { ttl } => (Some(ttl), false),
+            CacheRule::KeepOwn { ttl } => (Some(ttl), true),
+            CacheRule::Bypass => (None, false),
+            _ => (None, true),
+        };
+        Self {
+            enabled,
+            ttl_ms: ttl.filter(|_| enabled).map(millis),
+            invalidates: (enabled && drops).then(|| set.to_string()),
+        }
+    }
+}
+
+/// What a plan that asks for confirmation means today.
+fn ask_note(plan: &CallPlan) -> &'static str {
+    if plan.confirm == ConfirmRule::Ask {
+        "\nThe plan asks for confirmation. This runtime has no approval layer yet: until it has one, \
+         the client is left to ask a person before it calls. The plan is in the `_meta` of the list \
+         of tools, for clients that read it.\n"
+    } else {
+        ""
+    }
+}

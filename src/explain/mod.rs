@@ -1,0 +1,219 @@
+//! What would happen to a call, and why.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_cache::CacheConfig;
+use tollgate_core::refine::Applied;
+use tollgate_core::{CallPlan, Resolved, ServerId, Tool, ToolCall};
+use tollgate_registry::Entry;
+use tollgate_router::Strategy;
+
+mod prose;
+
+/// What would happen to a call and why; of a tool as a whole, or of one call of it.
+///
+/// Its `Display` is prose for people, with the plan and each hint's source and reason below. The
+/// methods give the same as data.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    entry: Arc<Entry>,
+    call: Option<ToolCall>,
+    candidates: Vec<Candidate>,
+    settings: Settings,
+}
+
+/// What the layers were told, as far as it decides about calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) cache: CacheConfig,
+    pub(crate) max_attempts: u32,
+    pub(crate) strategy: Strategy,
+    pub(crate) call_deadline: Option<Duration>,
+}
+
+/// A server that offers the tool, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// The server.
+    pub server: ServerId,
+    /// Its weight.
+    pub weight: u32,
+    /// Its categories.
+    pub categories: Vec<String>,
+    /// The tool's breaker there is not open.
+    pub lets_calls_through: bool,
+    /// Why it is not there, if it is not.
+    pub last_error: Option<String>,
+}
+
+impl Candidate {
+    /// Says whether a call with this plan may ever go there.
+    #[must_use]
+    pub fn may_take(&self, plan: &CallPlan) -> bool {
+        plan.route
+            .min_weight
+            .is_none_or(|least| self.weight >= least)
+    }
+
+    /// Says whether the plan's categories put it before others.
+    #[must_use]
+    pub fn is_preferred(&self, plan: &CallPlan) -> bool {
+        plan.route
+            .prefer
+            .iter()
+            .any(|category| self.categories.iter().any(|own| own == category))
+    }
+
+    /// Returns what speaks against it now, as the rest of a sentence.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        match &self.last_error {
+            Some(error) => Some(format!("down: {error}")),
+            None if !self.lets_calls_through => Some("its breaker for the tool is open".into()),
+            None => None,
+        }
+    }
+
+    /// What puts it behind others, the worst first.
+    fn rank(&self, plan: &CallPlan) -> (bool, bool, bool, bool) {
+        (
+            !self.may_take(plan),
+            self.trouble().is_some(),
+            self.weight == 0,
+            !self.is_preferred(plan),
+        )
+    }
+}
+
+impl Explanation {
+    pub(crate) fn new(
+        entry: Arc<Entry>,
+        call: Option<ToolCall>,
+        candidates: Vec<Candidate>,
+        settings: Settings,
+    ) -> Self {
+        let mut explanation = Self {
+            entry,
+            call,
+            candidates: Vec::new(),
+            settings,
+        };
+        let plan = explanation.plan();
+        let mut candidates = candidates;
+        candidates.sort_by_key(|candidate| candidate.rank(plan));
+        explanation.candidates = candidates;
+        explanation
+    }
+
+    /// Returns the tool.
+    #[must_use]
+    pub fn tool(&self) -> &Arc<Tool> {
+        self.entry.tool()
+    }
+
+    /// Returns the name clients call it by.
+    #[must_use]
+    pub fn client_name(&self) -> &str {
+        self.entry.client_name()
+    }
+
+    /// Returns the call; `None` where the tool as a whole is explained.
+    #[must_use]
+    pub fn call(&self) -> Option<&ToolCall> {
+        self.call.as_ref()
+    }
+
+    /// Returns which of the tool's plans the call gets; without a call, the tool's own.
+    #[must_use]
+    pub fn applied(&self) -> Applied {
+        self.call.as_ref().map_or(Applied::Tool, ToolCall::applied)
+    }
+
+    /// Returns the plan: of the call, or else the tool's own.
+    #[must_use]
+    pub fn plan(&self) -> &CallPlan {
+        self.tool().plan_applied(self.applied())
+    }
+
+    /// Returns the hints that the plan was derived from. The strictest of several plans was derived
+    /// from none: then those of the tool.
+    #[must_use]
+    pub fn resolved(&self) -> &Resolved {
+        let rules = self.tool().refinements().rules();
+        match self.applied() {
+            Applied::Rule(index) => rules.get(index).map(|rule| rule.resolved()),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.tool().resolved())
+    }
+
+    /// Returns the servers that offer the tool, those that would be asked first at the head. Among
+    /// equals the [`strategy`](Self::strategy) chooses.
+    #[must_use]
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Returns which of several equal servers gets a call.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.settings.strategy
+    }
+
+    /// Returns how often a call that may be repeated is tried in all.
+    #[must_use]
+    pub fn max_attempts(&self) -> u32 {
+        self.settings.max_attempts
+    }
+
+    /// Says whether results are kept at all.
+    #[must_use]
+    pub fn caches(&self) -> bool {
+        self.settings.cache.enabled
+    }
+
+    /// Returns what is said for people, sentence by sentence.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        prose::sentences(self)
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tool = self.tool();
+        writeln!(
+            f,
+            "{}  (tool `{}` of `{}`)\n",
+            self.client_name(),
+            tool.name(),
+            tool.set()
+        )?;
+        for sentence in self.sentences() {
+            writeln!(f, "{sentence}")?;
+        }
+        prose::rules(self, f)?;
+        writeln!(f, "\n{}", self.plan())?;
+        writeln!(f, "\nhints, each with its source and reason:")?;
+        let resolved = self.resolved();
+        let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
+        for entry in resolved.all_provenance() {
+            let field = entry.field.as_str();
+            writeln!(
+                f,
+                "  {field} = {}: {}, {}",
+                values[field], entry.source, entry.reason
+            )?;
+        }
+        if resolved.all_provenance().is_empty() {
+            writeln!(f, "  none")?;
+        }
+        for warning in resolved.warnings() {
+            writeln!(f, "warning: {warning}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! Plans in sentences.
+
+use std::fmt;
+use std::time::Duration;
+
+use tollgate_cache::Partition;
+use tollgate_core::refine::{Applied, RefinedRule};
+use tollgate_core::{
+    AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, RepeatRule, Source,
+};
+use tollgate_router::Strategy;
+
+use super::{Candidate, Explanation};
+
+/// Says everything that the plan decides, each decision in a sentence or two.
+pub(super) fn sentences(of: &Explanation) -> Vec<String> {
+    [
+        Some(effect(of)),
+        rule(of),
+        Some(route(of)),
+        Some(cache(of)),
+        Some(repeat(of)),
+        Some(confirm(of.plan())),
+        Some(limits(of)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Lists the tool's rules, if it has any, and what each makes of a call.
+pub(super) fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let refinements = of.tool().refinements();
+    if refinements.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\nrules over the arguments, the first that matches counts:"
+    )?;
+    for (index, rule) in refinements.rules().iter().enumerate() {
+        let mark = if of.applied() == Applied::Rule(index) {
+            "  <- this call"
+        } else {
+            ""
+        };
+        let (when, does) = (rule.rule().when(), does(rule.plan().effect));
+        writeln!(f, "  {}. where {when}: the call {does}{mark}", index + 1)?;
+    }
+    let mark = match (of.call(), of.applied()) {
+        (Some(_), Applied::Tool) => "  <- this call",
+        _ => "",
+    };
+    let own = does(of.tool().plan().effect);
+    writeln!(f, "  else: the call {own}{mark}")
+}
+
+/// Says what a call does, as the rest of a sentence.
+const fn does(effect: Effect) -> &'static str {
+    match effect {
+        Effect::ReadOnly => "only reads",
+        Effect::Idempotent => "changes something, and a second equal call changes nothing more",
+        Effect::Mutating => "changes something each time it runs",
+        Effect::Destructive => "may destroy or overwrite something",
+    }
+}
+
+/// The rule whose own hint decided the effect, with its number from 1.
+fn deciding_rule(of: &Explanation) -> Option<(usize, &RefinedRule)> {
+    let Applied::Rule(index) = of.applied() else {
+        return None;
+    };
+    let rule = of.tool().refinements().rules().get(index)?;
+    let said = rule.rule().hints();
+    let decides = match of.plan().effect {
+        Effect::ReadOnly => said.read_only_hint,
+        Effect::Idempotent => said.idempotent_hint,
+        Effect::Destructive => said.destructive_hint,
+        Effect::Mutating => None,
+    };
+    decides.is_some().then_some((index + 1, rule))
+}
+
+fn effect(of: &Explanation) -> String {
+    let subject = match (of.call(), of.tool().refinements().is_empty()) {
+        (Some(_), _) => "This call",
+        (None, true) => "A call of this tool",
+        (None, false) => "A call of this tool that no rule matches",
+    };
+    format!(
+        "{subject} {}, because {}.",
+        does(of.plan().effect),
+        because(of)
+    )
+}
+
+/// Says whose word decided the effect.
+fn because(of: &Explanation) -> String {
+    let (plan, resolved) = (of.plan(), of.resolved());
+    let field = match plan.effect {
+        Effect::ReadOnly => Field::ReadOnly,
+        Effect::Idempotent => Field::Idempotent,
+        Effect::Destructive => Field::Destructive,
+        // no hint says so: it is what is left
+        Effect::Mutating => return plan.reason.clone().into_owned(),
+    };
+    let decided = resolved.provenance(field);
+    let Some(decided) = decided.filter(|_| !matches!(of.applied(), Applied::Strictest(_))) else {
+        return plan.reason.clone().into_owned();
+    };
+    if let Some((number, rule)) = deciding_rule(of) {
+        let when = rule.rule().when();
+        return format!("rule {number} of this tool says so where {when}");
+    }
+    let reason = &decided.reason;
+    match decided.source {
+        Source::Operator => "the operator says so of this tool".into(),
+        Source::ServerDefault => "the operator says so of all tools of the server".into(),
+        Source::Declared => "its server says so".into(),
+        Source::Inferred => format!("its name and description tell so: {reason}"),
+        Source::Assumed => {
+            "nobody who is believed says otherwise, and then the worst is assumed".into()
+        }
+        other => format!("of {other}: {reason}"),
+    }
+}
+
+/// Says which rule matched, where the sentence before did not.
+fn rule(of: &Explanation) -> Option<String> {
+    let rules = of.tool().refinements().rules();
+    of.call()?;
+    let number = match rules.len() {
+        0 => return None,
+        1 => "The one rule of this tool does not match it".to_owned(),
+        several => format!("None of this tool's {several} rules matches it"),
+    };
+    Some(match of.applied() {
+        Applied::Tool => format!("{number}, so the tool's own plan stands."),
+        Applied::Rule(_) if deciding_rule(of).is_some() => return None,
+        Applied::Rule(index) => {
+            let when = rules.get(index)?.rule().when();
+            format!("Rule {} of this tool matches it: {when}.", index + 1)
+        }
+        Applied::Strictest(doubt) => format!(
+            "No rule is taken at its word: {}.",
+            of.tool().refinements().describe(doubt)
+        ),
+        _ => return None,
+    })
+}
+
+fn route(of: &Explanation) -> String {
+    let plan = of.plan();
+    let (may, never): (Vec<_>, Vec<_>) = of
+        .candidates()
+        .iter()
+        .partition(|candidate| candidate.may_take(plan));
+    let fit = may
+        .iter()
+        .filter(|candidate| candidate.trouble().is_none())
+        .count();
+    let mut out = match plan.route.min_weight {
+        Some(weight) => format!("Only healthy servers of weight {weight} or more may get it"),
+        None => "Any healthy server may get it".to_owned(),
+    };
+    if may.is_empty() {
+        out.push_str(", and there is none: it is refused");
+    } else {
+        out.push_str(": ");
+        out.push_str(&list(&may));
+    }
+    out.push('.');
+    if !never.is_empty() {
+        out.push_str(&format!(" Never: {}.", list(&never)));
+    }
+    if fit == 0 && !may.is_empty() {
+        out.push_str(match plan.route.min_weight {
+            Some(_) => " None of them is healthy now, so it would be refused.",
+            None => " None of them is healthy now; it would be tried all the same.",
+        });
+    }
+    for category in &plan.route.prefer {
+        let is_in = |candidate: &&Candidate| candidate.categories.iter().any(|own| own == category);
+        if may.iter().copied().any(|candidate| is_in(&candidate)) {
+            out.push_str(&format!(" Those of category `{category}` come first."));
+        }
+    }
+    if fit > 1 {
+        out.push_str(match of.strategy() {
+            Strategy::LeastConnections => {
+                " Among equals, the one with the fewest calls in flight for its weight gets it."
+            }
+            Strategy::RoundRobin => " Equals take turns.",
+            Strategy::Weighted => " Equals take turns in proportion to their weights.",
+            _ => "",
+        });
+    }
+    out
+}
+
+fn list(candidates: &[&Candidate]) -> String {
+    let one = |candidate: &&Candidate| match candidate.trouble() {
+        Some(trouble) => format!(
+            "{} (weight {}; {trouble})",
+            candidate.server, candidate.weight
+        ),
+        None => format!("{} (weight {})", candidate.server, candidate.weight),
+    };
+    candidates.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn cache(of: &Explanation) -> String {
+    let (plan, config, set) = (of.plan(), &of.settings.cache, of.tool().set());
+    if !config.enabled {
+        return "Nothing is kept: the cache is off.".into();
+    }
+    let drops = format!(
+        "all kept results of `{set}` are dropped when it is sent, and again when it is answered"
+    );
+    let lookup = matches!(plan.cache, CacheRule::Store { .. })
+        || (matches!(plan.cache, CacheRule::KeepOwn { .. }) && config.idempotent_writes);
+    let unclear = of
+        .call()
+        .filter(|_| lookup)
+        .and_then(|call| FingerprintKey::fixed().json(call.arguments()).err());
+    match (plan.cache, unclear) {
+        (CacheRule::Store { .. }, Some(why)) => format!(
+            "Its result is neither looked up nor kept, because no other call is certainly the same: \
+             in its arguments, {why}."
+        ),
+        (CacheRule::Store { ttl }, None) => {
+            let shared = config.partition == Partition::Shared && !plan.limits.restricted;
+            let whose = if shared { "" } else { " of the same caller" };
+            format!(
+                "Its result is looked up in the cache first. A new one is kept for {}, for calls \
+                 with the same arguments{whose}, until something writes to `{set}`.",
+                seconds(ttl)
+            )
+        }
+        (CacheRule::KeepOwn { ttl }, None) if config.idempotent_writes => format!(
+            "It is a write: {drops}. Its own result then answers an equal call for {}, unless \
+             something else is written in between.",
+            seconds(ttl)
+        ),
+        (CacheRule::Bypass, _) => {
+            "Its result is neither looked up nor kept: it must be fresh.".into()
+        }
+        _ => format!("Its result is never kept, and it may be a write: {drops}."),
+    }
+}
+
+fn repeat(of: &Explanation) -> String {
+    let plan = of.plan();
+    let never = match plan.repeat {
+        RepeatRule::Safe if of.max_attempts() > 1 => {
+            return format!(
+                "If it fails in a way that may pass, it is sent again: at most {} attempts in all, \
+                 after a first pause of up to about {} ms.",
+                of.max_attempts(),
+                plan.limits.first_backoff.as_millis()
+            );
+        }
+        RepeatRule::Safe => {
+            return "It might be sent again, but only one attempt is configured.".into();
+        }
+        RepeatRule::OnlyUnsent => "It is sent again only if it certainly was not sent",
+        _ => "It is never sent again, however it fails",
+    };
+    format!("{never}; if no answer comes, the caller is told that it may have run.")
+}
+
+fn confirm(plan: &CallPlan) -> String {
+    match plan.confirm {
+        ConfirmRule::Skip => "Nobody is asked first.".into(),
+        _ => "A person is to agree before it is sent.".into(),
+    }
+}
+
+fn limits(of: &Explanation) -> String {
+    let limits = &of.plan().limits;
+    let mut out = format!("One attempt may take {}", seconds(limits.attempt_timeout));
+    if let Some(deadline) = of.settings.call_deadline {
+        out.push_str(&format!(", the whole call {}", seconds(deadline)));
+    }
+    out.push('.');
+    if let Some(usual) = limits.estimated_duration {
+        out.push_str(&format!(" It usually takes {}.", seconds(usual)));
+    }
+    if let Some(rate) = limits.calls_per_minute {
+        out.push_str(&format!(" The tool says it bears {rate} calls a minute."));
+    }
+    if limits.restricted {
+        out.push_str(" Its results are shown to nobody but the caller.");
+    }
+    if of.plan().audit == AuditLevel::Record {
+        out.push_str(" It is to leave an audit record.");
+    }
+    out
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
