@@ -9,10 +9,12 @@
     reason = "a benchmark prints, and may panic"
 )]
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use serde_json::json;
 use tokio::time::Instant;
+use tollgate_core::infer::{self, Inference};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
     Annotations, CallPlan, Inferred, Profile, Resolved, RuleSet, ServerId, Subject, ToolDefinition,
@@ -108,6 +110,14 @@ fn table(cases: &[Case]) {
         "infer, ns per tool",
         each(&|tool, rules| drop(black_box(tool.infer(rules)))),
     );
+    let servers = by_server(&tools);
+    row(
+        "infer a server's tools together, ns per tool",
+        RULES.map(|rules| {
+            let all = || servers.iter().map(|tools| infer_together(tools, rules));
+            nanos(|| all().collect::<Vec<_>>()) / count(&tools)
+        }),
+    );
     row(
         "infer and resolve, ns per tool",
         each(&|tool, rules| drop(black_box(tool.resolve(rules)))),
@@ -139,6 +149,23 @@ fn table(cases: &[Case]) {
             nanos(|| all().collect::<Vec<_>>()) / 1e6
         }),
     );
+}
+
+/// The tools of each server, as they are listed together.
+fn by_server(tools: &[Listed]) -> Vec<Vec<&Listed>> {
+    let mut servers: BTreeMap<&ServerId, Vec<&Listed>> = BTreeMap::new();
+    for tool in tools {
+        servers.entry(&tool.server).or_default().push(tool);
+    }
+    servers.into_values().collect()
+}
+
+fn infer_together(tools: &[&Listed], rules: RuleSet) -> Vec<Inferred> {
+    let nothing = Annotations::default();
+    let listed: Vec<infer::Listed<'_>> = (tools.iter())
+        .map(|one| infer::Listed::new(Subject::of(&one.tool, Some(&one.server)), &nothing))
+        .collect();
+    Inference::new(rules).infer_all(&listed)
 }
 
 fn row(question: &str, [ours, theirs]: [f64; 2]) {

@@ -4,7 +4,7 @@
 //! all check the same. It panics where something does not hold, and returns otherwise: whether the
 //! bytes are a tool or not, nothing else may happen.
 
-use tollgate_core::infer::Strength;
+use tollgate_core::infer::{Inference, Listed, Strength, Volatile};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
@@ -38,21 +38,52 @@ pub fn tool_json(bytes: &[u8]) -> bool {
     for server in [None, ServerId::new("acme").ok()] {
         let subject = Subject::of(&definition, server.as_ref());
         for rules in RULES {
-            let inferred = rules.infer(&subject);
-            assert_eq!(inferred, rules.infer(&subject), "the same tool, twice");
-            conclusions(&inferred, rules);
-            let verdicts = TRUST.map(|trust| {
-                let all = Hints::new(&inferred, definition.annotations(), trust);
-                (trust, resolve(&all))
-            });
-            for (trust, resolved) in &verdicts {
-                verdict(resolved, &inferred, *trust);
+            let alone = rules.infer(&subject);
+            assert_eq!(alone, rules.infer(&subject), "the same tool, twice");
+            for inferred in [
+                alone,
+                among_others(subject, definition.annotations(), rules),
+            ] {
+                conclusions(&inferred, rules);
+                let verdicts = TRUST.map(|trust| {
+                    let all = Hints::new(&inferred, definition.annotations(), trust);
+                    (trust, resolve(&all))
+                });
+                for (trust, resolved) in &verdicts {
+                    verdict(resolved, &inferred, *trust);
+                }
+                plans(&verdicts);
             }
-            plans(&verdicts);
         }
     }
     digest(&definition);
     true
+}
+
+/// What is concluded of the tool beside others of its server, which declare what it may not.
+fn among_others(subject: Subject<'_>, declared: &Annotations, rules: RuleSet) -> Inferred {
+    let stays = Annotations::default().with_open_world(false);
+    let adds = stays
+        .clone()
+        .with_destructive(false)
+        .with_idempotent(true)
+        .with_read_only(false);
+    let listed = [
+        Listed::new(subject, declared),
+        Listed::new(Subject::new("get_user"), &stays),
+        Listed::new(Subject::new("update_user"), &adds),
+        Listed::new(Subject::new("update_order"), &adds),
+        Listed::new(Subject::new("update_group"), &adds),
+        Listed::new(Subject::new("delete_user"), &adds),
+    ];
+    let all = Inference::new(rules).infer_all(&listed);
+    assert_eq!(all.len(), listed.len());
+    assert_eq!(
+        all,
+        Inference::new(rules).infer_all(&listed),
+        "the same tools, twice"
+    );
+    all.into_iter().next().unwrap()
 }
 
 /// What a server declares is checked and shown, and is the same after a round trip.
@@ -123,8 +154,10 @@ fn plans(verdicts: &[(Trust, Resolved); 3]) {
         let all = verdicts
             .each_ref()
             .map(|(_, resolved)| CallPlan::derive(resolved, &profile));
-        for plan in &all {
+        for (plan, (_, resolved)) in all.iter().zip(verdicts) {
             consistent(plan, &profile);
+            let moves_on = resolved.volatility().is_some_and(Volatile::moves_on);
+            assert!(!(moves_on && plan.is_repeatable()), "{plan}");
         }
         let [trusted, standard, untrusted] = all;
         let base = CallPlan::derive(&unknown, &profile);

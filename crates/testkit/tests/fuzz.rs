@@ -135,7 +135,7 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 /// A tool, and what may be wrong with it: one member replaced, added or gone.
-fn tool() -> impl Strategy<Value = Vec<u8>> {
+fn tool() -> impl Strategy<Value = String> {
     let member = prop::sample::select(vec![
         "name",
         "title",
@@ -162,7 +162,7 @@ fn tool() -> impl Strategy<Value = Vec<u8>> {
                 Some((member, None)) => drop(tool.remove(member)),
                 None => {}
             }
-            serde_json::to_vec(&tool).unwrap_or_default()
+            Value::from(tool).to_string()
         },
     )
 }
@@ -172,15 +172,16 @@ proptest! {
 
     #[test]
     fn any_tool_passes(tool in tool()) {
-        tool_json(&tool);
+        tool_json(tool.as_bytes());
     }
 
     /// Bytes of a tool lost, doubled or exchanged: mostly no JSON any more, sometimes odd JSON.
     #[test]
     fn a_damaged_tool_passes(
-        mut tool in tool(),
+        tool in tool(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<Option<u8>>()), 1..4),
     ) {
+        let mut tool = tool.into_bytes();
         for (place, byte) in damage {
             let place = place.index(tool.len().max(1));
             match (tool.get_mut(place), byte) {

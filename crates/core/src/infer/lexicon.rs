@@ -192,7 +192,7 @@ impl Verb {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Lexicon {
-    /// By first letter; the last bucket has what begins with no letter of the alphabet.
+    /// By first letter and length, see [`bucket`].
     index: Vec<Vec<Verb>>,
     /// Verbs that read some things and change others, each with what it reads.
     reading: Vec<(Verb, &'static str)>,
@@ -218,7 +218,12 @@ impl fmt::Display for InvalidWord {
 
 impl std::error::Error for InvalidWord {}
 
-const LETTERS: usize = 26;
+/// The letters of the alphabet, and one for what begins with none of them.
+const LETTERS: usize = 27;
+/// Words of this length and longer ones share a bucket.
+const LONGEST: usize = 15;
+/// The bucket of what is not ASCII: other cases of such a word may have another length.
+const OTHERS: usize = LETTERS * (LONGEST + 1);
 
 impl Lexicon {
     /// Returns the words that come with this crate.
@@ -239,7 +244,7 @@ impl Lexicon {
             return Err(InvalidWord { word: word.into() });
         }
         let word: Arc<str> = word.to_lowercase().into();
-        if let Some(bucket) = self.index.get_mut(bucket(&word)) {
+        if let Some(bucket) = self.index.get_mut(bucket(&word, word.len())) {
             bucket.retain(|verb| !same(verb.word.as_str(), &word));
             bucket.push(Verb {
                 word: Word::Added(word),
@@ -251,10 +256,10 @@ impl Lexicon {
     }
 
     fn listed() -> Self {
-        let mut index = vec![Vec::new(); LETTERS + 1];
+        let mut index = vec![Vec::new(); OTHERS + 1];
         for (kind, lines) in words::BY_KIND {
             for word in words::each(lines) {
-                if let Some(bucket) = index.get_mut(bucket(word)) {
+                if let Some(bucket) = index.get_mut(bucket(word, word.len())) {
                     bucket.push(Verb {
                         word: word.into(),
                         kind: *kind,
@@ -302,7 +307,8 @@ impl Lexicon {
     }
 
     fn find_base(&self, word: &str) -> Option<&Verb> {
-        self.bucket_of(word)?
+        self.index
+            .get(bucket(word, word.len()))?
             .iter()
             .find(|verb| same(verb.word.as_str(), word))
     }
@@ -350,35 +356,34 @@ impl Lexicon {
     }
 
     fn with_ending(&self, base: &str, ending: &str) -> Option<&Verb> {
-        self.bucket_of(base)?.iter().find(|verb| {
+        let length = base.len().saturating_add(ending.len());
+        self.index.get(bucket(base, length))?.iter().find(|verb| {
             verb.word
                 .as_str()
                 .strip_suffix(ending)
                 .is_some_and(|stem| same(stem, base))
         })
     }
-
-    fn bucket_of(&self, word: &str) -> Option<&Vec<Verb>> {
-        self.index.get(bucket(word))
-    }
 }
 
-/// Returns the place of the bucket a word is in.
-fn bucket(word: &str) -> usize {
-    word.bytes()
+/// Returns the place of the bucket of words that begin as this one and have this length.
+fn bucket(start: &str, length: usize) -> usize {
+    if !start.is_ascii() {
+        return OTHERS;
+    }
+    let letter = start
+        .bytes()
         .next()
         .map(|byte| byte.to_ascii_lowercase())
         .filter(u8::is_ascii_lowercase)
-        .map_or(LETTERS, |byte| usize::from(byte.wrapping_sub(b'a')))
+        .map_or(LETTERS - 1, |byte| usize::from(byte.wrapping_sub(b'a')));
+    letter * (LONGEST + 1) + length.min(LONGEST)
 }
 
 /// Compares a word of the lexicon, in lower case, with one of a name or of prose.
 fn same(known: &str, word: &str) -> bool {
-    if known.is_ascii() {
-        known.eq_ignore_ascii_case(word)
-    } else {
-        known.chars().eq(word.chars().flat_map(char::to_lowercase))
-    }
+    known.eq_ignore_ascii_case(word)
+        || (!word.is_ascii() && known.chars().eq(word.chars().flat_map(char::to_lowercase)))
 }
 
 pub(crate) fn is_join(word: &str) -> bool {

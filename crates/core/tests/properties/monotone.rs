@@ -45,7 +45,7 @@ fn laxity(plan: &CallPlan) -> [f64; 8] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
     fn untrusted_metadata_never_makes_a_plan_laxer(

@@ -1,4 +1,7 @@
-//! Measures inference: `score [--rules standard|neurolink] [--json] [FILE]`.
+//! Measures inference: `score [--rules standard|neurolink] [--errors N] [--json] [FILE]`.
+//!
+//! `--errors` shows so many mistakes, the worst first; writes that would be called read-only are
+//! always shown. Behind a figure stands how far it depends on which servers are in the file.
 //!
 //! FILE holds one tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. By
 //! default it is `../shared/data/tools-dev.jsonl`, or the corpus of this crate where that is absent.
@@ -10,13 +13,19 @@ use std::path::{Path, PathBuf};
 use tollgate_core::RuleSet;
 use tollgate_testkit::{args::Args, score};
 
-const USAGE: &str = "usage: score [--rules standard|neurolink] [--json] [FILE]";
+const USAGE: &str = "usage: score [--rules standard|neurolink] [--errors N] [--json] [FILE]";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse(std::env::args().skip(1), &["--rules"], USAGE)?;
+    let args = Args::parse(std::env::args().skip(1), &["--rules", "--errors"], USAGE)?;
     let rules = match args.value("--rules") {
         Some(name) => RuleSet::by_name(name).ok_or(USAGE)?,
         None => RuleSet::Standard,
+    };
+    let errors = match args.value("--errors") {
+        Some(count) => count
+            .parse()
+            .map_err(|_| format!("--errors {count:?} is not a number\n{USAGE}"))?,
+        None => 0,
     };
     let file = args.file().map_or_else(default_file, PathBuf::from);
     let text =
@@ -27,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if args.json() {
         writeln!(out, "{}", score.to_json())?;
     } else {
-        writeln!(out, "{}, rules `{rules}`\n\n{score}", file.display())?;
+        writeln!(out, "{}, rules `{rules}`\n", file.display())?;
+        writeln!(out, "{}", score.report(errors))?;
     }
     Ok(())
 }

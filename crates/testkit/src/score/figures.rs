@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tollgate_core::infer::{Inference, Listed, RuleSet, Subject};
+use tollgate_core::infer::{Inference, Inferred, Listed, RuleSet, Strength, Subject};
 use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{Annotations, Field, Resolved, Trust};
+use tollgate_core::{Annotations, Field, Resolved, Source, Trust};
 
 use super::{Case, Labels};
 
@@ -93,6 +93,21 @@ impl Counts {
         }
     }
 
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self {
+            hit: self.hit + other.hit,
+            false_alarm: self.false_alarm + other.false_alarm,
+            miss: self.miss + other.miss,
+            rest: self.rest + other.rest,
+        }
+    }
+
+    /// How many tools the hint was declared of.
+    #[must_use]
+    pub const fn all(&self) -> usize {
+        self.hit + self.false_alarm + self.miss + self.rest
+    }
+
     /// Of what was concluded, the share that was declared; `None` if nothing was.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
@@ -110,6 +125,11 @@ impl Counts {
     pub fn f1(&self) -> Option<f64> {
         share(2 * self.hit, 2 * self.hit + self.false_alarm + self.miss)
     }
+}
+
+pub(super) fn mean(all: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = all.fold((0.0, 0_u32), |(sum, count), one| (sum + one, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 pub(super) fn share(part: usize, of: usize) -> Option<f64> {
@@ -130,8 +150,24 @@ pub struct Mistake {
     pub tool: String,
     /// What its author declared.
     pub declared: bool,
+    /// What came out; `None` if nothing was concluded, which counts as `false`.
+    pub concluded: Option<bool>,
+    /// It came out on strong evidence: firmly enough to relax, and to contradict a server.
+    pub strong: bool,
     /// Who decided otherwise, and why.
     pub why: String,
+}
+
+/// The figures of one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfServer {
+    /// Counts of each hint it declares.
+    pub hints: BTreeMap<Hint, Counts>,
+    /// How many of its tools are declared not read-only, or destructive.
+    pub writes: usize,
+    /// How many of those came out as read-only.
+    pub harmful: usize,
 }
 
 /// All figures of one run.
@@ -142,8 +178,8 @@ pub struct Score {
     pub tools: usize,
     /// Counts over all tools.
     pub total: BTreeMap<Hint, Counts>,
-    /// Counts server by server.
-    pub servers: BTreeMap<String, BTreeMap<Hint, Counts>>,
+    /// Figures server by server.
+    pub servers: BTreeMap<String, OfServer>,
     /// How many tools are declared not read-only, or destructive.
     pub writes: usize,
     /// Those of them that came out as read-only: the errors that do harm.
@@ -163,13 +199,11 @@ impl Score {
     /// was concluded.
     #[must_use]
     pub fn macro_f1(&self, hint: Hint) -> Option<f64> {
-        let all: Vec<f64> = self
-            .servers
-            .values()
-            .filter_map(|counts| counts.get(&hint)?.f1())
-            .collect();
-        let count = u32::try_from(all.len()).ok().filter(|&count| count > 0)?;
-        Some(all.iter().sum::<f64>() / f64::from(count))
+        mean(
+            self.servers
+                .values()
+                .filter_map(|server| server.hints.get(&hint)?.f1()),
+        )
     }
 }
 
@@ -180,44 +214,66 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
         tools: cases.len(),
         ..Score::default()
     };
-    for (case, resolved) in cases.iter().zip(undeclared(cases, rules)) {
-        let Some(resolved) = resolved else { continue };
-        let reads = resolved.annotations().read_only_hint == Some(true);
+    for (case, verdict) in cases.iter().zip(undeclared(cases, rules)) {
+        let Some(verdict) = verdict else { continue };
+        let server = score.servers.entry(case.server.clone()).or_default();
+        let hints = verdict.resolved.annotations();
         let writes = case.declared.read_only_hint == Some(false)
             || case.declared.destructive_hint == Some(true);
         if writes {
             score.writes += 1;
-            if reads {
-                score
-                    .harmful
-                    .push(mistake(case, Hint::ReadOnly, false, &resolved));
+            server.writes += 1;
+            if hints.read_only_hint == Some(true) {
+                server.harmful += 1;
+                let harm = verdict.mistake(case, Hint::ReadOnly, false);
+                score.harmful.push(harm);
             }
         }
         for hint in Hint::ALL {
             let Some(declared) = hint.label(&case.declared) else {
                 continue;
             };
-            let concluded = hint.of(resolved.annotations()) == Some(true);
-            score
-                .total
-                .entry(hint)
-                .or_default()
-                .add(concluded, declared);
-            let server = score.servers.entry(case.server.clone()).or_default();
-            server.entry(hint).or_default().add(concluded, declared);
+            let concluded = hint.of(hints) == Some(true);
+            for counts in [&mut score.total, &mut server.hints] {
+                counts.entry(hint).or_default().add(concluded, declared);
+            }
             if concluded != declared {
-                score
-                    .mistakes
-                    .push(mistake(case, hint, declared, &resolved));
+                score.mistakes.push(verdict.mistake(case, hint, declared));
             }
         }
     }
     score
 }
 
+/// What was concluded of a tool, and what became of it.
+#[derive(Clone)]
+struct Verdict {
+    inferred: Inferred,
+    resolved: Resolved,
+}
+
+impl Verdict {
+    fn mistake(&self, case: &Case, hint: Hint, declared: bool) -> Mistake {
+        let field = hint.field();
+        let concluded = self.resolved.provenance(field);
+        let strong = concluded.is_some_and(|entry| entry.source == Source::Inferred)
+            && (self.inferred.evidence(field))
+                .is_some_and(|evidence| evidence.strength() == Strength::Strong);
+        Mistake {
+            hint,
+            server: case.server.clone(),
+            tool: case.tool.clone(),
+            declared,
+            concluded: hint.of(self.resolved.annotations()),
+            strong,
+            why: self.resolved.why(field).into_owned(),
+        }
+    }
+}
+
 /// The effective hints of each tool had its server declared nothing. Tools of one server are read
 /// together, as at registration.
-fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Resolved>> {
+fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
     let nothing = Annotations::default();
     let mut servers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, case) in cases.iter().enumerate() {
@@ -231,9 +287,10 @@ fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Resolved>> {
             .map(|case| Listed::new(subject(case), &nothing))
             .collect();
         let inferred = Inference::new(rules).infer_all(&listed);
-        for (at, inferred) in places.iter().zip(&inferred) {
+        for (at, inferred) in places.iter().zip(inferred) {
+            let resolved = resolve(&Hints::new(&inferred, &nothing, Trust::Standard));
             if let Some(slot) = all.get_mut(*at) {
-                *slot = Some(resolve(&Hints::new(inferred, &nothing, Trust::Standard)));
+                *slot = Some(Verdict { inferred, resolved });
             }
         }
     }
@@ -246,16 +303,6 @@ fn subject(case: &Case) -> Subject<'_> {
     subject.description = case.description.as_deref();
     subject.input_schema = case.input_schema.as_deref();
     subject
-}
-
-fn mistake(case: &Case, hint: Hint, declared: bool, resolved: &Resolved) -> Mistake {
-    Mistake {
-        hint,
-        server: case.server.clone(),
-        tool: case.tool.clone(),
-        declared,
-        why: resolved.why(hint.field()).into_owned(),
-    }
 }
 
 #[cfg(test)]

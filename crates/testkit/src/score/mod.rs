@@ -11,7 +11,11 @@
 
 mod corpus;
 mod figures;
+mod interval;
 mod report;
+mod worst;
 
 pub use corpus::{BadLine, Case, Labels, read};
-pub use figures::{Counts, Hint, Mistake, Score, score};
+pub use figures::{Counts, Hint, Mistake, OfServer, Score, score};
+pub use interval::{Interval, Intervals};
+pub use report::Report;

@@ -4,50 +4,134 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::figures::{Counts, Hint, Score};
+use super::figures::{Counts, Hint, Mistake, OfServer, Score, share};
+use super::interval::Interval;
+
+/// Shows a [`Score`] to a person, with so many of its worst mistakes.
+#[derive(Debug)]
+pub struct Report<'a> {
+    score: &'a Score,
+    mistakes: usize,
+}
+
+impl Score {
+    /// Returns the figures as text, with the worst `mistakes`. Those that do harm are always shown.
+    #[must_use]
+    pub const fn report(&self, mistakes: usize) -> Report<'_> {
+        Report {
+            score: self,
+            mistakes,
+        }
+    }
+}
 
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers = self.servers.len();
-        writeln!(f, "{} tools of {servers} servers", self.tools)?;
-        writeln!(
-            f,
-            "\n{:16} {:>6} {:>9} {:>6} {:>6} {:>6}",
-            "hint", "labels", "precision", "recall", "F1", "macro"
-        )?;
-        for hint in Hint::ALL {
-            let counts = self.total.get(&hint).copied().unwrap_or_default();
-            writeln!(
-                f,
-                "{:16} {:>6} {:>9} {:>6} {:>6} {:>6}",
-                hint.field(),
-                counts.hit + counts.false_alarm + counts.miss + counts.rest,
-                figure(counts.precision()),
-                figure(counts.recall()),
-                figure(counts.f1()),
-                figure(self.macro_f1(hint)),
-            )?;
-        }
-        let share = self
-            .unsafe_share()
-            .map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
-        writeln!(
-            f,
-            "\nunsafe: {} of {} writes would be called read-only ({share})",
-            self.harmful.len(),
-            self.writes
-        )?;
-        for mistake in &self.harmful {
-            writeln!(f, "  {} {}: {}", mistake.server, mistake.tool, mistake.why)?;
-        }
+        self.report(0).fmt(f)
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.hints(f)?;
+        self.mistakes(f)?;
         writeln!(f, "\n{:32} F1 of each hint", "server")?;
-        for (server, counts) in &self.servers {
+        for (server, figures) in &self.score.servers {
             write!(f, "{server:32}")?;
             for hint in Hint::ALL {
-                let f1 = counts.get(&hint).and_then(Counts::f1);
+                let f1 = figures.hints.get(&hint).and_then(Counts::f1);
                 write!(f, " {:>5}", figure(f1))?;
             }
             writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Report<'_> {
+    fn hints(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let score = self.score;
+        let intervals = score.intervals();
+        let servers = score.servers.len();
+        writeln!(f, "{} tools of {servers} servers", score.tools)?;
+        writeln!(
+            f,
+            "\n{:16} {:>6} {:>9} {:>6} {:>6} {:14} {:>6} {:14}",
+            "hint", "labels", "precision", "recall", "F1", " (90 %)", "macro", " (90 %)"
+        )?;
+        for hint in Hint::ALL {
+            let counts = score.total.get(&hint).copied().unwrap_or_default();
+            writeln!(
+                f,
+                "{:16} {:>6} {:>9} {:>6} {:>6} {:14} {:>6} {}",
+                hint.field(),
+                counts.all(),
+                figure(counts.precision()),
+                figure(counts.recall()),
+                figure(counts.f1()),
+                span(intervals.f1.get(&hint)),
+                figure(score.macro_f1(hint)),
+                span(intervals.macro_f1.get(&hint)),
+            )?;
+        }
+        writeln!(
+            f,
+            "(90 %): between these in nine of ten draws of as many servers from these"
+        )?;
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let unsafe_share = (score.unsafe_share()).map_or_else(|| "-".to_owned(), percent);
+        let likely = if score.harmful.is_empty() {
+            // Draws of nothing give nothing. Of a share above three in so many, one would have
+            // shown in nineteen cases of twenty.
+            let bound = share(3, score.writes);
+            bound.map(|bound| format!("; so many show no less than {}", percent(bound)))
+        } else {
+            let between = intervals.unsafe_share;
+            between.map(|Interval { low, high, .. }| {
+                format!(
+                    "; {} to {} in nine of ten draws",
+                    percent(low),
+                    percent(high)
+                )
+            })
+        };
+        writeln!(
+            f,
+            "\nunsafe: {} of {} writes would be called read-only ({unsafe_share}{})",
+            score.harmful.len(),
+            score.writes,
+            likely.unwrap_or_default(),
+        )
+    }
+
+    fn mistakes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let harmful = self.score.harmful.len();
+        let worst = self.score.worst();
+        for mistake in worst.iter().take(harmful) {
+            let Mistake {
+                server, tool, why, ..
+            } = mistake;
+            writeln!(f, "  {server} {tool}: {why}")?;
+        }
+        let rest = worst.len().saturating_sub(harmful);
+        let shown = self.mistakes.saturating_sub(harmful).min(rest);
+        if shown > 0 {
+            writeln!(f, "\n{shown} of {rest} other mistakes, the worst first")?;
+        }
+        for mistake in worst.iter().skip(harmful).take(shown) {
+            writeln!(
+                f,
+                "  {} {}: {} {}, declared {}: {}",
+                mistake.server,
+                mistake.tool,
+                mistake.hint.field(),
+                match mistake.concluded {
+                    Some(hint) => hint.to_string(),
+                    None => "open".to_owned(),
+                },
+                mistake.declared,
+                mistake.why,
+            )?;
         }
         Ok(())
     }
@@ -57,10 +141,19 @@ fn figure(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"))
 }
 
+fn span(interval: Option<&Interval>) -> String {
+    interval.map_or_else(String::new, |Interval { low, high, .. }| {
+        format!("({low:.3}-{high:.3})")
+    })
+}
+
 impl Score {
-    /// Returns all figures, and each mistake.
+    /// Returns all figures, and each mistake, the worst first.
     #[must_use]
     pub fn to_json(&self) -> Value {
+        let intervals = self.intervals();
+        let pair =
+            |interval: Option<&Interval>| interval.map(|between| [between.low, between.high]);
         let row = |hint: Hint, counts: &Counts| {
             json!({
                 "hint": hint.field(),
@@ -76,16 +169,19 @@ impl Score {
             .map(|(hint, counts)| {
                 let mut row = row(*hint, counts);
                 row["macroF1"] = json!(self.macro_f1(*hint));
+                row["f1Interval"] = json!(pair(intervals.f1.get(hint)));
+                row["macroF1Interval"] = json!(pair(intervals.macro_f1.get(hint)));
                 row
             })
             .collect();
+        let of_server = |figures: &OfServer| -> Value {
+            let rows = figures.hints.iter();
+            rows.map(|(hint, counts)| row(*hint, counts)).collect()
+        };
         let servers: serde_json::Map<String, Value> = self
             .servers
             .iter()
-            .map(|(server, counts)| {
-                let rows = counts.iter().map(|(hint, counts)| row(*hint, counts));
-                (server.clone(), rows.collect())
-            })
+            .map(|(server, figures)| (server.clone(), of_server(figures)))
             .collect();
         json!({
             "tools": self.tools,
@@ -94,9 +190,10 @@ impl Score {
             "unsafe": {
                 "writes": self.writes,
                 "share": self.unsafe_share(),
+                "interval": pair(intervals.unsafe_share.as_ref()),
                 "tools": self.harmful,
             },
-            "mistakes": self.mistakes,
+            "mistakes": self.worst(),
         })
     }
 }
