@@ -1,4 +1,4 @@
-//! Precedence and trust, case by case. `tests/resolve_properties.rs` has what holds for any hints.
+//! Precedence and trust, case by case. `tests/properties` has what holds for any hints.
 
 use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
@@ -121,6 +121,43 @@ fn a_contradicted_server_is_not_believed_about_repeats_either() {
         .with_destructive(false);
     let created = named("create_order", &declared, Trust::Standard);
     assert_eq!(effect(&created), Effect::Mutating);
+}
+
+#[test]
+fn idempotence_claimed_of_a_read_falls_with_the_reading() {
+    // many servers set both on every read; the second means nothing beside the first
+    let claimed = hints().with_read_only(true).with_idempotent(true);
+    let nothing = Inferred::default();
+    let of_server = Hints::new(&nothing, &claimed, Trust::Trusted);
+    let no_read = hints().with_read_only(false);
+    for denied in [
+        of_server.with_operator(&no_read),
+        of_server.with_observed(&no_read),
+    ] {
+        let resolved = resolve(&denied);
+        assert_eq!(resolved.annotations().idempotent_hint, None);
+        assert_eq!(effect(&resolved), Effect::Mutating);
+    }
+    let destroys = hints().with_destructive(true);
+    let destroyed = resolve(&of_server.with_operator(&destroys));
+    let plan = CallPlan::derive(&destroyed, &Profile::epd());
+    assert_eq!(plan.repeat, RepeatRule::Never);
+
+    // the defaults of a server claim it of what they call reads; the tool says it is none
+    let of_tool = Hints::new(&nothing, &no_read, Trust::Trusted).with_server_defaults(&claimed);
+    assert_eq!(effect(&resolve(&of_tool)), Effect::Mutating);
+
+    // said by itself, or by the operator, or concluded of the write, it stands
+    let repeats = hints().with_idempotent(true);
+    let of_tool = Hints::new(&nothing, &repeats, Trust::Trusted).with_server_defaults(&claimed);
+    let by_itself = resolve(&of_tool.with_operator(&no_read));
+    assert_eq!(effect(&by_itself), Effect::Idempotent);
+    let operator = no_read.clone().with_idempotent(true);
+    let by_operator = resolve(&of_server.with_operator(&operator));
+    assert_eq!(effect(&by_operator), Effect::Idempotent);
+    let unlock = RuleSet::Standard.infer(&Subject::new("unlock_account"));
+    let concluded = Hints::new(&unlock, &claimed, Trust::Trusted).with_operator(&no_read);
+    assert_eq!(effect(&resolve(&concluded)), Effect::Idempotent);
 }
 
 #[test]

@@ -17,8 +17,9 @@
 //!
 //! At last the set is made to agree with itself. `destructiveHint` and `idempotentHint` mean nothing
 //! on a read-only tool; so where both read-only and destructive came out, the one from the stronger
-//! source stands, and of equal ones destructive. An inferred `idempotentHint` that rests on reading
-//! falls with it.
+//! source stands, and of equal ones destructive. Where the tool turns out not to be read-only, the
+//! `idempotentHint` of a source that called it so falls too, except the operator's: it was said of a
+//! read, and many servers set it on every read.
 //!
 //! ```
 //! use tollgate_core::infer::{RuleSet, Subject};

@@ -128,22 +128,17 @@ struct EffectHints {
     destructive: Option<Slot<bool>>,
     idempotent: Option<Slot<bool>>,
     open_world: Option<Slot<bool>>,
-    /// The server's word that the tool only reads was not believed.
-    contradicted: bool,
     warnings: Vec<String>,
 }
 
 impl EffectHints {
     fn settle(hints: &Hints<'_>) -> Self {
         let mut warnings = Vec::new();
-        let read_only = READ_ONLY.settle(hints, &mut warnings);
-        let contradicted = !warnings.is_empty();
         Self {
-            read_only,
+            read_only: READ_ONLY.settle(hints, &mut warnings),
             destructive: DESTRUCTIVE.settle(hints, &mut warnings),
             idempotent: IDEMPOTENT.settle(hints, &mut warnings),
             open_world: OPEN_WORLD.settle(hints, &mut warnings),
-            contradicted,
             warnings,
         }
     }
@@ -168,7 +163,6 @@ impl EffectHints {
                 value: false,
                 ..slot
             });
-            self.contradicted = true;
         }
     }
 
@@ -195,21 +189,27 @@ impl EffectHints {
         }
     }
 
-    /// A claim of idempotence that rests on reading falls when the tool turns out not to read only.
+    /// A claim of idempotence falls when the tool turns out not to read only, if whoever makes it
+    /// says that it does: the hint means nothing beside that one, and many set it on every read.
     fn drop_unfounded_idempotence(&mut self, hints: &Hints<'_>) {
-        let idempotent = self.idempotent.as_ref();
-        if self.read_only.as_ref().is_some_and(|slot| slot.value) {
+        let is_true = |slot: &Option<Slot<bool>>| slot.as_ref().is_some_and(|slot| slot.value);
+        if is_true(&self.read_only) || !is_true(&self.idempotent) {
             return;
         }
-        let inferred_reads = hints.inferred.annotations().read_only_hint == Some(true);
-        if inferred_reads && is_from(idempotent, true, Source::Inferred) {
-            self.idempotent = None;
-        } else if self.contradicted && is_from(idempotent, true, Source::Declared) {
-            self.idempotent = IDEMPOTENT
-                .inferred(hints)
-                .filter(|(_, strength)| *strength == Strength::Strong && !inferred_reads)
-                .map(|(slot, _)| slot);
+        let rests_on_reading = |said: &Annotations| {
+            said.read_only_hint == Some(true) && said.idempotent_hint == Some(true)
+        };
+        let (inferred, declared) = (Inferred::default(), Annotations::default());
+        let mut founded = *hints;
+        if rests_on_reading(hints.inferred.annotations()) {
+            founded.inferred = &inferred;
         }
+        founded.server_defaults = hints.server_defaults.filter(|said| !rests_on_reading(said));
+        if rests_on_reading(hints.declared) {
+            founded.declared = &declared;
+        }
+        // what contradicts whom was said when all of it was settled
+        self.idempotent = IDEMPOTENT.settle(&founded, &mut Vec::new());
     }
 
     /// A conclusion that something is only overwritten relaxes, so it needs a server that is believed.
