@@ -58,7 +58,11 @@ fn stricter_cache(one: CacheRule, other: CacheRule) -> CacheRule {
         (CacheRule::Store { ttl: one }, CacheRule::Store { ttl: other }) => CacheRule::Store {
             ttl: one.min(other),
         },
-        (CacheRule::KeepOwn { ttl: one }, CacheRule::KeepOwn { ttl: other }) => {
+        (
+            CacheRule::KeepOwn { ttl: one },
+            CacheRule::KeepOwn { ttl: other } | CacheRule::Store { ttl: other },
+        )
+        | (CacheRule::Store { ttl: one }, CacheRule::KeepOwn { ttl: other }) => {
             CacheRule::KeepOwn {
                 ttl: one.min(other),
             }
@@ -75,5 +79,31 @@ fn stricter_repeat(one: RepeatRule, other: RepeatRule) -> RepeatRule {
         (RepeatRule::Safe, stricter) | (stricter, RepeatRule::Safe) => stricter,
         (RepeatRule::OnlyUnsent, RepeatRule::OnlyUnsent) => RepeatRule::OnlyUnsent,
         _ => RepeatRule::Never,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn of_two_times_the_shorter_counts_whatever_the_rules() {
+        let (short, long) = (Duration::from_secs(1), Duration::from_secs(5));
+        let store = |ttl| CacheRule::Store { ttl };
+        let keep = |ttl| CacheRule::KeepOwn { ttl };
+        for (one, other, want) in [
+            (store(short), store(long), store(short)),
+            (keep(short), keep(long), keep(short)),
+            (store(short), keep(long), keep(short)),
+            (store(long), keep(short), keep(short)),
+            (store(short), CacheRule::Bypass, CacheRule::Bypass),
+            (keep(short), CacheRule::Bypass, CacheRule::Invalidate),
+            (store(short), CacheRule::Invalidate, CacheRule::Invalidate),
+        ] {
+            assert_eq!(stricter_cache(one, other), want, "{one:?} {other:?}");
+            assert_eq!(stricter_cache(other, one), want, "{other:?} {one:?}");
+        }
     }
 }
