@@ -1,5 +1,7 @@
 //! Merging two sets of hints, and the three questions asked of one.
 
+use std::collections::HashSet;
+
 use crate::{Annotations, SafetyLevel};
 
 impl Annotations {
@@ -74,13 +76,10 @@ pub(crate) fn unite(base: Option<&[String]>, over: Option<&[String]>) -> Option<
     if base.is_none() && over.is_none() {
         return None;
     }
-    let mut tags: Vec<String> = Vec::new();
-    for tag in base.into_iter().chain(over).flatten() {
-        if !tags.contains(tag) {
-            tags.push(tag.clone());
-        }
-    }
-    Some(tags)
+    // servers list as many tags as they like
+    let mut seen = HashSet::new();
+    let all = base.into_iter().chain(over).flatten();
+    Some(all.filter(|tag| seen.insert(*tag)).cloned().collect())
 }
 
 #[cfg(test)]
@@ -135,6 +134,22 @@ mod tests {
         assert_eq!(
             Annotations::default().merge(&Annotations::default()).tags,
             None
+        );
+    }
+
+    #[test]
+    fn many_tags_are_united_in_one_pass() {
+        // one by one against all before it, this would take minutes
+        let count = 150_000;
+        let many = |from: usize| (from..from + count).map(|tag| tag.to_string());
+        let base = Annotations::default().with_tags(many(0));
+        let over = Annotations::default().with_tags(many(count / 2));
+        let united = base.merge(&over).tags.unwrap();
+        assert!(
+            united
+                .iter()
+                .cloned()
+                .eq((0..count + count / 2).map(|tag| tag.to_string()))
         );
     }
 
