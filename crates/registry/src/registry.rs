@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 64;
 pub struct Changes {
     /// Tools that are new in their set.
     pub added: Vec<ToolName>,
-    /// Tools whose definition or plan is another one.
+    /// Tools whose definition, plan or rules over arguments are others.
     pub changed: Vec<ToolName>,
     /// Tools that no server of the set lists any more.
     pub removed: Vec<ToolName>,
@@ -152,9 +152,13 @@ impl Set {
                 first.insert(name.clone(), tool.clone());
                 self.tools.push(match old.remove(name) {
                     // the same tool: keep the instance, so that readers see no change
-                    Some(old) if is_same(&old, tool) => old,
-                    Some(_) => {
-                        changes.changed.push(name.clone());
+                    Some(old) if works_alike(&old, tool) && old.resolved() == tool.resolved() => {
+                        old
+                    }
+                    Some(old) => {
+                        if !works_alike(&old, tool) {
+                            changes.changed.push(name.clone());
+                        }
                         tool.clone()
                     }
                     None => {
@@ -170,8 +174,9 @@ impl Set {
     }
 }
 
-/// Says whether nothing that anybody can see of the tool has changed.
-fn is_same(old: &Tool, new: &Tool) -> bool {
+/// Says whether neither the tool nor what happens to its calls has changed. Hints may have all the
+/// same: what others of its server show of it, or what the operator says.
+fn works_alike(old: &Tool, new: &Tool) -> bool {
     old.digest() == new.digest()
         && old.plan() == new.plan()
         && old.refinements() == new.refinements()

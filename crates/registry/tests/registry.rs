@@ -189,6 +189,43 @@ fn rules_over_arguments_refine_a_tool_and_a_new_rule_is_a_change() {
 }
 
 #[test]
+fn what_others_show_of_a_tool_is_seen_and_is_no_change_for_clients() {
+    let registry = Registry::new();
+    let register = |open: bool| {
+        let listed = definitions(&[
+            json!({"name": "create_note"}),
+            json!({"name": "create_page", "annotations": {"openWorldHint": open}}),
+        ]);
+        registry.register(&set("s"), &server("s"), listed)
+    };
+    let open = || {
+        let catalogue = registry.catalogue();
+        let note = catalogue.find("create_note").unwrap().tool();
+        note.resolved().annotations().open_world_hint
+    };
+    register(true);
+    assert_eq!(open(), Some(true));
+    // the neighbour says otherwise now: the same plan, on other hints
+    let changes = register(false);
+    assert_ne!(open(), Some(true));
+    assert_eq!(changes.changed, ["create_page".parse().unwrap()]);
+
+    // so it is with the operator's word, which explanations name
+    let mut options = SetOptions::default();
+    let tagged = Annotations::default().with_tags(["notes"]);
+    let note = "create_note".parse().unwrap();
+    options.overrides.insert(note, tagged);
+    registry.set_options(set("s"), options);
+    assert!(register(false).is_empty());
+    let catalogue = registry.catalogue();
+    let note = catalogue.find("create_note").unwrap().tool();
+    assert_eq!(
+        note.resolved().annotations().tags.as_deref().unwrap(),
+        ["notes"]
+    );
+}
+
+#[test]
 fn listed_bytes_are_the_servers_own_but_for_the_name() {
     let raw =
         r#"{"execution":{"taskSupport":"x"},"name":"get","annotations":{"destructiveHint":false}}"#;
