@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tollgate::cache::CacheConfig;
+use tollgate::core::Category;
 use tollgate::core::refine::Applied;
 use tollgate::retry::RetryConfig;
 use tollgate::{
@@ -238,6 +239,30 @@ async fn a_call_is_explained_as_what_it_is() {
         "{text}"
     );
     assert!(!text.contains("<- this call"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
+    let closes = ArgumentRule::new(
+        When::argument("action", Condition::equals("close")).unwrap(),
+        Annotations::default().with_destructive(true),
+    )
+    .unwrap();
+    let name = || "browser_tabs".parse().unwrap();
+    let reader = server("chrome", &Shared::default())
+        .override_tool(name(), Annotations::default().with_read_only(true))
+        .refine_tool(name(), closes);
+    let stack = Stack::builder().server(reader).build().await.unwrap();
+    let told = |arguments: &'static str| {
+        let explained = stack.explain_call("web.browser_tabs", arguments).unwrap();
+        explained.activity().category
+    };
+    assert_eq!(told(LIST), Category::Read);
+    assert_eq!(told(CLOSE), Category::Delete);
+    assert_eq!(
+        told(r#"{"action":"list","action":"close"}"#),
+        Category::Delete
+    );
 }
 
 #[tokio::test(start_paused = true)]

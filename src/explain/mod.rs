@@ -139,16 +139,11 @@ impl Explanation {
         self.tool().plan_applied(self.applied())
     }
 
-    /// Returns the hints that the plan was derived from. The strictest of several plans was derived
-    /// from none: then those of the tool.
+    /// Returns the hints that the plan was derived from; where it is the strictest of several, those
+    /// of the one that does most harm.
     #[must_use]
     pub fn resolved(&self) -> &Resolved {
-        let rules = self.tool().refinements().rules();
-        match self.applied() {
-            Applied::Rule(index) => rules.get(index).map(|rule| rule.resolved()),
-            _ => None,
-        }
-        .unwrap_or_else(|| self.tool().resolved())
+        self.tool().resolved_applied(self.applied())
     }
 
     /// Returns the servers that offer the tool, those that would be asked first at the head. Among

@@ -232,6 +232,12 @@ impl Tool {
         self.refinements.plan(applied).unwrap_or(&self.plan)
     }
 
+    /// Returns the hints that the plan that applies was derived from.
+    #[must_use]
+    pub fn resolved_applied(&self, applied: Applied) -> &Resolved {
+        self.refinements.resolved(applied).unwrap_or(&self.resolved)
+    }
+
     /// Returns the digest of the definition: another definition under the same name has another.
     #[must_use]
     pub fn digest(&self) -> Fingerprint {

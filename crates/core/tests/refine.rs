@@ -135,6 +135,31 @@ fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
 }
 
 #[test]
+fn hints_are_those_that_the_plan_was_derived_from() {
+    let deletes = rule("action", Condition::equals("delete"), destructive());
+    let adds = rule(
+        "action",
+        Condition::equals("add"),
+        hints().with_read_only(false),
+    );
+    let own = hints().with_read_only(true);
+    let destroys = |tool: &Arc<Tool>, arguments: &str| {
+        let resolved = tool.resolved_applied(call(tool, arguments).applied());
+        resolved.annotations().destructive_hint == Some(true)
+    };
+    let both = r#"{"action":"list","action":"delete"}"#;
+    let reader = tool(&own, &[adds.clone(), deletes]);
+    assert!(destroys(&reader, r#"{"action":"delete"}"#));
+    assert!(!destroys(&reader, r#"{"action":"list"}"#));
+    assert!(destroys(&reader, both), "one of its plans destroys");
+
+    let adds_or_destroys = tool(&destructive(), &[adds]);
+    assert!(destroys(&adds_or_destroys, both), "its own plan destroys");
+    let foreign = adds_or_destroys.resolved_applied(Applied::Rule(7));
+    assert_eq!(foreign, adds_or_destroys.resolved());
+}
+
+#[test]
 fn a_doubt_that_no_rule_looks_at_changes_nothing() {
     let tool = tool(&destructive(), &[reads("/a/b", Condition::equals(1))]);
     for arguments in [

@@ -91,6 +91,8 @@ pub struct Refinements {
     /// Every place that any rule looks at, once.
     paths: Vec<ArgumentPath>,
     strictest: Option<Arc<CallPlan>>,
+    /// The rule whose calls do most harm, if it is more than the tool's own do.
+    worst: Option<usize>,
 }
 
 impl Refinements {
@@ -121,11 +123,18 @@ impl Refinements {
             })
             .collect();
         let plans = rules.iter().map(|rule| &*rule.plan);
-        let strictest = (!rules.is_empty()).then(|| Arc::new(strictest(own, plans)));
+        let (mut worst, mut most) = (None, own);
+        for (index, plan) in plans.clone().enumerate() {
+            if plan.effect > most.effect {
+                (worst, most) = (Some(index), plan);
+            }
+        }
+        let strictest = (!rules.is_empty()).then(|| Arc::new(strictest(own, most, plans)));
         Self {
             rules,
             paths,
             strictest,
+            worst,
         }
     }
 
@@ -177,6 +186,20 @@ impl Refinements {
                 .or(self.strictest.as_ref()),
             Applied::Strictest(_) => self.strictest.as_ref(),
         }
+    }
+
+    /// Returns the hints that the plan that applies was derived from; `None` for the tool's own.
+    ///
+    /// The strictest plan takes its effect from one of the others, so the hints are those of that
+    /// one: the first of those that do most harm.
+    #[must_use]
+    pub fn resolved(&self, applied: Applied) -> Option<&Resolved> {
+        let index = match applied {
+            Applied::Tool => None,
+            Applied::Rule(index) if index < self.rules.len() => Some(index),
+            Applied::Rule(_) | Applied::Strictest(_) => self.worst,
+        };
+        self.rules.get(index?).map(RefinedRule::resolved)
     }
 
     /// Returns the first condition of a rule, counted from 0, that these arguments do not certainly

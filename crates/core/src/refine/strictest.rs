@@ -6,9 +6,9 @@ use crate::{CacheRule, CallPlan, ConfirmRule, RepeatRule};
 const REASON: &str =
     "the arguments may be read in more than one way, so the strictest of the tool's plans counts";
 
-/// Joins plans, respect by respect:
+/// Joins a tool's own plan and those of its rules, respect by respect:
 ///
-/// - the effect that does most harm, with the preferences of the plan that has it;
+/// - the effect that does most harm, with the preferences of `worst`, the plan that has it;
 /// - the greatest weight that any demands of a server;
 /// - from not dropping anything to dropping all: looked up and stored, not looked up, kept as a
 ///   write's own result, never stored; the shortest of several times;
@@ -16,18 +16,13 @@ const REASON: &str =
 /// - the lowest rate; the longest timeout, for so long a write may still land, and the longest
 ///   first pause.
 pub(super) fn strictest<'a>(
-    own: &'a CallPlan,
-    others: impl Iterator<Item = &'a CallPlan> + Clone,
+    own: &CallPlan,
+    worst: &CallPlan,
+    others: impl Iterator<Item = &'a CallPlan>,
 ) -> CallPlan {
-    let worst = others.clone().fold(own, |worst, plan| {
-        if plan.effect > worst.effect {
-            plan
-        } else {
-            worst
-        }
-    });
     let mut out = worst.clone();
-    for plan in std::iter::once(own).chain(others) {
+    tighten(&mut out, own);
+    for plan in others {
         tighten(&mut out, plan);
     }
     out.reason = REASON.into();
