@@ -23,6 +23,7 @@ mod fingerprint;
 pub mod infer;
 mod judge;
 pub mod lint;
+mod members;
 mod name;
 mod output;
 mod plan;

@@ -1,14 +1,14 @@
 //! Which arguments of a call tell what it is about.
 
-use std::fmt;
+use std::collections::HashSet;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
 use crate::infer::words;
+use crate::members::Members;
 
 /// So many arguments are looked at.
 const LOOKED_AT: usize = 256;
@@ -163,20 +163,20 @@ fn candidates(schema: Option<&RawValue>, phrase: &[String]) -> Vec<(String, bool
         return Vec::new();
     };
     let required: Vec<Value> = read(schema.required).unwrap_or_default();
-    let Some(Members(members)) = schema
+    let required: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
+    let Some(members) = schema
         .properties
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .and_then(|raw| Members::read(raw.get()).ok())
     else {
         return Vec::new();
     };
-    let is_required = |name: &str| required.iter().any(|entry| entry.as_str() == Some(name));
     members
-        .into_iter()
+        .iter()
+        .take(LOOKED_AT)
         .filter(|(name, _)| is_plain(name))
         .filter_map(|(name, member)| {
-            let rank = rank(&name, member, phrase)?;
-            let required = is_required(&name);
-            Some((name, required, rank))
+            let rank = rank(name, member, phrase)?;
+            Some((name.to_owned(), required.contains(name), rank))
         })
         .collect()
 }
@@ -306,37 +306,6 @@ impl Member<'_> {
 
 fn read<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
-}
-
-/// The members of an object, in the order they are written in.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while members.len() < LOOKED_AT {
-                    let Some(member) = map.next_entry()? else {
-                        return Ok(Members(members));
-                    };
-                    members.push(member);
-                }
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Members(members))
-            }
-        }
-
-        from.deserialize_map(InOrder)
-    }
 }
 
 #[cfg(test)]

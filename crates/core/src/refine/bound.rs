@@ -5,9 +5,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::compare::Answer;
-use super::read::{Found, Members};
+use super::read::Found;
 use super::strictest::strictest;
 use super::{ArgumentPath, ArgumentRule, Condition};
+use crate::members::Members;
 use crate::resolve::{Hints, resolve};
 use crate::{CallPlan, Profile, Resolved};
 

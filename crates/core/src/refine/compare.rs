@@ -4,7 +4,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::number::Number;
-use super::read::{Found, Members, elements, may_be_packed, may_be_taken_for, string};
+use super::read::{Found, elements, may_be_packed, may_be_taken_for, string};
+use crate::members::Members;
 
 /// What can be said of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

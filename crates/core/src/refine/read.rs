@@ -1,13 +1,11 @@
 //! Finding members in a text, and noticing where parsers would disagree.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use smallvec::SmallVec;
 
 use super::ArgumentPath;
+use crate::members::{Members, Text};
 
 /// What stands at a place.
 #[derive(Debug, Clone, Copy)]
@@ -20,24 +18,11 @@ pub(super) enum Found<'a> {
     Doubtful,
 }
 
-/// A JSON string; borrowed unless it holds an escape.
-#[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// The members of one object in their order, duplicates included.
-pub(super) struct Members<'a>(SmallVec<[(Cow<'a, str>, &'a RawValue); 8]>);
-
 impl<'a> Members<'a> {
-    /// Reads a text that must hold exactly one object.
-    pub(super) fn read(text: &'a str) -> serde_json::Result<Self> {
-        serde_json::from_str(text)
-    }
-
     /// Returns what stands under a name. There must be one member that may be meant by it, and it
     /// must be spelled exactly so.
     pub(super) fn get(&self, name: &str) -> Found<'a> {
         let mut meant = self
-            .0
             .iter()
             .filter(|(known, _)| may_be_taken_for(known, name));
         match (meant.next(), meant.next()) {
@@ -45,10 +30,6 @@ impl<'a> Members<'a> {
             (Some((known, value)), None) if known == name => Found::Value(value),
             _ => Found::Doubtful,
         }
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
-        self.0.iter().map(|(name, value)| (&**name, *value))
     }
 
     /// Follows a path.
@@ -62,30 +43,6 @@ impl<'a> Members<'a> {
             found = step(value.get(), token);
         }
         found
-    }
-}
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = SmallVec::new();
-                while let Some((Text(name), value)) = map.next_entry()? {
-                    members.push((name, value));
-                }
-                Ok(Members(members))
-            }
-        }
-
-        from.deserialize_map(Object)
     }
 }
 

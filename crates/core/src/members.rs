@@ -1,0 +1,50 @@
+//! The members of a JSON object as they are written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use smallvec::SmallVec;
+
+/// A JSON string; borrowed unless it holds an escape.
+#[derive(serde::Deserialize)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+/// The members of one object in their order, duplicates included.
+pub(crate) struct Members<'a>(SmallVec<[(Cow<'a, str>, &'a RawValue); 8]>);
+
+impl<'a> Members<'a> {
+    /// Reads a text that must hold exactly one object.
+    pub(crate) fn read(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = SmallVec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        from.deserialize_map(Object)
+    }
+}
