@@ -1,10 +1,12 @@
 //! Whether a value is the one that a rule names.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::number::Number;
-use super::read::{Found, elements, may_be_packed, may_be_taken_for, string};
+use super::read::{Found, as_taken, elements, may_be_packed, may_be_taken_for, string};
 use crate::members::Members;
 
 /// What can be said of a condition.
@@ -111,16 +113,6 @@ impl Constant {
 }
 
 fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
-    let extra = |(name, value): (&str, &RawValue)| {
-        let known = wanted
-            .iter()
-            .any(|(wanted, _)| may_be_taken_for(wanted, name));
-        match value.get() {
-            _ if known => Answer::Yes,
-            "null" => Answer::Unsure,
-            _ => Answer::No,
-        }
-    };
     wanted
         .iter()
         .map(|(name, wanted)| match found.get(name) {
@@ -128,8 +120,34 @@ fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
             Found::Value(value) => wanted.is(value),
             Found::Doubtful => Answer::Unsure,
         })
-        .chain(found.iter().map(extra))
-        .fold(Answer::Yes, Answer::and)
+        .fold(no_others(wanted, found), Answer::and)
+}
+
+/// Says whether there is no member beyond the wanted ones. Many take a `null` for none; and where a
+/// name is given twice, it may be the `null` that they see.
+fn no_others(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
+    let is_wanted = |name: &str| {
+        wanted
+            .iter()
+            .any(|(wanted, _)| may_be_taken_for(wanted, name))
+    };
+    let (nulls, others): (Vec<_>, Vec<_>) = found
+        .iter()
+        .filter(|(name, _)| !is_wanted(name))
+        .partition(|(_, value)| value.get() == "null");
+    if nulls.is_empty() {
+        return Answer::certain(others.is_empty());
+    }
+    let nulls: HashSet<String> = nulls
+        .iter()
+        .map(|(name, _)| as_taken(name).collect())
+        .collect();
+    let stands = |(name, _): &(&str, _)| !nulls.contains(&as_taken(name).collect::<String>());
+    if others.iter().any(stands) {
+        Answer::No
+    } else {
+        Answer::Unsure
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +185,8 @@ mod tests {
             (json!([1, 2]), "[2,1]"),
             (json!([]), "{}"),
             (json!([1]), "[1,1]"),
+            (json!({}), r#"{"b":1,"b":2}"#),
+            (json!({}), r#"{"b":true,"c":null}"#),
             (json!({"a": 1}), r#"{"a":1,"b":2}"#),
             (json!({"a": 1, "b": 2}), r#"{"a":1}"#),
         ] {
@@ -179,6 +199,8 @@ mod tests {
         for (wanted, text) in [
             (json!({"a": 1}), r#"{"a":1,"a":2}"#),
             (json!({"a": 1}), r#"{"a":1,"A":2}"#),
+            (json!({}), r#"{"b":true,"b":null}"#),
+            (json!({}), r#"{"b":null,"B":true}"#),
             (json!({"a": 1}), r#"{"A":1}"#),
             (json!({"a": 1}), r#"{"a":1,"b":null}"#),
             (json!({"a": null}), "{}"),

@@ -84,14 +84,16 @@ fn index(token: &str) -> Option<usize> {
     plain.then(|| token.parse().ok())?
 }
 
-/// Says whether a reader may take one name for the other. Some do not look at the case, also beyond
-/// ASCII (`ſ` is an `s`, the Kelvin sign a `k`); some end a name at a control character.
+/// Says whether a reader may take one name for the other.
 pub(super) fn may_be_taken_for(left: &str, right: &str) -> bool {
-    fn read(text: &str) -> impl Iterator<Item = char> {
-        text.chars()
-            .take_while(|char| !char.is_control())
-            .flat_map(char::to_uppercase)
-            .flat_map(char::to_lowercase)
-    }
-    left == right || read(left).eq(read(right))
+    left == right || as_taken(left).eq(as_taken(right))
+}
+
+/// A name as the least careful reader takes it. Some do not look at the case, also beyond ASCII (`ſ`
+/// is an `s`, the Kelvin sign a `k`); some end a name at a control character.
+pub(super) fn as_taken(name: &str) -> impl Iterator<Item = char> {
+    name.chars()
+        .take_while(|char| !char.is_control())
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
 }
