@@ -1,12 +1,12 @@
 //! A tool to look at, and what is known of it.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::spelling;
+use crate::members::Members;
 use crate::{Annotations, Inferred, RuleSet, ServerId, Subject, ToolDefinition};
 
 /// A tool to look at.
@@ -44,32 +44,43 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Reads an object member by member, so that one bad value hides no other.
-fn read_each(raw: &RawValue) -> (Map<String, Value>, Vec<(String, String)>) {
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    let mut read = Map::new();
-    let mut bad = Vec::new();
-    for (name, raw) in members {
-        match serde_json::from_str(raw.get()) {
-            Ok(Value::Null) => {}
-            Ok(value) => {
-                read.insert(name, value);
+/// An object read member by member, so that one bad value hides no other.
+#[derive(Default)]
+struct Each {
+    /// Of members given twice the last, as most parsers have it.
+    read: Map<String, Value>,
+    /// Those whose value no parser takes, and why.
+    unreadable: Vec<(String, String)>,
+    twice: Vec<String>,
+}
+
+impl Each {
+    fn of(raw: &RawValue) -> Self {
+        let mut each = Self::default();
+        let Ok(members) = Members::read(raw.get()) else {
+            return each;
+        };
+        let mut seen = HashSet::new();
+        for (name, raw) in members.iter() {
+            if !seen.insert(name) {
+                each.twice.push(name.to_owned());
             }
-            Err(error) => bad.push((name, error.to_string())),
+            match serde_json::from_str(raw.get()) {
+                Ok(Value::Null) => {}
+                Ok(value) => {
+                    each.read.insert(name.to_owned(), value);
+                }
+                Err(error) => each.unreadable.push((name.to_owned(), error.to_string())),
+            }
         }
+        each
     }
-    (read, bad)
 }
 
 fn annotations_of(definition: &RawValue) -> Option<&RawValue> {
-    #[derive(Deserialize)]
-    struct Members<'a> {
-        #[serde(borrow)]
-        annotations: Option<&'a RawValue>,
-    }
-    serde_json::from_str::<Members<'_>>(definition.get())
-        .ok()?
-        .annotations
+    let members = Members::read(definition.get()).ok()?;
+    let mut all = members.iter().filter(|(name, _)| *name == "annotations");
+    all.next_back().map(|(_, raw)| raw)
 }
 
 /// A tool with everything that is known of it.
@@ -81,6 +92,8 @@ pub(super) struct Case<'a> {
     pub(super) fields: Map<String, Value>,
     /// Those whose value no parser takes, and why.
     pub(super) unreadable: Vec<(String, String)>,
+    /// The members, of the definition or its annotations, that are given twice.
+    pub(super) twice: Vec<String>,
     /// The hints that can be read.
     pub(super) hints: Annotations,
     /// What everything together says.
@@ -94,15 +107,18 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(super) fn read(tool: &Candidate<'a>) -> Self {
         let subject = tool.subject;
-        let (mut members, _) = tool.definition.map(read_each).unwrap_or_default();
-        let (fields, unreadable) = match tool.definition.and_then(annotations_of) {
+        let whole = tool.definition.map(Each::of).unwrap_or_default();
+        let (mut members, mut twice) = (whole.read, whole.twice);
+        let annotations = match tool.definition.and_then(annotations_of) {
             Some(raw) if raw.get().starts_with('{') => {
                 members.remove("annotations");
-                read_each(raw)
+                Each::of(raw)
             }
             // anything else is kept where a wrong type is looked for
-            _ => Default::default(),
+            _ => Each::default(),
         };
+        twice.extend(annotations.twice);
+        let fields = annotations.read;
         let infer = |subject: &Subject<'_>| RuleSet::Standard.infer(subject);
         let words = Subject {
             input_schema: None,
@@ -117,7 +133,8 @@ impl<'a> Case<'a> {
             hints: spelling::readable(&fields),
             members,
             fields,
-            unreadable,
+            unreadable: annotations.unreadable,
+            twice,
             whole: infer(&subject),
             words: infer(&words),
             name: infer(&name),

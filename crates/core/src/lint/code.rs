@@ -106,6 +106,10 @@ codes! {
     /// refuse the tool, or the whole list.
     WrongType = "wrong-type", Error,
         "a hint has a value of the wrong type";
+    /// A hint, or another member of the tool, is given twice, or in its short form as well. Readers
+    /// disagree about which one counts; if it is one that Tollgate reads, it refuses the tool.
+    GivenTwice = "given-twice", Error,
+        "a hint or another member of the tool is given twice";
     /// A field of `annotations` is nearly a known hint, such as `readonlyHint`. Nobody reads it.
     MisspelledHint = "misspelled-hint", Error,
         "a field of annotations is nearly a known hint, so nobody reads it";

@@ -80,6 +80,27 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
             "give it a value that JSON parsers take",
         );
     }
+    for name in &case.twice {
+        notes.add(
+            Code::GivenTwice,
+            name.clone(),
+            "stands there twice, and readers disagree about which one counts",
+            "keep one",
+        );
+    }
+    for (field, short, _) in HINTS {
+        if let Some(short) = short
+            && case.fields.contains_key(*short)
+            && case.fields.contains_key(field.as_str())
+        {
+            notes.add(
+                Code::GivenTwice,
+                field.as_str(),
+                format!("stands there, and `{short}` as well"),
+                format!("keep `{field}`"),
+            );
+        }
+    }
     for (name, value) in &case.fields {
         match HINTS.iter().find(|hint| hint.0.as_str() == name) {
             Some((_, _, shape)) => wrong_type(name, value, *shape, notes),
@@ -222,6 +243,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::lint::{Candidate, Finding};
+    use crate::{Subject, ToolDefinition};
 
     #[test]
     fn a_misspelling_is_brought_back_to_the_hint_that_was_meant() {
@@ -242,6 +265,39 @@ mod tests {
         }
         // another field with a value of its own
         assert_eq!(meant("idempotency", &json!("by request id")), None);
+    }
+
+    #[test]
+    fn whatever_registration_refuses_as_given_twice_is_found() {
+        for (text, field) in [
+            (
+                r#""annotations":{"readOnlyHint":true,"readOnlyHint":false}"#,
+                "readOnlyHint",
+            ),
+            (
+                r#""annotations":{"readOnly":true,"readOnlyHint":true}"#,
+                "readOnlyHint",
+            ),
+            (
+                r#""annotations":{"readOnly":true},"annotations":{}"#,
+                "annotations",
+            ),
+            (r#""description":"a","description":"b""#, "description"),
+        ] {
+            let text = format!(r#"{{"name":"get_user",{text}}}"#);
+            assert!(ToolDefinition::from_json(text.clone()).is_err(), "{text}");
+            let definition = serde_json::from_str(&text).unwrap();
+            let candidate = Candidate::new(Subject::new("get_user")).with_definition(definition);
+            let found = crate::lint::check(&[candidate]);
+            let twice: Vec<_> = found
+                .iter()
+                .filter(|finding| finding.code == Code::GivenTwice)
+                .map(|finding| &*finding.field)
+                .collect();
+            assert_eq!(twice, [field], "{text}");
+            let wrong = |finding: &Finding| finding.code == Code::WrongType;
+            assert!(!found.iter().any(wrong), "{text}");
+        }
     }
 
     #[test]

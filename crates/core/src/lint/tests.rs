@@ -114,6 +114,11 @@ fn rows() -> Vec<(Code, Value, Value)> {
             reads(json!({"readOnlyHint": null, "openWorldHint": false, "x-vendor": "yes"})),
         ),
         (
+            Code::GivenTwice,
+            also("readOnly", json!(true)),
+            reads(json!({"readOnly": true})),
+        ),
+        (
             Code::MisspelledHint,
             also("readonlyHint", json!(true)),
             also("idempotency", json!("by request id")),
@@ -367,13 +372,8 @@ fn tools_are_compared_within_their_server_only() {
     let apart = json!([on("a", "get_user"), on("b", "get_user"), on("c", "getUser")]);
     assert_eq!(codes(&apart), [Code::MissingOpenWorldHint; 3]);
     let together = look(&json!([on("a", "get_user"), on("a", "getUser")]));
-    assert_eq!(
-        together
-            .iter()
-            .find(|f| f.code == Code::SimilarNames)
-            .map(|f| f.index),
-        Some(1)
-    );
+    let similar = |finding: &&Finding| finding.code == Code::SimilarNames;
+    assert_eq!(together.iter().find(similar).map(|f| f.index), Some(1));
 }
 
 #[test]
