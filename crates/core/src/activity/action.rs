@@ -81,8 +81,8 @@ impl ActionTemplate {
 
     /// Fills in the arguments of a call, a JSON object.
     ///
-    /// What is missing, `null` or empty is left out together with its place; so is everything if
-    /// the bytes are no JSON object. A value is shown in one line of at most 48 characters, without
+    /// What is missing, `null`, empty or given twice is left out together with its place; so is
+    /// everything if the bytes are no JSON object. A value is shown in one line of at most 48 characters, without
     /// control characters, its end cut off and marked by `…`; longer lists and objects are counted.
     #[must_use]
     pub fn render(&self, arguments: &[u8]) -> String {

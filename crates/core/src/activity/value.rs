@@ -17,8 +17,8 @@ const FEW: usize = 3;
 /// What there is to show for each wanted argument.
 pub(super) type Shown = SmallVec<[Option<String>; 2]>;
 
-/// Looks the wanted arguments up in a JSON object. What is absent, `null`, empty, or in something
-/// that is no JSON object is not there.
+/// Looks the wanted arguments up in a JSON object. What is absent, `null`, empty, given twice, or in
+/// something that is no JSON object is not there.
 pub(super) fn pick(arguments: &[u8], wanted: &[&str]) -> Shown {
     let nothing = || wanted.iter().map(|_| None).collect();
     let mut json = serde_json::Deserializer::from_slice(arguments);
@@ -42,10 +42,16 @@ impl<'de> Visitor<'de> for Picker<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shown, A::Error> {
         let mut shown: Shown = self.wanted.iter().map(|_| None).collect();
+        let mut met: SmallVec<[bool; 2]> = self.wanted.iter().map(|_| false).collect();
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             let at = self.wanted.iter().position(|wanted| *wanted == key);
-            match at.and_then(|at| shown.get_mut(at)) {
-                Some(place) => *place = show(map.next_value::<&'de RawValue>()?.get()),
+            match at.and_then(|at| shown.get_mut(at).zip(met.get_mut(at))) {
+                Some((place, met)) => {
+                    let value = map.next_value::<&'de RawValue>()?;
+                    // which of two counts is up to the server: neither is shown for the other
+                    let again = std::mem::replace(met, true);
+                    *place = show(value.get()).filter(|_| !again);
+                }
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -194,6 +200,20 @@ mod tests {
             assert_eq!(pick(odd.as_bytes(), &["id"])[..], [None], "{odd}");
         }
         assert_eq!(pick(b"{\"id\": \"\xff\"}", &["id"])[..], [None]);
+    }
+
+    #[test]
+    fn of_an_argument_given_twice_nothing_is_shown() {
+        for twice in [
+            r#"{"id":"a","x":1,"id":"b"}"#,
+            r#"{"id":"a","\u0069d":"a"}"#,
+            r#"{"id":"a","id":null,"id":"b"}"#,
+        ] {
+            let shown = pick(twice.as_bytes(), &["id", "x"]);
+            assert_eq!(shown.first(), Some(&None), "{twice}");
+        }
+        let shown = pick(br#"{"id":"a","x":1,"id":"b"}"#, &["id", "x"]);
+        assert_eq!(shown[1].as_deref(), Some("1"));
     }
 
     #[test]
