@@ -91,9 +91,15 @@ impl ArgumentRule {
     }
 
     /// Lays the rule's hints over what the operator says about the tool. Of the two hints that
-    /// exclude each other the rule's one stands, so the tool's must not be left beside it.
+    /// exclude each other the rule's one stands, so the tool's must not be left beside it. Nor must
+    /// its idempotence, if it was said of a read and the rule's calls are none.
     pub(super) fn over(&self, operator: Option<&Annotations>) -> Annotations {
         let mut base = operator.cloned().unwrap_or_default();
+        let writes =
+            self.hints.read_only_hint == Some(false) || self.hints.destructive_hint == Some(true);
+        if writes && base.read_only_hint == Some(true) {
+            base.idempotent_hint = None;
+        }
         if self.hints.read_only_hint == Some(true) && base.destructive_hint == Some(true) {
             base.destructive_hint = None;
         }
@@ -212,5 +218,18 @@ mod tests {
             (over.read_only_hint, over.destructive_hint),
             (None, Some(true))
         );
+    }
+
+    #[test]
+    fn idempotence_said_of_reads_is_not_said_of_the_writes_among_them() {
+        let tool = Annotations::default()
+            .with_read_only(true)
+            .with_idempotent(true);
+        let over = |hints: Annotations| rule(hints).unwrap().over(Some(&tool)).idempotent_hint;
+        let writes = Annotations::default().with_read_only(false);
+        assert_eq!(over(writes.clone()), None);
+        assert_eq!(over(Annotations::default().with_destructive(true)), None);
+        assert_eq!(over(writes.with_idempotent(true)), Some(true));
+        assert_eq!(over(Annotations::default().with_tags(["a"])), Some(true));
     }
 }
