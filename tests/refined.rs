@@ -248,10 +248,16 @@ async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
         Annotations::default().with_destructive(true),
     )
     .unwrap();
+    let forced = ArgumentRule::new(
+        When::argument("force", Condition::present()).unwrap(),
+        Annotations::default().with_requires_confirmation(true),
+    )
+    .unwrap();
     let name = || "browser_tabs".parse().unwrap();
     let reader = server("chrome", &Shared::default())
         .override_tool(name(), Annotations::default().with_read_only(true))
-        .refine_tool(name(), closes);
+        .refine_tool(name(), closes)
+        .refine_tool(name(), forced);
     let stack = Stack::builder().server(reader).build().await.unwrap();
     let told = |arguments: &'static str| {
         let explained = stack.explain_call("web.browser_tabs", arguments).unwrap();
@@ -263,6 +269,17 @@ async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
         told(r#"{"action":"list","action":"close"}"#),
         Category::Delete
     );
+    let perhaps = r#"{"action":"list","force":null}"#;
+    let text = stack
+        .explain_call("web.browser_tabs", perhaps)
+        .unwrap()
+        .to_string();
+    for part in [
+        r#"(action = "close": does not hold here)"#,
+        "(force is present: is not certain here)",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,12 +45,12 @@ pub(super) fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result
             (Applied::Rule(matched), _) if matched == index => write!(f, "  <- this call")?,
             (Applied::Rule(matched), _) if matched < index => {}
             (_, Some(call)) => {
-                if let Some((path, condition)) = refinements.unmet(index, call.arguments()) {
-                    let how = match of.applied() {
-                        Applied::Strictest(_) => "is not certain here",
-                        _ => "does not hold here",
+                if let Some(unmet) = refinements.unmet(index, call.arguments()) {
+                    let how = match unmet.is_certain {
+                        true => "does not hold here",
+                        false => "is not certain here",
                     };
-                    write!(f, "  ({path} {condition}: {how})")?;
+                    write!(f, "  ({} {}: {how})", unmet.path, unmet.condition)?;
                 }
             }
             (_, None) => {}

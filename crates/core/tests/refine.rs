@@ -212,12 +212,20 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     let unmet = |arguments: &str| {
         tool.refinements()
             .unmet(0, arguments.as_bytes())
-            .map(|(path, condition)| format!("{path} {condition}"))
+            .map(|unmet| format!("{} {}", unmet.path, unmet.condition))
     };
     assert_eq!(unmet(r#"{"a":1,"b":2}"#), None);
     assert_eq!(unmet(r#"{"a":1,"b":3}"#).unwrap(), "b = 2");
     assert_eq!(unmet(r#"{"a":1,"a":1,"b":2}"#).unwrap(), "a = 1");
     assert_eq!(unmet("[]").unwrap(), "a = 1");
+    // what certainly does not hold comes before what is in doubt
+    assert_eq!(unmet(r#"{"a":1,"a":1,"b":3}"#).unwrap(), "b = 2");
+    let certain = |arguments: &str| {
+        let unmet = tool.refinements().unmet(0, arguments.as_bytes());
+        unmet.unwrap().is_certain
+    };
+    assert!(certain(r#"{"a":1,"a":1,"b":3}"#));
+    assert!(!certain(r#"{"a":1,"a":1,"b":2}"#));
 }
 
 #[test]

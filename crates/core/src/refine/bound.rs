@@ -44,6 +44,18 @@ pub enum Doubt {
     },
 }
 
+/// Why a rule does not match.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Unmet<'a> {
+    /// Where the argument stands.
+    pub path: &'a ArgumentPath,
+    /// What does not hold of it.
+    pub condition: &'a Condition,
+    /// Whoever reads the arguments, it does not hold; otherwise it depends on the reader.
+    pub is_certain: bool,
+}
+
 /// One rule, bound to a tool: what it makes of the tool's hints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefinedRule {
@@ -203,21 +215,34 @@ impl Refinements {
         self.rules.get(index?).map(RefinedRule::resolved)
     }
 
-    /// Returns the first condition of a rule, counted from 0, that these arguments do not certainly
-    /// meet: why it does not match. `None` if they meet all.
+    /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet: why
+    /// it does not match. The first that certainly does not hold, or else the first in doubt; `None`
+    /// if they meet all.
     #[must_use]
-    pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<&(ArgumentPath, Condition)> {
+    pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<Unmet<'_>> {
         let members = std::str::from_utf8(arguments)
             .ok()
             .and_then(|text| Members::read(text).ok());
-        let holds = |(path, condition): &&(ArgumentPath, Condition)| {
-            let found = members
-                .as_ref()
-                .map_or(Found::Doubtful, |members| members.find(path));
-            condition.holds(found) == Answer::Yes
+        let answer = |path, condition: &Condition| {
+            let found = members.as_ref().map(|members| members.find(path));
+            condition.holds(found.unwrap_or(Found::Doubtful))
         };
         let conditions = self.rules.get(rule)?.rule.when().conditions();
-        conditions.iter().find(|condition| !holds(condition))
+        let mut all = conditions.iter().filter_map(|(path, condition)| {
+            let is_certain = match answer(path, condition) {
+                Answer::Yes => return None,
+                Answer::No => true,
+                Answer::Unsure => false,
+            };
+            Some(Unmet {
+                path,
+                condition,
+                is_certain,
+            })
+        });
+        let first = all.next()?;
+        let certain = all.find(|unmet| unmet.is_certain && !first.is_certain);
+        Some(certain.unwrap_or(first))
     }
 
     /// Says, as the rest of a sentence, why it cannot be said which rule matches.

@@ -73,7 +73,7 @@ mod read;
 mod rule;
 mod strictest;
 
-pub use bound::{Applied, Doubt, RefinedRule, Refinements};
+pub use bound::{Applied, Doubt, RefinedRule, Refinements, Unmet};
 pub use condition::Condition;
 pub use path::ArgumentPath;
 pub use rule::{ArgumentRule, InvalidRule, When};

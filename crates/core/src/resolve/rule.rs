@@ -23,7 +23,7 @@ pub struct Hints<'a> {
     pub server_defaults: Option<&'a Annotations>,
     /// Declared by the server for the tool.
     pub declared: &'a Annotations,
-    /// Seen while the tool ran. Only hints that tighten count.
+    /// Seen while the tool ran. Only hints that say yes or no count, and only where they tighten.
     pub observed: Option<&'a Annotations>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
