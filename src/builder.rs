@@ -1,6 +1,6 @@
 //! From servers and settings to a running stack.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer};
 use tollgate_core::infer::{Lexicon, RuleSet};
-use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall};
+use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::{RetryConfig, RetryLayer};
 use tollgate_router::guard::ConcurrencyLimitLayer;
@@ -274,27 +274,24 @@ impl StackBuilder {
             if options.defaults != server.defaults {
                 return Err(conflict("the default hints of their tools"));
             }
-            for (tool, hints) in &server.overrides {
-                let taken = options
-                    .overrides
-                    .entry(tool.clone())
-                    .or_insert_with(|| hints.clone());
-                if taken != hints {
-                    return Err(conflict("the operator's hints for one tool"));
-                }
+            if !agree(&mut options.overrides, &server.overrides) {
+                return Err(conflict("the operator's hints for one tool"));
             }
-            for (tool, rules) in &server.refinements {
-                let taken = options
-                    .refinements
-                    .entry(tool.clone())
-                    .or_insert_with(|| rules.clone());
-                if taken != rules {
-                    return Err(conflict("the rules over one tool's arguments"));
-                }
+            if !agree(&mut options.refinements, &server.refinements) {
+                return Err(conflict("the rules over one tool's arguments"));
             }
         }
         Ok(all)
     }
+}
+
+/// Adds what one more server's config says of single tools; says whether it contradicts nothing.
+fn agree<T: Clone + PartialEq>(
+    taken: &mut HashMap<ToolName, T>,
+    said: &HashMap<ToolName, T>,
+) -> bool {
+    said.iter()
+        .all(|(tool, said)| taken.entry(tool.clone()).or_insert_with(|| said.clone()) == said)
 }
 
 /// Puts the guards around one server. It counts as healthy for a call if it lists the tool and the
