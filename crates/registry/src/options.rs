@@ -1,6 +1,6 @@
 //! How the tools of one replica set are read.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tollgate_core::infer::{Inference, Lexicon, RuleSet};
@@ -53,44 +53,10 @@ impl SetOptions {
         }
     }
 
-    /// Returns the tools that the operator speaks of and that are not among these, in their order: a
-    /// name misspelt, or a tool that is gone.
-    pub(crate) fn missing_from(&self, offered: &HashSet<ToolName>) -> BTreeSet<&ToolName> {
-        self.overrides
-            .keys()
-            .chain(self.refinements.keys())
-            .filter(|tool| !offered.contains(*tool))
-            .collect()
-    }
-
     /// Sets what stands before `__` in the names clients see.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_said_of_a_tool_that_nobody_offers_is_noticed() {
-        let name = |name: &str| name.parse::<ToolName>().unwrap();
-        let mut options = SetOptions::default();
-        for tool in ["get", "gte"] {
-            options.overrides.insert(name(tool), Annotations::default());
-        }
-        for tool in ["put", "gte", "del"] {
-            options.refinements.insert(name(tool), Vec::new());
-        }
-        let offered = ["get", "put"].map(name).into();
-        let missing: Vec<_> = options
-            .missing_from(&offered)
-            .into_iter()
-            .cloned()
-            .collect();
-        assert_eq!(missing, ["del", "gte"].map(name));
     }
 }

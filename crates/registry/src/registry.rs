@@ -100,12 +100,6 @@ impl Registry {
         let mut state = self.state.lock();
         let entry = state.sets.entry(set.clone()).or_default();
         let listing = read(set, server, definitions, &entry.options);
-        for tool in entry.options.missing_from(&listing.names) {
-            tracing::warn!(
-                %set, %server, %tool,
-                "hints or rules are configured for a tool that the server does not offer; check the name"
-            );
-        }
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
