@@ -207,6 +207,8 @@ fn what_changes_by_itself_or_moves_on_is_read_but_never_kept() {
         ("get_current_user", "", (STRONG_READ, None)),
         ("get_fact", "Returns a random fact.", (STRONG_READ, clock)),
         ("get_job_status", "", (STRONG_READ, clock)),
+        ("get_app_logs", "", (STRONG_READ, clock)),
+        ("get_changelog", "", (STRONG_READ, None)),
         ("wait_for_build", "", (STRONG_READ, clock)),
         (
             "get_next_page",

@@ -109,7 +109,8 @@ impl Verdict {
 
     /// Heeds what the whole description warns of.
     fn warned(mut self, description: Option<&str>) -> Self {
-        if self.kind != VerbKind::Read && !self.kind.is_destructive() {
+        // what may lose something anyway needs no warning
+        if self.kind != VerbKind::Read && !self.kind.may_lose() {
             self.loses = self
                 .loses
                 .or_else(|| description::warning(description?).map(Reason::DescriptionWarns));
@@ -140,7 +141,7 @@ impl Verdict {
             return inferred;
         }
         inferred.read_only(false, strength, reason.clone());
-        let loses = loses.or_else(|| look.agreement().map(Reason::Agrees));
+        let loses = loses.or_else(|| look.arguments.agreement.map(Reason::Agrees));
         if kind.is_destructive() {
             inferred.destructive(true, strength, reason.clone());
         } else if let Some(loses) = loses {
