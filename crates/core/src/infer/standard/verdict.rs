@@ -109,8 +109,7 @@ impl Verdict {
 
     /// Heeds what the whole description warns of.
     fn warned(mut self, description: Option<&str>) -> Self {
-        // what may lose something anyway needs no warning
-        if self.kind != VerbKind::Read && !self.kind.may_lose() {
+        if self.kind != VerbKind::Read && !self.kind.is_destructive() {
             self.loses = self
                 .loses
                 .or_else(|| description::warning(description?).map(Reason::DescriptionWarns));
