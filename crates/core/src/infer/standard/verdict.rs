@@ -98,6 +98,12 @@ impl Verdict {
         if let Some(program) = look.program(verb) {
             return weak(VerbKind::Change, Reason::FreeForm(program));
         }
+        if look.is_open_query(verb) {
+            return Self {
+                strength: Strength::Weak,
+                ..self
+            };
+        }
         if let Some(choice) = look.choice() {
             return weak(VerbKind::Change, Reason::Chooses(choice));
         }
