@@ -84,6 +84,11 @@ impl Verb {
         Roles::of(self.word.as_str()).has(Role::HandsOver)
     }
 
+    /// Says whether the verb looks something up: `get`.
+    pub(super) fn retrieves(&self) -> bool {
+        Roles::of(self.word.as_str()).has(Role::Retrieves)
+    }
+
     /// Says whether a verb that hands over must say so, since it may as well put it somewhere.
     pub(super) fn fetches_home(&self) -> bool {
         Roles::of(self.word.as_str()).has(Role::FetchesHome)

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use super::words::{
     AFTER_NOUN, AFTER_VERB, AT_HOME, BEFORE_VERB, CHANCE, CLOCKS, CURRENT, CURSORS, FETCHING_HOME,
     FILLERS, HANDED, HANDING_OVER, JOINS, KEEPING, LIGHT, LIGHT_VERBS, NEGATIONS, OUTSIDE,
-    PUT_AWAY, QUEUED, READING_NOUNS, RUNS, SHAPES, TIMES, each,
+    PUT_AWAY, QUEUED, READING_NOUNS, RETRIEVING, RUNS, SHAPES, TIMES, each,
 };
 use super::{BUCKETS, bucket};
 
@@ -36,6 +36,7 @@ pub(in crate::infer) enum Role {
     PutAway,
     Queued,
     ReadingNoun,
+    Retrieves,
     Runs,
     Shape,
     Time,
@@ -63,6 +64,7 @@ const LISTS: &[(Role, &[&str])] = &[
     (Role::PutAway, PUT_AWAY),
     (Role::Queued, QUEUED),
     (Role::ReadingNoun, READING_NOUNS),
+    (Role::Retrieves, RETRIEVING),
     (Role::Runs, RUNS),
     (Role::Shape, SHAPES),
     (Role::Time, TIMES),

@@ -279,6 +279,13 @@ pub(in crate::infer) const PROGRAMS: &[&str] = &["sql command script code statem
 /// The one reading verb that may have a program to run; `run` and `execute` do not read anyway.
 pub(in crate::infer) const QUERY: &str = "query";
 
+/// Verbs that look something up, and may yet do so by a statement that does more.
+pub(in crate::infer) const RETRIEVING: &[&str] =
+    &["count fetch find get list read retrieve search select show"];
+
+/// Names of arguments that hold such a statement.
+pub(in crate::infer) const STATEMENTS: &[&str] = &["sql command statement"];
+
 /// Arguments by which a caller agrees to what cannot be taken back.
 pub(in crate::infer) const AGREEMENTS: &[&str] = &["confirm confirmed confirmation"];
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Prose;
 use super::schema::Arguments;
 use crate::infer::lexicon::words::{PROGRAMS, QUERY, each};
-use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, Word};
+use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind, Word};
 use crate::infer::volatility::{Volatile, Volatility};
 use crate::infer::{Subject, description, words};
 
@@ -27,12 +27,28 @@ impl Look<'_, '_> {
     /// Finds the argument that decides what the tool does: `query_sql`, or `query` with an argument
     /// `sql`. Such a tool reads or writes as it is told.
     pub(super) fn program(&self, verb: &Verb) -> Option<&'static str> {
-        if !verb.is(QUERY) || self.prose.read_only {
-            return None;
+        if self.prose.read_only {
+            None
+        } else if verb.is(QUERY) {
+            each(PROGRAMS)
+                .find(|program| self.name.iter().any(|own| words::same(own, program)))
+                .or(self.arguments.program)
+        } else if verb.retrieves() {
+            self.arguments.statement
+        } else {
+            None
         }
-        each(PROGRAMS)
-            .find(|program| self.name.iter().any(|own| words::same(own, program)))
-            .or(self.arguments.program)
+    }
+
+    /// Says whether all that a tool which queries says is its name, where the query may be one that
+    /// changes something.
+    pub(super) fn is_open_query(&self, verb: &Verb) -> bool {
+        let reads = self.prose.opens
+            && self
+                .prose
+                .worst()
+                .is_some_and(|verb| verb.kind == VerbKind::Read);
+        verb.is(QUERY) && self.arguments.query && !reads && !self.prose.read_only
     }
 
     /// Finds a choice among the arguments that writes.

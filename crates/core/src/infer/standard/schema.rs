@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 use memchr::{memchr, memchr2, memmem};
 
-use crate::infer::lexicon::words::{AGREEMENTS, CHOICES, DESTINATIONS, FILES, PROGRAMS, each};
+use crate::infer::lexicon::words::{
+    AGREEMENTS, CHOICES, DESTINATIONS, FILES, PROGRAMS, QUERY, STATEMENTS, each,
+};
 use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind};
 use crate::infer::words;
 
@@ -22,6 +24,8 @@ enum Tells {
     Destination,
     File,
     Program,
+    Query,
+    Statement,
 }
 
 /// The arguments of one tool that tell something: the first of each kind.
@@ -35,6 +39,10 @@ pub(super) struct Arguments<'a> {
     pub(super) file: Option<&'static str>,
     /// It holds a program.
     pub(super) program: Option<&'static str>,
+    /// It holds a statement of a language.
+    pub(super) statement: Option<&'static str>,
+    /// It holds a query, of whatever kind.
+    pub(super) query: bool,
     /// What stands behind the first argument that chooses between the things a tool does.
     choice: Option<&'a str>,
 }
@@ -61,6 +69,11 @@ impl<'a> Arguments<'a> {
                 Tells::Destination => self.destination.get_or_insert(known),
                 Tells::File => self.file.get_or_insert(known),
                 Tells::Program => self.program.get_or_insert(known),
+                Tells::Statement => self.statement.get_or_insert(known),
+                Tells::Query => {
+                    self.query = true;
+                    continue;
+                }
                 Tells::Choice => {
                     self.choice.get_or_insert(after);
                     continue;
@@ -140,6 +153,8 @@ fn known(name: &str) -> impl Iterator<Item = (&'static str, Tells)> {
             (Tells::Destination, DESTINATIONS),
             (Tells::File, FILES),
             (Tells::Program, PROGRAMS),
+            (Tells::Query, &[QUERY]),
+            (Tells::Statement, STATEMENTS),
         ] {
             for word in each(lines) {
                 if let Some(list) = letter(word).and_then(|at| index.get_mut(at)) {

@@ -98,6 +98,12 @@ impl Verdict {
         if let Some(program) = look.program(verb) {
             return weak(VerbKind::Change, Reason::FreeForm(program));
         }
+        if look.is_open_query(verb) {
+            return Self {
+                strength: Strength::Weak,
+                ..self
+            };
+        }
         if let Some(choice) = look.choice() {
             return weak(VerbKind::Change, Reason::Chooses(choice));
         }
@@ -109,8 +115,7 @@ impl Verdict {
 
     /// Heeds what the whole description warns of.
     fn warned(mut self, description: Option<&str>) -> Self {
-        // what may lose something anyway needs no warning
-        if self.kind != VerbKind::Read && !self.kind.may_lose() {
+        if self.kind != VerbKind::Read && !self.kind.is_destructive() {
             self.loses = self
                 .loses
                 .or_else(|| description::warning(description?).map(Reason::DescriptionWarns));
