@@ -1,7 +1,8 @@
 //! Compares our answers with NeuroLink's: `parity [--json] [FILE]`.
 //!
 //! FILE holds one recorded call a line, `{"fn", "input", "output"}`. By default it is
-//! the cases of this crate. Fails if any case does.
+//! `../shared/parity/neurolink-dev.jsonl`, or the cases of this crate where that is absent. Fails if
+//! any case does.
 
 use std::error::Error;
 use std::io::Write;
@@ -34,5 +35,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn default_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/neurolink-cases.jsonl")
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = here.join("../../../shared/parity/neurolink-dev.jsonl");
+    if shared.exists() {
+        shared
+    } else {
+        here.join("data/neurolink-cases.jsonl")
+    }
 }

@@ -4,7 +4,7 @@
 //! always shown. Behind a figure stands how far it depends on which servers are in the file.
 //!
 //! FILE holds one tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. By
-//! default it is the corpus of this crate.
+//! default it is `../shared/data/tools-dev.jsonl`, or the corpus of this crate where that is absent.
 
 use std::error::Error;
 use std::io::Write;
@@ -43,5 +43,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn default_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus.jsonl")
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = here.join("../../../shared/data/tools-dev.jsonl");
+    if shared.exists() {
+        shared
+    } else {
+        here.join("data/corpus.jsonl")
+    }
 }
