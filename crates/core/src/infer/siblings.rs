@@ -4,8 +4,10 @@
 //! one tool shows little of either. What most tools of a server declare, its author means for the one
 //! he forgot. Where none declares it, half of the tools that stay at home speak for the others.
 //!
-//! All of this is weak evidence: it takes a conclusion back, and tightens. It relaxes one thing: a
-//! world that all of several tools declare closed.
+//! All of this is weak evidence. It tightens, and it takes back what the kind of verb alone let
+//! suspect: where the other updates of a server declare that they destroy nothing, one that is silent
+//! is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a world that
+//! all of several tools declare closed.
 
 use std::collections::HashMap;
 
@@ -76,9 +78,7 @@ impl Habits {
         habits
     }
 
-    /// Amends what was concluded of one tool of the server. A habit is weak evidence: it takes a
-    /// conclusion back, and tightens, but relaxes nothing by itself. Only a closed world that all of
-    /// several tools declare is closed for the others too.
+    /// Amends what was concluded of one tool of the server.
     pub(super) fn apply(&self, inferred: &mut Inferred) {
         let weak = Strength::Weak;
         if let Some(open) = self.open_world.settled(FEW) {
