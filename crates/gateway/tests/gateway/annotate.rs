@@ -134,6 +134,29 @@ async fn what_is_no_tool_keeps_its_line_and_the_others_are_annotated() {
 }
 
 #[tokio::test]
+async fn a_tool_with_a_member_called_tools_keeps_its_line() {
+    let done = fed(
+        &["annotate"],
+        b"{\"name\":\"run\",\"tools\":[]}\n{\"name\":\"get_b\"}\n",
+    )
+    .await;
+    assert_eq!(names(&lines(&done)), ["run", "get_b"]);
+}
+
+#[tokio::test]
+async fn depth_is_no_fault_of_the_json() {
+    let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+    let input =
+        format!("{{\"name\":\"get_a\",\"inputSchema\":{{\"x\":{deep}}}}}\n{{\"x\":{deep}}}\n");
+    let done = fed(&["annotate"], input.as_bytes()).await;
+    let lines = lines(&done);
+    assert_eq!(lines[0]["safetyLevel"], "safe");
+    let said = lines[1]["error"].as_str().unwrap();
+    assert!(said.contains("nested too deeply"), "{said}");
+    assert!(!said.contains("no JSON"), "{said}");
+}
+
+#[tokio::test]
 async fn hints_that_a_gateway_refuses_are_annotated_with_their_problems() {
     let input =
         br#"{"name":"x","annotations":{"readOnlyHint":true,"destructiveHint":true,"costHint":-1}}"#;
