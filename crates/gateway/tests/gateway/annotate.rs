@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use crate::support::{Gateway, TOLLGATE, ends, fed, text, tollgate, within};
+use crate::support::{Gateway, TOLLGATE, ends, fed, file, text, tollgate, within};
 
 fn lines(output: &Output) -> Vec<Value> {
     text(&output.stdout)
@@ -20,12 +20,6 @@ fn names(lines: &[Value]) -> Vec<&str> {
         .iter()
         .map(|line| line["name"].as_str().unwrap())
         .collect()
-}
-
-fn file(content: &[u8]) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), content).unwrap();
-    file
 }
 
 #[tokio::test]

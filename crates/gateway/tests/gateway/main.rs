@@ -12,6 +12,8 @@ mod drain;
 mod lint;
 mod refine;
 mod run;
+mod scripted;
 mod serve;
 mod support;
 mod tools;
+mod volatile;

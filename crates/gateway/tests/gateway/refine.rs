@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, ends, text};
+use crate::support::{Gateway, TOLLGATE, ends, file, text};
 
 /// The sample, of which the operator says that `add_note` destroys. What the rules say is made up:
 /// any tool would do.
@@ -23,9 +23,7 @@ idempotentHint = true
 "#;
 
 fn config(text: &str) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), text.replace("TOLLGATE", TOLLGATE)).unwrap();
-    file
+    file(text.replace("TOLLGATE", TOLLGATE))
 }
 
 async fn explained(args: &[&str]) -> String {
