@@ -15,5 +15,6 @@ mod run;
 mod scripted;
 mod serve;
 mod support;
+mod terminal;
 mod tools;
 mod volatile;
