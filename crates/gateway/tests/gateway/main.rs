@@ -9,6 +9,7 @@ mod cli;
 mod crash;
 mod demo;
 mod drain;
+mod lexicon;
 mod lint;
 mod refine;
 mod run;
