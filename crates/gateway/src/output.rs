@@ -132,8 +132,17 @@ impl Screen {
 
     /// Writes why a command failed.
     pub(crate) fn error(&self, error: &impl Display) {
-        let word = paint("error:", colour(AnsiColor::Red).bold(), self.err_colour);
-        let text = plain::lines(&error.to_string());
+        self.headed("error:", colour(AnsiColor::Red).bold(), error);
+    }
+
+    /// Writes what does not make a command fail, and yet should be known.
+    pub(crate) fn warning(&self, warning: &impl Display) {
+        self.headed("warning:", colour(AnsiColor::Yellow), warning);
+    }
+
+    fn headed(&self, word: &str, style: Style, text: &impl Display) {
+        let word = paint(word, style, self.err_colour);
+        let text = plain::lines(&text.to_string());
         let _ = writeln!(stderr().lock(), "{word} {text}");
     }
 

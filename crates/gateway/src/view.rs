@@ -19,8 +19,10 @@ use tollgate::{CallPlan, CallRecord, Caller, Effect, Stack, Tool, ToolError, Too
 use crate::config::show_duration;
 
 mod explain;
+mod missing;
 
 pub(crate) use explain::ExplainView;
+pub(crate) use missing::MissingView;
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::error::AppError;
-use crate::view::{CallView, ErrorView, ExplainView, ToolView};
+use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
 /// A running gateway.
 pub(crate) struct Remote {
@@ -48,6 +48,12 @@ impl Remote {
     pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
         self.read(self.client.get(self.at(&["api", "tools"])).send().await)
             .await
+    }
+
+    /// Lists what is not among the tools. Gateways that cannot say so say nothing.
+    pub(crate) async fn missing(&self) -> Vec<MissingView> {
+        let answer = self.client.get(self.at(&["api", "missing"])).send().await;
+        self.read(answer).await.unwrap_or_default()
     }
 
     /// Explains one tool, or one call of it.

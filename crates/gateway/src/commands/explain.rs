@@ -23,6 +23,9 @@ pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
                 screen.out(plain::lines(explanation.text.trim_end()));
             }
         });
+    if shown.is_err() {
+        place.tell_missing(screen).await;
+    }
     place.end().await;
     shown?;
     Ok(ExitCode::SUCCESS)
