@@ -117,6 +117,11 @@ async fn an_explanation_is_data_too() {
     assert_eq!(twice["keep"]["invalidates"], "shop");
     assert_eq!(twice["attempts"]["max"], 1);
 
+    let inferred = |hint: &&Value| hint["source"] == "inferred";
+    let inferred = twice["hints"].as_array().unwrap().iter().find(inferred);
+    let strength = inferred.unwrap()["strength"].as_str().unwrap();
+    assert!(["strong", "weak"].contains(&strength), "{twice}");
+
     let general = of(&[]).await;
     assert_eq!(general["call"], Value::Null);
     assert_eq!(general["effect"], "destructive");
