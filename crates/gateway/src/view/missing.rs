@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tollgate::registry::Refusal;
 use tollgate::{ServerStatus, Stack};
 
-/// A server that is down, or a tool that was refused.
+/// A server that is down, or a tool that was refused or is not there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MissingView {
     pub(crate) server: String,
@@ -52,7 +52,10 @@ impl fmt::Display for MissingView {
             reason,
         } = self;
         match tool {
-            Some(tool) => write!(f, "tool `{tool}` of server `{server}` is refused: {reason}"),
+            Some(tool) => write!(
+                f,
+                "tool `{tool}` of server `{server}` is not offered: {reason}"
+            ),
             None => write!(f, "server `{server}` is down: {reason}"),
         }
     }

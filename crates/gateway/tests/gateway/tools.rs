@@ -125,7 +125,7 @@ async fn what_is_not_among_the_tools_is_told_beside_them() {
         {"name": "drop_b", "inputSchema": {"type": "object"}, "annotations": odd},
     ]);
     let config = format!(
-        "{}[servers.dead]\ncommand = \"/nowhere/server\"\n",
+        "{}[servers.shop.tools.get_aa]\nrequiresConfirmation = true\n[servers.dead]\ncommand = \"/nowhere/server\"\n",
         scripted::server("shop", &tools)
     );
     let config_file = file(&config);
@@ -141,7 +141,8 @@ async fn what_is_not_among_the_tools_is_told_beside_them() {
             let said = text(&done.stderr);
             for part in [
                 "warning: server `dead` is down: /nowhere/server cannot be started",
-                "warning: tool `drop_b` of server `shop` is refused: ",
+                "warning: tool `drop_b` of server `shop` is not offered: ",
+                "warning: tool `get_aa` of server `shop` is not offered: the operator says",
             ] {
                 assert!(said.contains(part), "{part} in\n{said}");
             }
