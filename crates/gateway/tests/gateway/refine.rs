@@ -73,13 +73,19 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         assert!(twice.contains("No rule is taken at its word"), "{twice}");
         assert!(twice.contains("This call may destroy"), "{twice}");
     }
+    // who writes `hold` and means `on_hold` too can see why it is not
+    let part = explained(&[r#"{"order_id": 2, "text": "hold"}"#, "--config", path]).await;
+    assert!(
+        part.contains("(text wholly matches \"on_hold|pack(ed|ing)\": does not hold here)"),
+        "{part}"
+    );
     let general = explained(&["--config", path]).await;
     assert!(
         general.contains("A call of this tool that no rule matches may destroy"),
         "{general}"
     );
     assert!(
-        general.contains("2. where order_id is 1 or 2 and text matches"),
+        general.contains("2. where order_id is 1 or 2 and text wholly matches"),
         "{general}"
     );
 }
