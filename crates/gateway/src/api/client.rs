@@ -62,6 +62,7 @@ impl Remote {
         tool: &str,
         arguments: Option<Bytes>,
     ) -> Result<ExplainView, AppError> {
+        can_be_asked(tool)?;
         let request = match arguments {
             None => self.client.get(self.at(&["api", "tools", tool])),
             Some(arguments) => self
@@ -74,6 +75,7 @@ impl Remote {
 
     /// Calls one tool.
     pub(crate) async fn call(&self, tool: &str, arguments: Bytes) -> Result<CallView, AppError> {
+        can_be_asked(tool)?;
         let request = self
             .client
             .post(self.at(&["api", "tools", tool, "call"]))
@@ -118,6 +120,16 @@ impl Remote {
             )
         })))
     }
+}
+
+/// Names that a path cannot carry would ask for something else.
+fn can_be_asked(tool: &str) -> Result<(), AppError> {
+    if matches!(tool, "" | "." | "..") {
+        return Err(AppError::Usage(format!(
+            "no tool can have the name {tool:?} here"
+        )));
+    }
+    Ok(())
 }
 
 fn client(verifies: bool) -> Result<Client, AppError> {

@@ -149,3 +149,16 @@ async fn what_is_not_among_the_tools_is_told_beside_them() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_name_that_no_path_can_carry_asks_for_nothing_else() {
+    let gateway = Gateway::sample().await;
+    for name in ["", ".", ".."] {
+        for command in ["explain", "call"] {
+            let done = ends(&[command, name, "{}", "--url", &gateway.url]).await;
+            assert_eq!(done.status.code(), Some(2), "{command} {name:?}");
+            let said = text(&done.stderr);
+            assert!(said.contains(&format!("the name {name:?}")), "{said}");
+        }
+    }
+}
