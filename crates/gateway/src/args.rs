@@ -220,7 +220,7 @@ Examples:
   tollgate lint --strict tools.json
   tollgate lint --deny info --allow missing-open-world-hint --json tools.jsonl")]
 pub(crate) struct Lint {
-    /// Print one JSON object per finding, and one for the sum
+    /// Print one JSON object per finding, and one for the sum; or one per code
     #[arg(long)]
     pub(crate) json: bool,
     /// The least severity that fails: error, warning or info

@@ -17,7 +17,7 @@ const UNREADABLE: u8 = 2;
 
 pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
     if args.codes {
-        codes(screen);
+        codes(args.json, screen);
         return Ok(ExitCode::SUCCESS);
     }
     let listing = match Listing::read(&args.from, screen).await {
@@ -84,7 +84,24 @@ fn candidate<'a>(tool: &'a Listed<'_>) -> Candidate<'a> {
     }
 }
 
-fn codes(screen: &Screen) {
+#[derive(Serialize)]
+struct CodeLine {
+    code: &'static str,
+    severity: &'static str,
+    summary: &'static str,
+}
+
+fn codes(json: bool, screen: &Screen) {
+    if json {
+        for code in Code::ALL {
+            screen.json(&CodeLine {
+                code: code.as_str(),
+                severity: code.severity().as_str(),
+                summary: code.summary(),
+            });
+        }
+        return;
+    }
     let width = Code::ALL.iter().map(|code| code.as_str().len()).max();
     for code in Code::ALL {
         screen.out(format_args!(
