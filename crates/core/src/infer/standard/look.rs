@@ -91,9 +91,11 @@ impl Look<'_, '_> {
         if let Some(word) = self.first(Role::Cursor) {
             return Some(Volatile::new(Volatility::Cursor, word));
         }
+        // `get_current_time`, and `get_time`, which says nothing of whose it is
         let time = || {
-            self.first(Role::Current)
-                .and_then(|_| self.first(Role::Time))
+            let bare = self.roles.len() <= 2;
+            let current = bare || self.first(Role::Current).is_some();
+            self.first(Role::Time).filter(|_| current)
         };
         self.first(Role::Clock)
             .or_else(time)

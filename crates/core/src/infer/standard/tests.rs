@@ -221,6 +221,8 @@ fn what_changes_by_itself_or_moves_on_is_read_but_never_kept() {
     for (name, description, expected) in [
         ("get_random_fact", "", (STRONG_READ, clock)),
         ("get_current_time", "", (STRONG_READ, clock)),
+        ("get_time", "", (STRONG_READ, clock)),
+        ("list_time_entries", "", (STRONG_READ, None)),
         ("get_current_user", "", (STRONG_READ, None)),
         ("get_fact", "Returns a random fact.", (STRONG_READ, clock)),
         ("get_job_status", "", (STRONG_READ, clock)),
