@@ -33,6 +33,14 @@
 //! # }
 //! ```
 //!
+//! # Settings
+//!
+//! A [`Server`] says how far a server is believed ([`Trust`]) and what its operator knows better: hints
+//! for all of its tools, hints for one, and rules for calls with certain arguments ([`ArgumentRule`]).
+//! The builder picks a [`Profile`], the table from hints to plans, and the rules and verbs that fill
+//! gaps ([`RuleSet`], [`Lexicon`](core::infer::Lexicon)). [`Stack::explain`] and
+//! [`Stack::explain_call`] say what comes of it all.
+//!
 //! # Order
 //!
 //! Outside to inside: call span, cache, retry, attempt span, router; then, per server, breaker,

@@ -4,6 +4,10 @@
 //! are filled by [`infer`], sources are weighed by [`resolve`], and the result is frozen into one
 //! [`CallPlan`]. Every layer of the stack reads that plan and nothing else: no layer looks at a
 //! hint. Where a tool does what an argument says, the operator's rules over it [`refine`] the plan.
+//! [`judge`](fn@judge) goes the whole way in one step; the table at its end is a [`Profile`].
+//!
+//! Beside that way stand [`lint`], what an author should look at, and [`activity`], what people are
+//! told: a risk, a [`Category`] and a line for each call. Neither decides anything.
 //!
 //! A call is one type all the way down, [`ToolCall`], its answer is a [`ToolOutput`], its failure
 //! a [`ToolError`] that says how far the call got ([`Delivery`]). Layers are therefore generic over

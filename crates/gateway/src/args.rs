@@ -156,7 +156,7 @@ pub(crate) struct Listings {
     /// Ask this MCP endpoint instead
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// Ask the servers of this config file instead, with what it says of them
+    /// Ask the servers of this config file instead
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub(crate) config: Option<PathBuf>,
     /// Start this MCP server and ask it instead
@@ -171,10 +171,12 @@ members are ignored, blank lines skipped. Tools of one server belong together, w
 
 Output, a line for each tool in the order of the input:
   {\"name\", \"server\"?, \"annotations\", \"safetyLevel\", \"plan\", \"problems\"?}
-`annotations` is the effective set, `problems` what is wrong with the declared one (a gateway refuses
-such a tool if a problem is an error). --explain adds \"evidence\", with source, reason and, where it
-was inferred, strength of each hint, and \"warnings\".
+`annotations` is the effective set, `problems` what is wrong with the declared one (a gateway
+refuses such a tool if a problem is an error). --explain adds \"evidence\", with source, reason and,
+where it was inferred, strength of each hint, and \"warnings\".
 What is no tool becomes {\"name\", \"error\"} in its place, and a message on standard error.
+With --config the plan is the tool's own; what its rules over arguments make of a call is told by
+`tollgate explain`.
 
 Exit code: 0; 1 if a line was no tool or a server did not answer; 2 for a wrong command line.
 
@@ -203,21 +205,22 @@ pub(crate) struct Annotate {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads what `tollgate annotate` reads. A finding contradicts a declared hint only on strong evidence; what
-the author knows better is silenced with --allow. `--codes` lists all codes and what they mean.
+Reads what `tollgate annotate` reads. A finding contradicts a declared hint only on strong evidence;
+what the author knows better is silenced with --allow. `--codes` lists all codes and what they mean.
+With --config the servers are looked at as they are: what the config says of their tools is not.
 
 --json prints {\"code\", \"severity\", \"server\"?, \"tool\", \"index\", \"field\", \"message\", \"advice\"} for
 each finding, and at last {\"summary\": {\"tools\", \"errors\", \"warnings\", \"infos\", \"denied\"}}.
 
-Exit code: 0 without findings at or above the denied level; 1 with some; 2 if the command line is wrong,
-or the input cannot be read or has no tools.
+Exit code: 0 without findings at or above the denied level; 1 with some; 2 if the command line is
+wrong, or the input cannot be read or has no tools.
 
 Examples:
   tollgate lint -- node my-server.js
   tollgate lint --strict tools.json
   tollgate lint --deny info --allow missing-open-world-hint --json tools.jsonl")]
 pub(crate) struct Lint {
-    /// Print one JSON object per finding, and one for the sum
+    /// Print one JSON object per finding, and one for the sum; or one per code
     #[arg(long)]
     pub(crate) json: bool,
     /// The least severity that fails: error, warning or info
@@ -331,5 +334,16 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn no_line_of_help_is_broken_by_the_screen() {
+        for command in Args::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string);
+            for line in help.iter().flat_map(|help| help.lines()) {
+                let width = line.chars().count();
+                assert!(width <= 100, "{}: {width}: {line}", command.get_name());
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ mod inflight;
 mod listed;
 mod metrics;
 mod output;
+mod plain;
 mod sample;
 mod shutdown;
 mod stdio;

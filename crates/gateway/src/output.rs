@@ -8,6 +8,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::plain;
+
 /// Lines come by the thousand where this buffer is used.
 const BULK: usize = 1 << 16;
 /// A run over fewer tools is over before anybody looks.
@@ -122,16 +124,26 @@ impl Screen {
         }
     }
 
-    /// Writes a line to standard error.
+    /// Writes a line to standard error. What servers and files say in it is no command to a terminal.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn note(&self, line: impl Display) {
-        let _ = writeln!(stderr().lock(), "{line}");
+        let _ = writeln!(stderr().lock(), "{}", plain::lines(&line.to_string()));
     }
 
     /// Writes why a command failed.
     pub(crate) fn error(&self, error: &impl Display) {
-        let word = paint("error:", colour(AnsiColor::Red).bold(), self.err_colour);
-        self.note(format_args!("{word} {error}"));
+        self.headed("error:", colour(AnsiColor::Red).bold(), error);
+    }
+
+    /// Writes what does not make a command fail, and yet should be known.
+    pub(crate) fn warning(&self, warning: &impl Display) {
+        self.headed("warning:", colour(AnsiColor::Yellow), warning);
+    }
+
+    fn headed(&self, word: &str, style: Style, text: &impl Display) {
+        let word = paint(word, style, self.err_colour);
+        let text = plain::lines(&text.to_string());
+        let _ = writeln!(stderr().lock(), "{word} {text}");
     }
 
     /// Writes a table to standard output.
@@ -191,7 +203,7 @@ impl Cell {
 
     fn styled(text: impl Display, style: Style) -> Self {
         Self {
-            text: text.to_string(),
+            text: plain::line(&text.to_string()),
             style,
         }
     }

@@ -12,15 +12,17 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tollgate::core::activity::Activity;
 use tollgate::core::resolve::{Provenance, Resolved};
-use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule};
+use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule, Strength};
 use tollgate::registry::Entry;
 use tollgate::{CallPlan, CallRecord, Caller, Effect, Stack, Tool, ToolError, ToolOutput};
 
 use crate::config::show_duration;
 
 mod explain;
+mod missing;
 
 pub(crate) use explain::ExplainView;
+pub(crate) use missing::MissingView;
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -151,6 +153,14 @@ fn repeat_word(rule: RepeatRule) -> &'static str {
         RepeatRule::Safe => "yes",
         RepeatRule::OnlyUnsent => "if unsent",
         _ => "never",
+    }
+}
+
+/// Says how good the evidence for an inferred hint is.
+pub(crate) const fn strength_word(strength: Strength) -> &'static str {
+    match strength {
+        Strength::Strong => "strong",
+        Strength::Weak => "weak",
     }
 }
 

@@ -46,15 +46,15 @@ impl Entry {
     }
 }
 
-/// A listed tool that is not offered, and why.
+/// A tool that is listed, or that the operator says something of, and that is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The server that listed it.
+    /// The server that listed it; the first of its set, where none did.
     pub server: ServerId,
     /// Its name.
     pub tool: ToolName,
-    /// What is wrong with it.
+    /// Why it is not offered.
     pub reason: String,
 }
 
@@ -108,7 +108,7 @@ impl Catalogue {
             .filter(move |entry| entry.tool.set() == set)
     }
 
-    /// Returns the tools that are listed but not offered, and why.
+    /// Returns the tools that are listed, or named in the options of a set, but not offered.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused

@@ -1,7 +1,8 @@
 //! Knows which server offers which tool, and what each tool may do.
 //!
-//! A [`Registry`] is told what each server lists. It reads the hints, fills their gaps, weighs the
-//! sources, derives one plan per tool and publishes the whole as a [`Catalogue`]: an immutable
+//! A [`Registry`] is told what each server lists. It reads the hints, fills their gaps from all tools
+//! of the server together, weighs the sources, derives a plan for each tool and for each rule over
+//! its arguments, and publishes the whole as a [`Catalogue`]: an immutable
 //! snapshot with a generation number, read without locks and swapped whole.
 //!
 //! # Rule

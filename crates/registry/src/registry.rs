@@ -174,6 +174,43 @@ impl Set {
     }
 }
 
+impl Set {
+    /// Finds the tools that the operator says something of, and that no server lists: a slip of the
+    /// keyboard there would otherwise leave a tool without its hints. Of new ones the log tells.
+    fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {
+        let Some((server, _)) = self.servers.first() else {
+            return Vec::new();
+        };
+        let is_listed = |tool: &&ToolName| {
+            self.servers.iter().any(|(_, listing)| {
+                listing.names.contains(*tool)
+                    || listing.refused.iter().any(|refused| refused.tool == **tool)
+            })
+        };
+        let named = self.options.overrides.keys();
+        let mut unlisted: Vec<&ToolName> = named
+            .chain(self.options.refinements.keys())
+            .filter(|tool| !is_listed(tool))
+            .collect();
+        unlisted.sort_unstable();
+        unlisted.dedup();
+        let refusal = |tool: &ToolName| {
+            let refusal = Refusal {
+                server: server.clone(),
+                tool: tool.clone(),
+                reason: UNLISTED.to_owned(),
+            };
+            if !known.contains(&refusal) {
+                tracing::warn!(%server, %tool, reason = UNLISTED, "tool not found");
+            }
+            refusal
+        };
+        unlisted.into_iter().map(refusal).collect()
+    }
+}
+
+const UNLISTED: &str = "the operator says something of it, but no server of its set lists it";
+
 /// Says whether neither the tool nor what happens to its calls has changed. Hints may have all the
 /// same: what others of its server show of it, or what the operator says.
 fn works_alike(old: &Tool, new: &Tool) -> bool {
@@ -224,6 +261,7 @@ impl State {
                     .insert(server.clone(), listing.names.clone());
                 catalogue.refused.extend(listing.refused.iter().cloned());
             }
+            catalogue.refused.extend(entry.unlisted(&last.refused));
         }
         catalogue.index();
         catalogue

@@ -113,6 +113,35 @@ fn the_first_servers_definition_counts_and_the_last_to_leave_takes_the_tool_alon
 }
 
 #[test]
+fn a_tool_that_only_the_operator_names_is_told() {
+    let registry = Registry::new();
+    let mut options = SetOptions::default();
+    for name in ["get", "gte", "zap"] {
+        let tool = name.parse().unwrap();
+        options.overrides.insert(tool, Annotations::default());
+    }
+    registry.set_options(set("s"), options);
+    assert_eq!(registry.catalogue().refused(), [], "nothing is listed yet");
+    let odd = json!({"readOnlyHint": true, "destructiveHint": true});
+    let listed = definitions(&[json!({"name": "zap", "annotations": odd})]);
+    registry.register(&set("s"), &server("one"), listed);
+    registry.register(&set("s"), &server("two"), named(&["get"]));
+    let catalogue = registry.catalogue();
+    let told: Vec<_> = catalogue
+        .refused()
+        .iter()
+        .map(|refusal| (refusal.tool.as_str(), refusal.reason.as_str()))
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0].0, "zap");
+    assert_eq!(told[1].0, "gte");
+    assert!(
+        told[1].1.contains("no server of its set lists it"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn contradicting_hints_and_repeated_names_are_refused_and_the_rest_stays() {
     let registry = Registry::new();
     let listed = definitions(&[

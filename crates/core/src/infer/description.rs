@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
-use super::lexicon::words::{CURRENT, KEEPING, TIMES, WARNINGS};
-use super::lexicon::{self, Lexicon, Use, Verb, VerbKind};
+use super::lexicon::words::WARNINGS;
+use super::lexicon::{self, Lexicon, Role, Roles, Use, Verb, VerbKind};
 
 /// The verbs of a first sentence that say what the tool does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub(super) struct Prose<'l> {
     /// The sentence says nothing, and the first later one that does begins with a verb that reads:
     /// `Use this for logs. Lists them.` That is too little to stand alone.
     pub(super) later_reads: bool,
+    /// The sentence says that the answer changes by itself: `a random fact`, `the current time`.
+    pub(super) drifts: Option<&'static str>,
+    /// The sentence speaks of what waits to be taken.
+    pub(super) queued: bool,
 }
 
 impl<'l> Prose<'l> {
@@ -43,21 +47,6 @@ const MOST_WORDS: usize = 24;
 const NEGATED_WORDS: usize = 3;
 /// `Performs a quick web search`: so far may the noun be.
 const LIGHT_VERB_WORDS: usize = 5;
-/// Verbs that leave the meaning to a noun.
-const LIGHT_VERBS: &[&str] = &["perform", "performs", "conduct", "conducts", "do", "does"];
-/// After these, a word that may be a noun is a verb: `lets you list`.
-const BEFORE_VERB: &[&str] = &[
-    "to", "can", "will", "you", "that", "which", "tool", "and", "or",
-];
-
-/// After these, a word that may be a noun is one: `Messages of a channel`.
-const AFTER_NOUN: &[&str] = &["of", "that", "which", "whose", "by"];
-/// Before these, a word that may be a noun is a verb: `and mark them as read`.
-const AFTER_VERB: &[&str] = &[
-    "a", "all", "an", "any", "each", "every", "her", "him", "it", "its", "one", "that", "the",
-    "their", "them", "these", "this", "those", "your",
-];
-
 /// So many sentences are read for the first that says something.
 const MOST_SENTENCES: usize = 3;
 
@@ -88,22 +77,35 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
         prose.opens = true;
     }
     let mut before = "";
+    let mut before_roles = Roles::default();
     let mut negated = 0;
     let mut light = 0;
     let mut opens_light = false;
     let mut run = 0;
     for (place, token) in words.iter().enumerate() {
         let word = token.word;
+        let roles = Roles::of(word);
         let next = words.get(place + 1).map_or("", |token| token.word);
+        prose.queued |= roles.has(Role::Queued);
+        prose.drifts = prose.drifts.or_else(|| {
+            let time = || {
+                roles
+                    .word_if(Role::Time)
+                    .filter(|_| before_roles.has(Role::Current))
+            };
+            roles.word_if(Role::Chance).or_else(time)
+        });
         prose.runs_read |= run > 0 && lexicon.is_read_noun(word);
         let says_read_only = word.eq_ignore_ascii_case("readonly")
             || (word.eq_ignore_ascii_case("only") && before.eq_ignore_ascii_case("read"));
         prose.read_only |= says_read_only && negated == 0;
-        if lexicon::is_negation(word) {
+        if roles.has(Role::Negation) {
             negated = NEGATED_WORDS + 1;
-        } else if any(LIGHT_VERBS, word) {
+        } else if roles.has(Role::LightVerb) {
             light = LIGHT_VERB_WORDS + 1;
             opens_light |= place == 0;
+        } else if prose.lead.is_some() && !before_roles.has(Role::Join) && token.after.is_none() {
+            // the deed is known, and nothing is joined to it here
         } else if let Some(verb) = lexicon
             .find_inflected(word)
             .filter(|verb| !is_noun(verb, word, next) && !goes_back(verb, next))
@@ -111,12 +113,12 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
         {
             let is_verb = place == 0
                 || matches!(verb.usage, Use::Verb | Use::Prose)
-                || any(BEFORE_VERB, before)
+                || before_roles.has(Role::BeforeVerb)
                 || (light > 0 && verb.kind == VerbKind::Read);
             // `List, create or close a tab` does all three; `Finds one; starts one if there is none`
             let listed = token.after == Some(',') && lexicon.find_inflected(before).is_some();
-            let joined = lexicon::is_join(before) || listed;
-            let acts = verb.usage == Use::Verb || any(AFTER_VERB, next);
+            let joined = before_roles.has(Role::Join) || listed;
+            let acts = verb.usage == Use::Verb || Roles::of(next).has(Role::AfterVerb);
             if is_verb && negated > 0 {
                 negated = 0;
             } else if is_verb && prose.lead.is_none() {
@@ -137,6 +139,7 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
         light = light.saturating_sub(1);
         run = run.saturating_sub(1);
         before = word;
+        before_roles = roles;
     }
     prose
 }
@@ -146,8 +149,8 @@ fn is_noun(verb: &Verb, word: &str, next: &str) -> bool {
     let bare = verb.is(&word.to_ascii_lowercase());
     match verb.usage {
         Use::Verb => false,
-        _ if any(AFTER_NOUN, next) => true,
-        Use::Noun => bare && verb.kind != VerbKind::Read && !any(AFTER_VERB, next),
+        _ if Roles::of(next).has(Role::AfterNoun) => true,
+        Use::Noun => bare && verb.kind != VerbKind::Read && !Roles::of(next).has(Role::AfterVerb),
         Use::First | Use::Either | Use::Prose => false,
     }
 }
@@ -175,52 +178,11 @@ pub(super) fn warning(text: &str) -> Option<&'static str> {
         .map(|(phrase, _)| *phrase)
 }
 
-/// Returns the word of the first sentences that says the result is put somewhere.
-pub(super) fn keeps(text: &str) -> Option<&'static str> {
-    find_word(text, KEEPING)
-}
-
-/// Returns the word of the first sentence that says the answer changes by itself: `a random fact`,
-/// `the current time`.
-pub(super) fn drifts(text: &str) -> Option<&'static str> {
-    let mut before = "";
-    let (sentence, _) = split_sentence(text);
-    words_of(sentence)
-        .take(MOST_WORDS)
-        .find_map(|Token { word, .. }| {
-            let of = |list: &[&'static str], word: &str| {
-                list.iter()
-                    .copied()
-                    .find(|entry| entry.eq_ignore_ascii_case(word))
-            };
-            let found = of(&["random", "randomly"], word)
-                .or_else(|| of(CURRENT, before).and_then(|_| of(TIMES, word)));
-            before = word;
-            found
-        })
-}
-
-/// Says whether the text has one of the words.
-pub(super) fn says(text: &str, list: &[&'static str]) -> bool {
-    find_word(text, list).is_some()
-}
-
-/// Says whether the first sentence has one of the words.
-pub(super) fn mentions(text: &str, list: &[&str]) -> bool {
-    let (sentence, _) = split_sentence(text);
-    words_of(sentence)
-        .take(MOST_WORDS)
-        .any(|token| any(list, token.word))
-}
-
-fn find_word(text: &str, list: &[&'static str]) -> Option<&'static str> {
+/// Returns a word of the first sentences that is in the list.
+pub(super) fn find(text: &str, role: Role) -> Option<&'static str> {
     text.split(|c: char| !c.is_alphanumeric())
         .take(MOST_WORDS * 2)
-        .find_map(|word| {
-            list.iter()
-                .copied()
-                .find(|entry| entry.eq_ignore_ascii_case(word))
-        })
+        .find_map(|word| Roles::of(word).word_if(role))
 }
 
 fn is_negated(before: &str) -> bool {
@@ -274,10 +236,6 @@ fn words_of(sentence: &str) -> impl Iterator<Item = Token<'_>> {
                     after: after.filter(|_| at == 0),
                 })
         })
-}
-
-fn any(list: &[&str], word: &str) -> bool {
-    list.iter().any(|entry| entry.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

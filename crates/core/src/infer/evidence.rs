@@ -77,6 +77,17 @@ impl Evidence {
         }
     }
 
+    /// Says whether it rests on more than the kind of verb, which other tools share.
+    pub(super) const fn is_of_this_tool_alone(&self) -> bool {
+        matches!(
+            self.reason,
+            Reason::DescriptionWarns(_)
+                | Reason::Agrees(_)
+                | Reason::Chooses(_)
+                | Reason::FreeForm(_)
+        )
+    }
+
     /// Says whether nothing speaks for it but that nothing speaks against it.
     pub(super) fn is_default(&self) -> bool {
         self.reason == Reason::MayReachOut

@@ -6,98 +6,14 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde::{Deserialize, Serialize};
-
+mod kind;
+mod roles;
 pub(super) mod words;
 
-use words::{
-    FETCHING_HOME, FILLERS, HANDING_OVER, JOINS, LIGHT, NEGATIONS, PUT_AWAY, QUESTIONS,
-    READING_NOUNS, RUNS, SHAPES, TURNED,
-};
+pub use kind::VerbKind;
+pub(super) use roles::{Role, Roles};
 
-/// What a verb does to the world. Ordered from harmless to harmful.
-///
-/// ```
-/// use tollgate_core::infer::VerbKind;
-///
-/// assert_eq!(serde_json::from_str::<VerbKind>("\"delete\"").ok(), Some(VerbKind::Delete));
-/// assert!(VerbKind::Read < VerbKind::Delete);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum VerbKind {
-    /// Changes nothing: `get`, `search`.
-    Read,
-    /// Only adds, and adds again each time: nothing that was there is lost. `create`, `upload`.
-    Add,
-    /// Puts a mark on something, or takes it off: a second run changes nothing more, and nothing is
-    /// lost. `star`, `lock`.
-    Mark,
-    /// Sets something going or brings it to a stop, again each time. Nothing is lost by it. `start`.
-    Act,
-    /// Brings about a state: a second run changes nothing more. What was there is replaced. `update`.
-    Set,
-    /// Changes what it finds, or cannot be taken back, or may do anything; again each time. `send`.
-    Change,
-    /// Takes away for good; what is gone cannot go twice. `delete`.
-    Delete,
-    /// Loses something each time it runs. `rollback`.
-    Damage,
-}
-
-impl VerbKind {
-    /// All kinds, from harmless to harmful.
-    pub const ALL: [Self; 8] = [
-        Self::Read,
-        Self::Add,
-        Self::Mark,
-        Self::Act,
-        Self::Set,
-        Self::Change,
-        Self::Delete,
-        Self::Damage,
-    ];
-
-    /// Returns the word used in a config.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Add => "add",
-            Self::Mark => "mark",
-            Self::Act => "act",
-            Self::Set => "set",
-            Self::Change => "change",
-            Self::Delete => "delete",
-            Self::Damage => "damage",
-        }
-    }
-
-    /// Says whether the verb loses something.
-    #[must_use]
-    pub const fn is_destructive(self) -> bool {
-        matches!(self, Self::Delete | Self::Damage)
-    }
-
-    /// Says whether the verb does more than add, so that something may be lost.
-    #[must_use]
-    pub const fn may_lose(self) -> bool {
-        matches!(self, Self::Set | Self::Change) || self.is_destructive()
-    }
-
-    /// Says whether a second run changes nothing more.
-    #[must_use]
-    pub const fn is_idempotent(self) -> bool {
-        matches!(self, Self::Read | Self::Mark | Self::Set | Self::Delete)
-    }
-}
-
-impl fmt::Display for VerbKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+use words::{QUESTIONS, TURNED};
 
 /// How a word behaves in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,17 +81,22 @@ impl Verb {
 
     /// Says whether the verb hands something over, unless it puts it somewhere: `download`.
     pub(super) fn hands_over(&self) -> bool {
-        contains(HANDING_OVER, self.word.as_str())
+        Roles::of(self.word.as_str()).has(Role::HandsOver)
+    }
+
+    /// Says whether the verb looks something up: `get`.
+    pub(super) fn retrieves(&self) -> bool {
+        Roles::of(self.word.as_str()).has(Role::Retrieves)
     }
 
     /// Says whether a verb that hands over must say so, since it may as well put it somewhere.
     pub(super) fn fetches_home(&self) -> bool {
-        contains(FETCHING_HOME, self.word.as_str())
+        Roles::of(self.word.as_str()).has(Role::FetchesHome)
     }
 
     /// Says whether the verb leaves to the next words what is done: `runs a search`.
     pub(super) fn is_run(&self) -> bool {
-        contains(RUNS, self.word.as_str())
+        Roles::of(self.word.as_str()).has(Role::Runs)
     }
 }
 
@@ -224,6 +145,7 @@ const LETTERS: usize = 27;
 const LONGEST: usize = 15;
 /// The bucket of what is not ASCII: other cases of such a word may have another length.
 const OTHERS: usize = LETTERS * (LONGEST + 1);
+const BUCKETS: usize = OTHERS + 1;
 
 impl Lexicon {
     /// Returns the words that come with this crate.
@@ -256,7 +178,7 @@ impl Lexicon {
     }
 
     fn listed() -> Self {
-        let mut index = vec![Vec::new(); OTHERS + 1];
+        let mut index = vec![Vec::new(); BUCKETS];
         for (kind, lines) in words::BY_KIND {
             for word in words::each(lines) {
                 if let Some(bucket) = index.get_mut(bucket(word, word.len())) {
@@ -307,10 +229,12 @@ impl Lexicon {
     }
 
     fn find_base(&self, word: &str) -> Option<&Verb> {
-        self.index
-            .get(bucket(word, word.len()))?
-            .iter()
-            .find(|verb| same(verb.word.as_str(), word))
+        let known = self.index.get(bucket(word, word.len()))?;
+        if word.is_ascii() {
+            let same = |verb: &&Verb| verb.word.as_str().eq_ignore_ascii_case(word);
+            return known.iter().find(same);
+        }
+        known.iter().find(|verb| same(verb.word.as_str(), word))
     }
 
     /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
@@ -348,7 +272,7 @@ impl Lexicon {
                 .then(|| word.get(..at))?;
             self.with_ending(stem?, "e")
         };
-        contains(READING_NOUNS, word)
+        Roles::of(word).has(Role::ReadingNoun)
             || self
                 .find_inflected(word)
                 .or_else(noun)
@@ -387,7 +311,7 @@ fn same(known: &str, word: &str) -> bool {
 }
 
 pub(crate) fn is_join(word: &str) -> bool {
-    contains(JOINS, word)
+    Roles::of(word).has(Role::Join)
 }
 
 /// Says whether what the verb is about is gone afterwards. An added word is not looked up: it is
@@ -395,7 +319,7 @@ pub(crate) fn is_join(word: &str) -> bool {
 pub(super) fn takes_away(word: &Word) -> bool {
     match word {
         Word::Listed(word) => {
-            contains(PUT_AWAY, word)
+            Roles::of(word).has(Role::PutAway)
                 || Lexicon::standard()
                     .find_base(word)
                     .is_some_and(|verb| verb.kind.is_destructive())
@@ -405,12 +329,12 @@ pub(super) fn takes_away(word: &Word) -> bool {
 }
 
 pub(crate) fn is_filler(word: &str) -> bool {
-    contains(FILLERS, word)
+    Roles::of(word).has(Role::Filler)
 }
 
 /// Says whether a word before a verb adds nothing to it: `take_screenshot`.
 pub(super) fn is_light(word: &str) -> bool {
-    contains(LIGHT, word)
+    Roles::of(word).has(Role::Light)
 }
 
 /// Says whether a word ends as a verb that has become a noun does: `listing`.
@@ -428,13 +352,8 @@ pub(super) fn is_turned(word: &str, next: &str) -> bool {
         .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && contains(after, next))
 }
 
-/// Says whether a word of an argument's name says what an output looks like.
-pub(super) fn is_shape(word: &str) -> bool {
-    contains(SHAPES, word)
-}
-
 pub(super) fn is_negation(word: &str) -> bool {
-    contains(NEGATIONS, word)
+    Roles::of(word).has(Role::Negation)
 }
 
 fn contains(list: &[&str], word: &str) -> bool {

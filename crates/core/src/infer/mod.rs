@@ -2,7 +2,7 @@
 //!
 //! Few servers declare hints, and a runtime that needs them for every decision would be useless
 //! without. So gaps are filled by reading what is there: the name, the first sentence of the
-//! description. That is guessing, and a wrong guess is not equally bad both ways. Calling a read a
+//! description, the names of arguments. That is guessing, and a wrong guess is not equally bad both ways. Calling a read a
 //! write costs a cache hit. Calling a write a read repeats a payment. Hence the asymmetry that
 //! everything here serves: **a conclusion that tightens may be weak, one that relaxes must be
 //! strong.** Each conclusion therefore carries its [`Strength`] and its reason
@@ -19,6 +19,9 @@
 //!   tools that is what makes writes look like reads.
 //! - [`Neurolink`](RuleSet::Neurolink) applies the published keyword rules of NeuroLink, for those
 //!   who move from it and want the same answers, right or wrong.
+//!
+//! Some reads answer differently each time though nobody wrote: that is no hint, but a
+//! [`Volatility`], and answers of such tools are never kept.
 //!
 //! Inference is deterministic, and depends on neither the locale nor a clock. What a tool reads or
 //! changes is concluded from that tool alone; the other tools of its server have a say in what the

@@ -4,11 +4,14 @@
 //! one tool shows little of either. What most tools of a server declare, its author means for the one
 //! he forgot. Where none declares it, half of the tools that stay at home speak for the others.
 //!
-//! All of this is weak evidence: it takes a conclusion back, and tightens, and relaxes nothing.
+//! All of this is weak evidence. It tightens, and it takes back what the kind of verb alone let
+//! suspect: where the other updates of a server declare that they destroy nothing, one that is silent
+//! is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a world that
+//! all of several tools declare closed.
 
 use std::collections::HashMap;
 
-use super::evidence::Reason;
+use super::evidence::{Evidence, Reason};
 use super::lexicon::VerbKind;
 use super::{Inferred, Strength, Subject};
 use crate::{Annotations, Field};
@@ -75,23 +78,32 @@ impl Habits {
         habits
     }
 
-    /// Amends what was concluded of one tool of the server. A habit is weak evidence: it takes a
-    /// conclusion back, and tightens, but relaxes nothing by itself.
+    /// Amends what was concluded of one tool of the server.
     pub(super) fn apply(&self, inferred: &mut Inferred) {
         let weak = Strength::Weak;
         if let Some(open) = self.open_world.settled(FEW) {
+            let strength = if self.open_world.is_unanimous() {
+                Strength::Strong
+            } else {
+                weak
+            };
             inferred.drop_hint(Field::OpenWorld);
-            inferred.open_world(open, weak, Reason::Siblings);
+            inferred.open_world(open, strength, Reason::Siblings);
         }
         let Some(kind) = inferred.kind().filter(|kind| *kind != VerbKind::Read) else {
             return;
         };
         let settled = |habits: &HashMap<VerbKind, Habit>| habits.get(&kind)?.settled(ENOUGH);
         let concluded = inferred.annotations().destructive_hint;
-        // what is taken away is gone, whatever the neighbours say
+        // what is taken away is gone, whatever the neighbours say; and they say nothing about what
+        // only this tool warns of
+        let own = kind.is_destructive()
+            || inferred
+                .evidence(Field::Destructive)
+                .is_some_and(Evidence::is_of_this_tool_alone);
         if let Some(destructive) = settled(&self.destructive)
             && concluded != Some(destructive)
-            && (destructive || !kind.is_destructive())
+            && (destructive || !own)
         {
             inferred.drop_hint(Field::Destructive);
             inferred.destructive(destructive, weak, Reason::Siblings);
@@ -124,6 +136,11 @@ impl Habit {
     fn settled(self, enough: u32) -> Option<bool> {
         (self.yes + self.no >= enough && self.yes != self.no).then_some(self.yes > self.no)
     }
+
+    /// Says whether enough declare it, and all of them the same.
+    const fn is_unanimous(self) -> bool {
+        self.yes + self.no >= ENOUGH && (self.yes == 0 || self.no == 0)
+    }
 }
 
 /// One tool of a server, as it is listed.
@@ -147,7 +164,7 @@ impl<'a> Listed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::{Evidence, Inference, RuleSet};
+    use crate::infer::{Inference, RuleSet};
 
     fn infer_all(tools: &[(&str, Annotations)]) -> Vec<Inferred> {
         let listed: Vec<_> = tools
@@ -175,6 +192,16 @@ mod tests {
         tools.push(("d", closed()));
         let declared = Some("the server's other tools declare it so".into());
         assert_eq!(open(&tools), (Some(false), declared));
+        let strength = |tools: &[(&str, Annotations)]| {
+            let all = infer_all(tools);
+            all[0].evidence(Field::OpenWorld).map(Evidence::strength)
+        };
+        assert_eq!(strength(&tools), Some(Strength::Weak), "one is few");
+        let mut many = tools.clone();
+        many.extend([("f", closed()), ("g", closed())]);
+        assert_eq!(strength(&many), Some(Strength::Strong));
+        many.push(("h", hints().with_open_world(true)));
+        assert_eq!(strength(&many), Some(Strength::Weak), "not all agree");
         // as many say the opposite, and there is no habit
         tools.push(("e", hints().with_open_world(true)));
         assert_eq!(open(&tools).0, Some(true));
@@ -213,6 +240,19 @@ mod tests {
         assert_eq!(destructive(&mild, 4), Some(true), "only of the same kind");
         assert_eq!(destructive(&tools(true), 3), Some(true));
         assert_eq!(destructive(&tools(true), 5), Some(false));
+    }
+
+    #[test]
+    fn a_warning_of_its_own_outweighs_the_neighbours() {
+        let mild = hints().with_read_only(false).with_destructive(false);
+        let nothing = hints();
+        let warned = Subject::new("update_d").with_description("Updates it, permanently.");
+        let mut listed = ["update_a", "update_b", "update_c"]
+            .map(|name| Listed::new(Subject::new(name), &mild))
+            .to_vec();
+        listed.push(Listed::new(warned, &nothing));
+        let all = Inference::new(RuleSet::Standard).infer_all(&listed);
+        assert_eq!(all[3].annotations().destructive_hint, Some(true));
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! back, since weak evidence contradicts nobody.
 
 use super::description::{self, Prose};
-use super::lexicon::{self, Lexicon, VerbKind};
+use super::lexicon::{self, Lexicon, Roles, VerbKind};
 use super::words::{self, Words};
 use super::{Inferred, Strength, Subject};
 
@@ -27,16 +27,23 @@ mod world;
 
 use look::Look;
 use named::Named;
+use schema::Arguments;
 use verdict::Verdict;
 
 /// Draws conclusions about one tool.
 pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
     let all = words::split(subject.name);
     let server = subject.server.map(words::split).unwrap_or_default();
+    let name = without_prefix(&all, &server, lexicon);
     let look = Look {
         subject,
-        name: without_prefix(&all, &server, lexicon),
+        name,
+        roles: name.iter().map(|word| Roles::of(word)).collect(),
         prose: description::read(subject.description.unwrap_or(""), lexicon),
+        arguments: subject
+            .input_schema
+            .map(|schema| Arguments::read(schema.get()))
+            .unwrap_or_default(),
         lexicon,
     };
     let verdict = match Named::read(look.name, lexicon) {
@@ -51,7 +58,7 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
     if inferred.kind().is_none_or(|kind| kind == VerbKind::Read) {
         inferred.set_volatile(look.volatile());
     }
-    if let Some(reason) = world::reaches_out(look.name, subject) {
+    if let Some(reason) = world::reaches_out(&look, &server) {
         inferred.open_world(true, Strength::Weak, reason);
     }
     inferred

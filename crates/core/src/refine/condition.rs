@@ -23,7 +23,7 @@ const LONGEST_TEXT: usize = 16 * 1024;
 /// use tollgate_core::refine::Condition;
 ///
 /// assert_eq!(Condition::equals("list").to_string(), r#"= "list""#);
-/// assert_eq!(Condition::matches("get_.*")?.to_string(), r#"matches "get_.*""#);
+/// assert_eq!(Condition::matches("get_.*")?.to_string(), r#"wholly matches "get_.*""#);
 /// assert!(Condition::matches("(").is_err());
 /// # Ok::<(), tollgate_core::refine::InvalidRule>(())
 /// ```
@@ -142,7 +142,7 @@ impl PartialEq for Condition {
     }
 }
 
-/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `matches "get_.*"`, `is present`.
+/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`, `is present`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -161,7 +161,7 @@ impl fmt::Display for Condition {
                     Ok(())
                 }
             },
-            Test::Matches { pattern, .. } => write!(f, "matches \"{pattern}\""),
+            Test::Matches { pattern, .. } => write!(f, "wholly matches \"{pattern}\""),
             Test::Present(true) => f.write_str("is present"),
             Test::Present(false) => f.write_str("is absent"),
         }

@@ -7,7 +7,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::error::AppError;
-use crate::view::{CallView, ErrorView, ExplainView, ToolView};
+use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
 /// A running gateway.
 pub(crate) struct Remote {
@@ -50,12 +50,19 @@ impl Remote {
             .await
     }
 
+    /// Lists what is not among the tools. Gateways that cannot say so say nothing.
+    pub(crate) async fn missing(&self) -> Vec<MissingView> {
+        let answer = self.client.get(self.at(&["api", "missing"])).send().await;
+        self.read(answer).await.unwrap_or_default()
+    }
+
     /// Explains one tool, or one call of it.
     pub(crate) async fn explain(
         &self,
         tool: &str,
         arguments: Option<Bytes>,
     ) -> Result<ExplainView, AppError> {
+        can_be_asked(tool)?;
         let request = match arguments {
             None => self.client.get(self.at(&["api", "tools", tool])),
             Some(arguments) => self
@@ -68,6 +75,7 @@ impl Remote {
 
     /// Calls one tool.
     pub(crate) async fn call(&self, tool: &str, arguments: Bytes) -> Result<CallView, AppError> {
+        can_be_asked(tool)?;
         let request = self
             .client
             .post(self.at(&["api", "tools", tool, "call"]))
@@ -112,6 +120,16 @@ impl Remote {
             )
         })))
     }
+}
+
+/// Names that a path cannot carry would ask for something else.
+fn can_be_asked(tool: &str) -> Result<(), AppError> {
+    if matches!(tool, "" | "." | "..") {
+        return Err(AppError::Usage(format!(
+            "no tool can have the name {tool:?} here"
+        )));
+    }
+    Ok(())
 }
 
 fn client(verifies: bool) -> Result<Client, AppError> {

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use tollgate::{Caller, Delivery, ErrorKind, Principal, ToolError};
 
 use crate::http::{Operator, json};
-use crate::view::{CallView, ErrorView, ExplainView, ToolView};
+use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
 /// Returns the routes, to be nested under `/api`.
 pub(crate) fn routes(operator: Arc<Operator>) -> Router {
     Router::new()
+        .route("/missing", get(missing))
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))
@@ -27,6 +28,10 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
 
 async fn tools(State(operator): State<Arc<Operator>>) -> Response {
     json(StatusCode::OK, &ToolView::all(&operator.stack))
+}
+
+async fn missing(State(operator): State<Arc<Operator>>) -> Response {
+    json(StatusCode::OK, &MissingView::all(&operator.stack))
 }
 
 async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>) -> Response {

@@ -12,8 +12,7 @@ use serde::ser::{SerializeMap, Serializer};
 use tollgate::core::infer::{Inference, Listed as Sibling};
 use tollgate::core::resolve::Provenance;
 use tollgate::core::{
-    AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, Strength,
-    judge,
+    AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, judge,
 };
 use tollgate::{Annotations, CallPlan, Profile, Trust};
 
@@ -23,6 +22,7 @@ use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
 use crate::listed::{Fault, Group, Listed, Listing};
 use crate::output::Screen;
+use crate::view::strength_word;
 
 /// So often is told how far it has come.
 const TELL_EVERY: usize = 50_000;
@@ -261,10 +261,7 @@ impl Serialize for Evidence<'_> {
             let reason = Reason {
                 source: entry.source,
                 reason: &entry.reason,
-                strength: entry.strength.map(|strength| match strength {
-                    Strength::Strong => "strong",
-                    Strength::Weak => "weak",
-                }),
+                strength: entry.strength.map(strength_word),
             };
             map.serialize_entry(&entry.field, &reason)?;
         }

@@ -6,6 +6,7 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
+use crate::plain;
 
 pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
     if let Some(arguments) = &args.arguments {
@@ -19,9 +20,12 @@ pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
             if args.json {
                 screen.json(&explanation);
             } else {
-                screen.out(explanation.text.trim_end());
+                screen.out(plain::lines(explanation.text.trim_end()));
             }
         });
+    if shown.is_err() {
+        place.tell_missing(screen).await;
+    }
     place.end().await;
     shown?;
     Ok(ExitCode::SUCCESS)

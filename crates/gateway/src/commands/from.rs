@@ -12,8 +12,9 @@ use crate::assemble::{self, Environment, Running};
 use crate::config::{Config, ServerConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
+use crate::output::Screen;
 use crate::shutdown::{self, Stop};
-use crate::view::{CallView, ExplainView, ToolView};
+use crate::view::{CallView, ExplainView, MissingView, ToolView};
 
 /// A place to find tools in.
 pub(crate) enum Place {
@@ -79,6 +80,17 @@ impl Place {
         match self {
             Self::Gateway(remote) => remote.tools().await,
             Self::Own(own) => Ok(ToolView::all(&own.stack)),
+        }
+    }
+
+    /// Says on standard error what is not among the tools, and why: what is looked for may be that.
+    pub(crate) async fn tell_missing(&self, screen: &Screen) {
+        let missing = match self {
+            Self::Gateway(remote) => remote.missing().await,
+            Self::Own(own) => MissingView::all(&own.stack),
+        };
+        for missing in missing {
+            screen.warning(&missing);
         }
     }
 

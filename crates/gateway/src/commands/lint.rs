@@ -10,13 +10,14 @@ use crate::args::Lint;
 use crate::error::Outcome;
 use crate::listed::{Listed, Listing};
 use crate::output::{Screen, Tone};
+use crate::plain;
 
 /// The input is no input, or the command line is wrong.
 const UNREADABLE: u8 = 2;
 
 pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
     if args.codes {
-        codes(screen);
+        codes(args.json, screen);
         return Ok(ExitCode::SUCCESS);
     }
     let listing = match Listing::read(&args.from, screen).await {
@@ -83,7 +84,24 @@ fn candidate<'a>(tool: &'a Listed<'_>) -> Candidate<'a> {
     }
 }
 
-fn codes(screen: &Screen) {
+#[derive(Serialize)]
+struct CodeLine {
+    code: &'static str,
+    severity: &'static str,
+    summary: &'static str,
+}
+
+fn codes(json: bool, screen: &Screen) {
+    if json {
+        for code in Code::ALL {
+            screen.json(&CodeLine {
+                code: code.as_str(),
+                severity: code.severity().as_str(),
+                summary: code.summary(),
+            });
+        }
+        return;
+    }
     let width = Code::ALL.iter().map(|code| code.as_str().len()).max();
     for code in Code::ALL {
         screen.out(format_args!(
@@ -164,8 +182,13 @@ fn write_text(
     for tool in findings.chunk_by(|a, b| a.index == b.index) {
         if let Some(first) = tool.first() {
             match &first.server {
-                Some(server) => writeln!(out, "{}  {}", plain(&first.tool), aside(server, screen))?,
-                None => writeln!(out, "{}", plain(&first.tool))?,
+                Some(server) => writeln!(
+                    out,
+                    "{}  {}",
+                    plain::line(&first.tool),
+                    aside(server, screen)
+                )?,
+                None => writeln!(out, "{}", plain::line(&first.tool))?,
             }
         }
         for finding in tool {
@@ -176,11 +199,11 @@ fn write_text(
                     format_args!("{:7}", finding.severity),
                     tone(finding.severity)
                 ),
-                plain(&finding.field),
-                plain(&finding.message),
+                plain::line(&finding.field),
+                plain::line(&finding.message),
                 aside(finding.code.as_str(), screen),
             )?;
-            writeln!(out, "           {}", plain(&finding.advice))?;
+            writeln!(out, "           {}", plain::line(&finding.advice))?;
         }
         writeln!(out)?;
     }
@@ -193,7 +216,7 @@ fn write_text(
 }
 
 fn aside(text: &str, screen: &Screen) -> String {
-    screen.toned(plain(text), Tone::Aside)
+    screen.toned(plain::line(text), Tone::Aside)
 }
 
 const fn tone(severity: Severity) -> Tone {
@@ -204,25 +227,9 @@ const fn tone(severity: Severity) -> Tone {
     }
 }
 
-/// What servers write is shown without what a terminal would obey.
-fn plain(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let obeyed = c.is_control();
-            let escaped = obeyed.then(|| c.escape_default());
-            escaped.into_iter().flatten().chain((!obeyed).then_some(c))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_terminal_would_obey_is_written_out() {
-        assert_eq!(plain("a\u{1b}[2Jb\r\nü"), "a\\u{1b}[2Jb\\r\\nü");
-    }
 
     #[test]
     fn one_is_counted_without_a_plural() {

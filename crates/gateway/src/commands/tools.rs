@@ -15,6 +15,7 @@ use crate::view::ToolView;
 pub(crate) async fn run(args: Tools, screen: &Screen) -> Outcome {
     let place = Place::find(&args.from).await?;
     let tools = place.tools().await;
+    place.tell_missing(screen).await;
     place.end().await;
     let tools = only(tools?, &args.only);
     match (args.by_safety, args.json) {

@@ -10,7 +10,7 @@ use tollgate_mcp::face::{HostPattern, OriginPattern};
 use tollgate_mcp::upstream::HttpSpec;
 
 use super::error::{Fault, Source};
-use super::file::{File, Prefix, Server};
+use super::file::{File, Prefix, Rules, Server};
 use super::{
     CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, ToolConfig, hints, rules,
 };
@@ -142,6 +142,11 @@ impl Faults<'_, '_> {
             "expected more than zero, and at most a day",
         );
         let lexicon = self.lexicon(&file.lexicon);
+        self.expect(
+            lexicon.is_none() || file.rules == Rules::Standard,
+            &["lexicon"],
+            "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
+        );
         let mut profile = file.profile.clone();
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
@@ -179,8 +184,9 @@ impl Faults<'_, '_> {
         let mut seen = BTreeMap::new();
         let mut lexicon = Lexicon::standard().clone();
         for (kind, words) in written {
-            let path = ["lexicon", kind.as_str()];
-            for word in words {
+            for (number, word) in (1_usize..).zip(words) {
+                let number = number.to_string();
+                let path = ["lexicon", kind.as_str(), &number];
                 if let Some(other) = seen.insert(word.to_lowercase(), *kind) {
                     self.at(&path, format!("{word:?} is under `{other}` already"));
                 }

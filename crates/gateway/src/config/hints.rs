@@ -28,6 +28,11 @@ pub(super) fn read(
 ) -> Annotations {
     let mut known = serde_json::Map::new();
     for (key, value) in written {
+        let long = format!("{key}Hint");
+        if KNOWN.contains(&long.as_str()) && written.contains_key(&long) {
+            fault(key, format!("expected once: `{long}` says the same"));
+            continue;
+        }
         match one(key, value) {
             Ok(value) => {
                 known.insert(key.clone(), value);
@@ -35,7 +40,6 @@ pub(super) fn read(
             Err(message) => fault(key, message),
         }
     }
-    // A key given in both its forms is the one fault left that only shows in the whole.
     let hints: Annotations = match serde_json::from_value(known.into()) {
         Ok(hints) => hints,
         Err(error) => {
@@ -111,6 +115,16 @@ mod tests {
         assert_eq!(faults, []);
         assert_eq!(hints.read_only_hint, Some(false));
         assert_eq!(hints.cost_hint, Some(3.0));
+    }
+
+    #[test]
+    fn a_hint_in_both_its_forms_is_told_at_the_short_one() {
+        let (_, faults) = read_all("openWorld = true\nopenWorldHint = true");
+        let [(key, message)] = &faults[..] else {
+            panic!("one fault expected: {faults:?}");
+        };
+        assert_eq!(key, "openWorld");
+        assert!(message.contains("`openWorldHint`"), "{message}");
     }
 
     #[test]

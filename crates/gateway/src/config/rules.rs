@@ -213,7 +213,7 @@ mod tests {
             rules,
             [
                 r#"action = "list""#,
-                r#"/target/kind = "draft" and action matches "close|hide""#,
+                r#"/target/kind = "draft" and action wholly matches "close|hide""#,
                 r#"choice is 1.5 or "x" and force is absent and given is present and list = [1,"a"] and n = 1 and object = {"a":[true]}"#,
             ]
         );

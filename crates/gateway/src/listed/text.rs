@@ -159,8 +159,8 @@ impl<'a> Reader<'a> {
 fn listed<'a>(members: &Members<'a>) -> Option<(Vec<&'a RawValue>, Option<Cow<'a, str>>)> {
     if let Some(raw) = members.tools {
         let tools: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-        let objects = tools.iter().all(|tool| tool.get().starts_with('{'));
-        // a tool may have a member of this name too
+        // a tool may have a member of this name too, and none may vanish for it
+        let objects = !tools.is_empty() && tools.iter().all(|tool| tool.get().starts_with('{'));
         return (objects || !members.is_named()).then(|| (tools, members.server()));
     }
     if members.is_named() {
@@ -202,6 +202,7 @@ mod tests {
         }
         assert_eq!(names("{\n\"name\": \"a\"\n}"), ["a"]);
         assert_eq!(names(r#"{"name":"a","tools":["hammer"]}"#), ["a"]);
+        assert_eq!(names(r#"{"name":"a","tools":[]}"#), ["a"]);
         assert_eq!(names(""), [""; 0]);
         assert_eq!(names(r#"{"tools":[]}"#), [""; 0]);
     }

@@ -165,6 +165,10 @@ impl Fault {
     fn find(text: &str, error: Option<&serde_json::Error>) -> Self {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
+            // what only lists its members goes to any depth; what keeps them does not
+            Err(_) if serde_json::from_str::<&RawValue>(text).is_ok() => {
+                return Self::new("is no tool, and nested too deeply to say more");
+            }
             Err(error) => return Self::new(format!("is no JSON: {}", said(&error))),
         };
         let Value::Object(members) = &value else {

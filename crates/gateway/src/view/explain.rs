@@ -7,7 +7,7 @@ use tollgate::core::resolve::Provenance;
 use tollgate::core::{CacheRule, ConfirmRule};
 use tollgate::{CallPlan, Candidate, Explanation};
 
-use super::{ToolView, cache_words, millis, repeat_word};
+use super::{ToolView, cache_words, millis, repeat_word, strength_word};
 
 /// What would happen to a call and why: of a tool as a whole, or of one call of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -118,6 +118,9 @@ pub(crate) struct HintView {
     pub(crate) value: Value,
     pub(crate) source: String,
     pub(crate) reason: String,
+    /// How good the evidence is, where it was inferred: `strong` or `weak`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) strength: Option<String>,
 }
 
 impl ExplainView {
@@ -136,6 +139,9 @@ impl ExplainView {
                 .unwrap_or_default(),
             source: entry.source.to_string(),
             reason: entry.reason.to_string(),
+            strength: entry
+                .strength
+                .map(|strength| strength_word(strength).into()),
         };
         Self {
             tool: ToolView::with_plan(explanation.client_name(), tool, plan, resolved),

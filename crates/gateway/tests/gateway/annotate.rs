@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use crate::support::{Gateway, TOLLGATE, ends, fed, text, tollgate, within};
+use crate::support::{Gateway, TOLLGATE, ends, fed, file, text, tollgate, within};
 
 fn lines(output: &Output) -> Vec<Value> {
     text(&output.stdout)
@@ -20,12 +20,6 @@ fn names(lines: &[Value]) -> Vec<&str> {
         .iter()
         .map(|line| line["name"].as_str().unwrap())
         .collect()
-}
-
-fn file(content: &[u8]) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), content).unwrap();
-    file
 }
 
 #[tokio::test]
@@ -131,6 +125,29 @@ async fn what_is_no_tool_keeps_its_line_and_the_others_are_annotated() {
             "{line} in {said}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_tool_with_a_member_called_tools_keeps_its_line() {
+    let done = fed(
+        &["annotate"],
+        b"{\"name\":\"run\",\"tools\":[]}\n{\"name\":\"get_b\"}\n",
+    )
+    .await;
+    assert_eq!(names(&lines(&done)), ["run", "get_b"]);
+}
+
+#[tokio::test]
+async fn depth_is_no_fault_of_the_json() {
+    let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+    let input =
+        format!("{{\"name\":\"get_a\",\"inputSchema\":{{\"x\":{deep}}}}}\n{{\"x\":{deep}}}\n");
+    let done = fed(&["annotate"], input.as_bytes()).await;
+    let lines = lines(&done);
+    assert_eq!(lines[0]["safetyLevel"], "safe");
+    let said = lines[1]["error"].as_str().unwrap();
+    assert!(said.contains("nested too deeply"), "{said}");
+    assert!(!said.contains("no JSON"), "{said}");
 }
 
 #[tokio::test]

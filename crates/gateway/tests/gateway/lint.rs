@@ -177,3 +177,22 @@ async fn a_server_is_asked() {
     assert!(said.contains("missing-read-only-hint"), "{said}");
     assert!(said.ends_with("in 9 tools\n"), "{said}");
 }
+
+#[tokio::test]
+async fn codes_are_data_too() {
+    let plain = ends(&["lint", "--codes"]).await;
+    let done = ends(&["lint", "--codes", "--json"]).await;
+    assert!(done.status.success());
+    let mut codes = 0;
+    for (line, told) in text(&done.stdout).lines().zip(text(&plain.stdout).lines()) {
+        let code: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        for key in ["code", "severity", "summary"] {
+            assert!(
+                told.contains(code[key].as_str().unwrap()),
+                "{key} of {line}"
+            );
+        }
+        codes += 1;
+    }
+    assert_eq!(codes, text(&plain.stdout).lines().count());
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, ends, text};
+use crate::support::{Gateway, TOLLGATE, ends, file, text};
 
 /// The sample, of which the operator says that `add_note` destroys. What the rules say is made up:
 /// any tool would do.
@@ -23,9 +23,7 @@ idempotentHint = true
 "#;
 
 fn config(text: &str) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), text.replace("TOLLGATE", TOLLGATE)).unwrap();
-    file
+    file(text.replace("TOLLGATE", TOLLGATE))
 }
 
 async fn explained(args: &[&str]) -> String {
@@ -75,13 +73,19 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         assert!(twice.contains("No rule is taken at its word"), "{twice}");
         assert!(twice.contains("This call may destroy"), "{twice}");
     }
+    // who writes `hold` and means `on_hold` too can see why it is not
+    let part = explained(&[r#"{"order_id": 2, "text": "hold"}"#, "--config", path]).await;
+    assert!(
+        part.contains("(text wholly matches \"on_hold|pack(ed|ing)\": does not hold here)"),
+        "{part}"
+    );
     let general = explained(&["--config", path]).await;
     assert!(
         general.contains("A call of this tool that no rule matches may destroy"),
         "{general}"
     );
     assert!(
-        general.contains("2. where order_id is 1 or 2 and text matches"),
+        general.contains("2. where order_id is 1 or 2 and text wholly matches"),
         "{general}"
     );
 }
@@ -118,6 +122,11 @@ async fn an_explanation_is_data_too() {
     );
     assert_eq!(twice["keep"]["invalidates"], "shop");
     assert_eq!(twice["attempts"]["max"], 1);
+
+    let inferred = |hint: &&Value| hint["source"] == "inferred";
+    let inferred = twice["hints"].as_array().unwrap().iter().find(inferred);
+    let strength = inferred.unwrap()["strength"].as_str().unwrap();
+    assert!(["strong", "weak"].contains(&strength), "{twice}");
 
     let general = of(&[]).await;
     assert_eq!(general["call"], Value::Null);

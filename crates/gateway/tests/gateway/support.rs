@@ -80,6 +80,13 @@ pub(crate) async fn fed(args: &[&str], input: &[u8]) -> Output {
     output.unwrap()
 }
 
+/// Writes a file that lives as long as what is returned.
+pub(crate) fn file(content: impl AsRef<[u8]>) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), content).unwrap();
+    file
+}
+
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
@@ -125,8 +132,7 @@ impl Gateway {
 
     /// Serves a config; `TOLLGATE` in it stands for the binary.
     pub(crate) async fn configured(config: &str) -> Self {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), config.replace("TOLLGATE", TOLLGATE)).unwrap();
+        let file = file(config.replace("TOLLGATE", TOLLGATE));
         let path = file.path().to_str().unwrap().to_owned();
         Self::start(&["--config", &path], Some(file)).await
     }

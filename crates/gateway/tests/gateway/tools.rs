@@ -1,8 +1,9 @@
 //! What `tollgate tools` tells about tools, and which it leaves out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{TOLLGATE, ends, text};
+use crate::scripted;
+use crate::support::{Gateway, TOLLGATE, ends, file, text};
 
 fn sample<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [args, &["--", TOLLGATE, "sample"]].concat()
@@ -113,5 +114,51 @@ async fn only_tools_with_the_wanted_hints_are_listed() {
         assert_eq!(done.status.code(), Some(2), "{wrong}");
         let said = text(&done.stderr);
         assert!(said.contains(says), "{wrong}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_among_the_tools_is_told_beside_them() {
+    let odd = json!({"readOnlyHint": true, "destructiveHint": true});
+    let tools = json!([
+        {"name": "get_a", "inputSchema": {"type": "object"}},
+        {"name": "drop_b", "inputSchema": {"type": "object"}, "annotations": odd},
+    ]);
+    let config = format!(
+        "{}[servers.shop.tools.get_aa]\nrequiresConfirmation = true\n[servers.dead]\ncommand = \"/nowhere/server\"\n",
+        scripted::server("shop", &tools)
+    );
+    let config_file = file(&config);
+    let path = config_file.path().to_str().unwrap();
+    let gateway = Gateway::configured(&config).await;
+    for place in [["--config", path], ["--url", gateway.url.as_str()]] {
+        let listed = ends(&[&["tools", "--json"], &place[..]].concat()).await;
+        assert!(listed.status.success(), "{listed:?}");
+        assert_eq!(text(&listed.stdout).lines().count(), 1, "{listed:?}");
+        let sought = ends(&[&["explain", "shop__drop_b"], &place[..]].concat()).await;
+        assert_eq!(sought.status.code(), Some(1), "{sought:?}");
+        for done in [listed, sought] {
+            let said = text(&done.stderr);
+            for part in [
+                "warning: server `dead` is down: /nowhere/server cannot be started",
+                "warning: tool `drop_b` of server `shop` is not offered: ",
+                "warning: tool `get_aa` of server `shop` is not offered: the operator says",
+            ] {
+                assert!(said.contains(part), "{part} in\n{said}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_no_path_can_carry_asks_for_nothing_else() {
+    let gateway = Gateway::sample().await;
+    for name in ["", ".", ".."] {
+        for command in ["explain", "call"] {
+            let done = ends(&[command, name, "{}", "--url", &gateway.url]).await;
+            assert_eq!(done.status.code(), Some(2), "{command} {name:?}");
+            let said = text(&done.stderr);
+            assert!(said.contains(&format!("the name {name:?}")), "{said}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Compares our answers with NeuroLink's: `parity [--json] [FILE]`.
 //!
 //! FILE holds one recorded call a line, `{"fn", "input", "output"}`. By default it is
-//! `../shared/parity/neurolink-dev.jsonl`, or the cases of this crate where that is absent. Fails if
-//! any case does.
+//! the recording that lies beside the checkout, or the cases of this crate where there is none. Fails
+//! if any case does.
 
 use std::error::Error;
 use std::io::Write;

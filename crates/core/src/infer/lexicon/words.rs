@@ -123,7 +123,7 @@ pub(in crate::infer) const DELETE: &[&str] = &[
 ];
 
 /// Puts away, though it can be had back: on the far side of [`DELETE`] for those who look for it.
-pub(in crate::infer) const PUT_AWAY: &[&str] = &["archive", "unlink", "unpublish", "unset"];
+pub(in crate::infer) const PUT_AWAY: &[&str] = &["archive unlink unpublish unset"];
 
 /// Loses something, each time.
 pub(in crate::infer) const DAMAGE: &[&str] = &[
@@ -182,13 +182,13 @@ pub(in crate::infer) const READING: &[(&str, &str)] = &[
 ];
 
 /// Verbs that leave all to the word after them: `take_screenshot`, `perform_search`.
-pub(in crate::infer) const LIGHT: &[&str] = &["take", "do", "perform"];
+pub(in crate::infer) const LIGHT: &[&str] = &["take do perform"];
 
 /// Words that join two verbs.
-pub(in crate::infer) const JOINS: &[&str] = &["and", "or", "then"];
+pub(in crate::infer) const JOINS: &[&str] = &["and or then"];
 
 /// Words of a name that say nothing about what the tool does.
-pub(in crate::infer) const FILLERS: &[&str] = &["mcp", "api", "tool", "tools", "bulk", "batch"];
+pub(in crate::infer) const FILLERS: &[&str] = &["mcp api tool tools bulk batch"];
 
 /// Second words that turn a verb into something else: `check_in`, `get_rid_of`.
 pub(in crate::infer) const TURNED: &[(&str, &[&str])] = &[
@@ -206,10 +206,8 @@ pub(in crate::infer) const QUESTIONS: &[&str] =
     &["are has how is what when where whether which who whose"];
 
 /// Words that turn what follows them round: `does not delete`.
-pub(in crate::infer) const NEGATIONS: &[&str] = &[
-    "not", "never", "without", "no", "cannot", "neither", "nor", "doesn", "don", "won", "isn",
-    "non",
-];
+pub(in crate::infer) const NEGATIONS: &[&str] =
+    &["not never without no cannot neither nor doesn don won isn non"];
 
 /// Phrases of a description that warn of a loss. Each is matched without its first letter, which
 /// may be a capital.
@@ -222,129 +220,109 @@ pub(in crate::infer) const WARNINGS: &[&str] = &[
 ];
 
 /// Verbs of a description that leave to another word what is done: `Runs a search`.
-pub(in crate::infer) const RUNS: &[&str] = &["run", "execute", "perform"];
+pub(in crate::infer) const RUNS: &[&str] = &["run execute perform"];
 
 /// Words of a name that say that each call moves on: `get_next_job` may take the job.
-pub(in crate::infer) const CURSORS: &[&str] = &["next", "scroll"];
+pub(in crate::infer) const CURSORS: &[&str] = &["next scroll"];
 
 /// Things that wait to be taken: to get the next one may be to take it.
 pub(in crate::infer) const QUEUED: &[&str] = &[
-    "action",
-    "command",
-    "entry",
-    "instruction",
-    "item",
-    "job",
-    "lead",
-    "message",
-    "messages",
-    "order",
-    "question",
-    "request",
-    "step",
-    "task",
-    "ticket",
-    "work",
+    "action command entry instruction item job lead message messages order question request",
+    "step task ticket work",
 ];
 
 /// Words of a name for what changes by itself, though nobody writes: time and chance, and work that
 /// goes on elsewhere. Waiting for something is of no use twice.
 pub(in crate::infer) const CLOCKS: &[&str] = &[
-    "now",
-    "today",
-    "clock",
-    "random",
-    "uuid",
-    "ulid",
-    "guid",
-    "nonce",
-    "dice",
-    "status",
-    "progress",
-    "health",
-    "wait",
-    "ping",
-    "poll",
-    "tail",
-    "monitor",
-    "watch",
-    "live",
-    "screenshot",
+    "now today clock random uuid ulid guid nonce dice status progress health wait ping poll",
+    "tail monitor watch live screenshot logs metrics processes uptime",
 ];
 
 /// Together with a word of [`TIMES`], these mean the clock too: `get_current_time`.
-pub(in crate::infer) const CURRENT: &[&str] = &["current", "local", "system", "server"];
+pub(in crate::infer) const CURRENT: &[&str] = &["current local system server"];
 
 /// What a clock shows.
-pub(in crate::infer) const TIMES: &[&str] = &["time", "date", "datetime", "timestamp"];
+pub(in crate::infer) const TIMES: &[&str] = &["time date datetime timestamp"];
 
 /// Verbs that hand something over, unless it is said where they put it.
-pub(in crate::infer) const HANDING_OVER: &[&str] =
-    &["download", "export", "extract", "render", "screenshot"];
+pub(in crate::infer) const HANDING_OVER: &[&str] = &["download export extract render screenshot"];
 
 /// Of these, the verbs that put it somewhere as often: they need to say that they do not.
-pub(in crate::infer) const FETCHING_HOME: &[&str] = &["download", "export"];
+pub(in crate::infer) const FETCHING_HOME: &[&str] = &["download export"];
 
 /// Names of arguments that say where a result is put.
 pub(in crate::infer) const DESTINATIONS: &[&str] = &[
-    "destination",
-    "destination_path",
-    "destinationPath",
-    "output_dir",
-    "output_directory",
-    "output_file",
-    "output_path",
-    "outputDir",
-    "outputDirPath",
-    "outputDirectory",
-    "outputFile",
-    "outputPath",
-    "save_path",
-    "save_to",
-    "savePath",
-    "saveTo",
-    "download_path",
-    "downloadPath",
+    "destinationpath downloadpath outputdir outputdirectory outputdirpath",
+    "outputfile outputpath savepath saveto",
 ];
 
 /// Names of arguments that hold a file: of what a tool reads, or of where it puts it.
-pub(in crate::infer) const FILES: &[&str] = &[
-    "file",
-    "file_name",
-    "file_path",
-    "filename",
-    "fileName",
-    "filepath",
-    "filePath",
-    "folder",
-    "folder_id",
-    "folderId",
-    "local_path",
-    "localPath",
-    "output",
-    "path",
-];
+pub(in crate::infer) const FILES: &[&str] =
+    &["destination file filename filepath folder folderid localpath output path"];
 
 /// Words of an argument that begins with `output` which say what it looks like, not where it goes.
 pub(in crate::infer) const SHAPES: &[&str] = &[
-    "columns", "detail", "encoding", "fields", "format", "language", "length", "limit", "mode",
-    "schema", "size", "style", "type", "unit", "units",
+    "columns detail encoding fields format language length limit mode schema size style type",
+    "unit units",
 ];
 
 /// Words of a description that say the same.
-pub(in crate::infer) const KEEPING: &[&str] = &[
-    "disk", "local", "locally", "save", "saves", "saved", "saving", "store", "stores", "write",
-    "writes",
-];
+pub(in crate::infer) const KEEPING: &[&str] =
+    &["disk local locally save saves saved saving store stores write writes"];
 
 /// Names of arguments that choose between the things a tool does.
-pub(in crate::infer) const CHOICES: &[&str] = &["action", "operation", "method", "op", "command"];
+pub(in crate::infer) const CHOICES: &[&str] = &["action operation method op command"];
 
 /// Names of arguments that hold a program: what such a tool does, its name cannot say.
-pub(in crate::infer) const PROGRAMS: &[&str] = &["sql", "command", "script", "code", "statement"];
+pub(in crate::infer) const PROGRAMS: &[&str] = &["sql command script code statement"];
 
 /// The one reading verb that may have a program to run; `run` and `execute` do not read anyway.
 pub(in crate::infer) const QUERY: &str = "query";
+
+/// Verbs that look something up, and may yet do so by a statement that does more.
+pub(in crate::infer) const RETRIEVING: &[&str] =
+    &["count fetch find get list read retrieve search select show"];
+
+/// Names of arguments that hold such a statement.
+pub(in crate::infer) const STATEMENTS: &[&str] = &["sql command statement"];
+
+/// Arguments by which a caller agrees to what cannot be taken back.
+pub(in crate::infer) const AGREEMENTS: &[&str] = &["confirm confirmed confirmation"];
+
+/// Words of a description that say a result is handed over.
+pub(in crate::infer) const HANDED: &[&str] =
+    &["base64 content contents embedded return returned returning returns url"];
+
+/// Nouns for a reading, where no ending tells: `runs a diagnostic`.
+pub(in crate::infer) const READING_NOUNS: &[&str] =
+    &["analysis diagnostic diagnostics lookup retrieval validation"];
+
+/// Verbs of a description that leave the meaning to a noun: `Performs a quick web search`.
+pub(in crate::infer) const LIGHT_VERBS: &[&str] = &["perform performs conduct conducts do does"];
+
+/// After these, a word of a description that may be a noun is a verb: `lets you list`.
+pub(in crate::infer) const BEFORE_VERB: &[&str] = &["to can will you that which tool and or"];
+
+/// Before these, one that may be a noun is one: `Messages of a channel`.
+pub(in crate::infer) const AFTER_NOUN: &[&str] = &["of that which whose by"];
+
+/// Before these, one that may be a noun is a verb: `and mark them as read`.
+pub(in crate::infer) const AFTER_VERB: &[&str] =
+    &["a all an any each every her him it its one that the their them these this those your"];
+
+/// Words of a description for what differs each time.
+pub(in crate::infer) const CHANCE: &[&str] = &["random randomly"];
+
+/// Words of a name for things that lie outside.
+pub(in crate::infer) const OUTSIDE: &[&str] =
+    &["browser crawl email internet mail online scrape url web webpage website"];
+
+/// Words of a name for things of the machine the server runs on, and for what needs no world at all.
+pub(in crate::infer) const AT_HOME: &[&str] = &[
+    "calculate commit directories directory echo entities file files filesystem folder git",
+    "graph local memory process processes stdin terminal think thinking thought time timezone",
+    "uuid",
+];
 
 /// The verbs, by what they do.
 pub(in crate::infer) const BY_KIND: &[(VerbKind, &[&str])] = &[
@@ -381,29 +359,3 @@ pub(in crate::infer) fn usage(word: &str) -> Use {
 pub(in crate::infer) fn each(lines: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
     lines.iter().flat_map(|line| line.split(' '))
 }
-
-/// Arguments by which a caller agrees to what cannot be taken back.
-pub(in crate::infer) const AGREEMENTS: &[&str] = &["confirm", "confirmed", "confirmation"];
-
-/// Words of a description that say a result is handed over.
-pub(in crate::infer) const HANDED: &[&str] = &[
-    "base64",
-    "content",
-    "contents",
-    "embedded",
-    "return",
-    "returned",
-    "returning",
-    "returns",
-    "url",
-];
-
-/// Nouns for a reading, where no ending tells: `runs a diagnostic`.
-pub(in crate::infer) const READING_NOUNS: &[&str] = &[
-    "analysis",
-    "diagnostic",
-    "diagnostics",
-    "lookup",
-    "retrieval",
-    "validation",
-];

@@ -1,63 +1,216 @@
-//! What the arguments give away. The schema is read as text: it is searched for a few words, and
-//! parsing it would cost more than all the rest of inference.
+//! What the arguments give away.
+//!
+//! The schema is read as text, once, for the names in it: parsing it would cost more than all the
+//! rest of inference. A name is a string with a colon behind it, wherever it stands.
 
-use memchr::memmem;
-use serde_json::value::RawValue;
+use std::sync::LazyLock;
 
-use crate::infer::lexicon::words::CHOICES;
-use crate::infer::lexicon::{self, Lexicon, Verb, VerbKind};
+use memchr::{memchr, memchr2, memmem};
+
+use crate::infer::lexicon::words::{
+    AGREEMENTS, CHOICES, DESTINATIONS, FILES, PROGRAMS, QUERY, STATEMENTS, each,
+};
+use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind};
 use crate::infer::words;
 
 /// The choices stand so close behind the name of the argument, in bytes.
 const REACH: usize = 400;
 
-/// Says whether the schema has a string that is exactly this word: the name of an argument, as a
-/// rule.
-pub(super) fn has(schema: Option<&RawValue>, word: &str) -> bool {
-    schema.is_some_and(|schema| position(schema.get(), word).is_some())
+/// What one name of an argument tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tells {
+    Agreement,
+    Choice,
+    Destination,
+    File,
+    Program,
+    Query,
+    Statement,
 }
 
-/// Finds a choice that writes: `"action": {"enum": ["list", "close"]}`.
-pub(super) fn choice<'l>(schema: Option<&RawValue>, lexicon: &'l Lexicon) -> Option<&'l Verb> {
-    let text = schema?.get();
-    CHOICES.iter().find_map(|name| {
-        let after = position(text, name)?;
-        let near = text.as_bytes().get(after..)?;
+/// The arguments of one tool that tell something: the first of each kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Arguments<'a> {
+    /// The caller agrees to what cannot be taken back.
+    pub(super) agreement: Option<&'static str>,
+    /// It says where the result is put.
+    pub(super) destination: Option<&'static str>,
+    /// It holds a file, of what is read or for the result.
+    pub(super) file: Option<&'static str>,
+    /// It holds a program.
+    pub(super) program: Option<&'static str>,
+    /// It holds a statement of a language.
+    pub(super) statement: Option<&'static str>,
+    /// It holds a query, of whatever kind.
+    pub(super) query: bool,
+    /// What stands behind the first argument that chooses between the things a tool does.
+    choice: Option<&'a str>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Reads a schema.
+    pub(super) fn read(schema: &'a str) -> Self {
+        let mut arguments = Self::default();
+        let mut rest = schema;
+        while let Some((name, after)) = next_name(rest) {
+            arguments.note(name, after);
+            rest = after;
+        }
+        arguments
+    }
+
+    fn note(&mut self, name: &str, after: &'a str) {
+        for (known, tells) in known(name) {
+            if !same(known, name) {
+                continue;
+            }
+            match tells {
+                Tells::Agreement => self.agreement.get_or_insert(known),
+                Tells::Destination => self.destination.get_or_insert(known),
+                Tells::File => self.file.get_or_insert(known),
+                Tells::Program => self.program.get_or_insert(known),
+                Tells::Statement => self.statement.get_or_insert(known),
+                Tells::Query => {
+                    self.query = true;
+                    continue;
+                }
+                Tells::Choice => {
+                    self.choice.get_or_insert(after);
+                    continue;
+                }
+            };
+        }
+        if self.file.is_none() && is_output(name) {
+            self.file = Some("output");
+        }
+    }
+
+    /// Finds a choice that writes: `"action": {"enum": ["list", "close"]}`.
+    pub(super) fn choice<'l>(&self, lexicon: &'l Lexicon) -> Option<&'l Verb> {
+        let near = self.choice?.as_bytes();
         let near = near.get(..REACH.min(near.len()))?;
         let from = memmem::find(near, b"\"enum\"")? + 6;
         let list = near.get(from..)?;
-        let end = memchr::memchr(b']', list).unwrap_or(list.len());
+        let end = memchr(b']', list).unwrap_or(list.len());
         list.get(..end)?
             .split(|byte| !byte.is_ascii_alphabetic())
             .filter_map(|word| lexicon.find(std::str::from_utf8(word).ok()?))
             .find(|verb| verb.kind != VerbKind::Read)
-    })
+    }
 }
 
-/// Finds an argument that begins with `output` and does not say what the output looks like:
+/// Returns the next name, and what stands behind it.
+fn next_name(text: &str) -> Option<(&str, &str)> {
+    let mut rest = text;
+    loop {
+        let string = rest.get(memchr(b'"', rest.as_bytes())? + 1..)?;
+        let end = end_of(string)?;
+        rest = string.get(end + 1..)?;
+        if rest.trim_ascii_start().starts_with(':') {
+            return Some((string.get(..end)?, rest));
+        }
+    }
+}
+
+/// Returns where a string ends that has begun.
+fn end_of(string: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let bytes = string.as_bytes().get(from..)?;
+        let at = memchr2(b'"', b'\\', bytes)?;
+        if bytes.get(at) == Some(&b'"') {
+            return Some(from + at);
+        }
+        from += at + 2;
+    }
+}
+
+/// Says whether an argument begins with `output` and does not say what the output looks like:
 /// `output_audio`, not `outputFormat`.
-pub(super) fn output(schema: Option<&RawValue>) -> Option<&'static str> {
-    let text = schema?.get();
-    memmem::find_iter(text.as_bytes(), b"\"output")
-        .filter_map(|at| {
-            let rest = text.get(at + 1..)?;
-            rest.split_once('"')
-                .filter(|(_, after)| after.trim_start().starts_with(':'))
-        })
-        .any(|(name, _)| {
-            !words::split(name)
-                .iter()
-                .any(|word| lexicon::is_shape(word))
-        })
-        .then_some("output")
+fn is_output(name: &str) -> bool {
+    name.get(.."output".len())
+        .is_some_and(|start| start.eq_ignore_ascii_case("output"))
+        && !words::split(name)
+            .iter()
+            .any(|word| Roles::of(word).has(Role::Shape))
 }
 
-/// Returns where the quoted word ends.
-fn position(text: &str, word: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    memmem::find_iter(bytes, word).find_map(|at| {
-        let end = at + word.len();
-        let quoted = bytes.get(at.checked_sub(1)?) == Some(&b'"') && bytes.get(end) == Some(&b'"');
-        quoted.then_some(end)
-    })
+/// Compares a name of the lists with one of a schema: `filepath` is `file_path` and `filePath`.
+fn same(known: &str, name: &str) -> bool {
+    name.bytes()
+        .filter(|byte| !matches!(byte, b'_' | b'-'))
+        .map(|byte| byte.to_ascii_lowercase())
+        .eq(known.bytes())
+}
+
+/// Returns the names of the lists that begin with the same letter.
+fn known(name: &str) -> impl Iterator<Item = (&'static str, Tells)> {
+    static INDEX: LazyLock<[Vec<(&str, Tells)>; 26]> = LazyLock::new(|| {
+        let mut index = [const { Vec::new() }; 26];
+        for (tells, lines) in [
+            (Tells::Agreement, AGREEMENTS),
+            (Tells::Choice, CHOICES),
+            (Tells::Destination, DESTINATIONS),
+            (Tells::File, FILES),
+            (Tells::Program, PROGRAMS),
+            (Tells::Query, &[QUERY]),
+            (Tells::Statement, STATEMENTS),
+        ] {
+            for word in each(lines) {
+                if let Some(list) = letter(word).and_then(|at| index.get_mut(at)) {
+                    list.push((word, tells));
+                }
+            }
+        }
+        index
+    });
+    letter(name)
+        .and_then(|at| INDEX.get(at))
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
+fn letter(word: &str) -> Option<usize> {
+    let first = word.bytes().next()?.to_ascii_lowercase();
+    first.checked_sub(b'a').map(usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_count_and_they_count_in_every_style() {
+        let read = |text| Arguments::read(text);
+        let schema = r#"{"properties": {"File-Path" : {"description": "a \"sql\": no"}}}"#;
+        let arguments = read(schema);
+        assert_eq!(arguments.file, Some("filepath"));
+        assert_eq!(arguments.program, None);
+        assert_eq!(read(r#"{"sql":{}}"#).program, Some("sql"));
+        assert_eq!(read(r#"["sql"]"#).program, None);
+        assert_eq!(
+            read(r#"{"save_to":1,"saveTo":2}"#).destination,
+            Some("saveto")
+        );
+        assert_eq!(read(r#"{"confirm":{}}"#).agreement, Some("confirm"));
+        assert_eq!(read(r#"{"outputAudio":{}}"#).file, Some("output"));
+        assert_eq!(read(r#"{"output_format":{}}"#).file, None);
+    }
+
+    #[test]
+    fn what_is_no_schema_tells_nothing() {
+        for text in [
+            "",
+            "\"",
+            "\"sql",
+            "\"sql\\",
+            "\"\\\"sql\":",
+            "null",
+            "\"é\":\"sql\"",
+        ] {
+            let arguments = Arguments::read(text);
+            assert!(arguments.program.is_none(), "{text}");
+        }
+    }
 }

@@ -132,6 +132,23 @@ fn a_tool_that_runs_what_it_is_told_never_reads_by_its_name() {
     let subject = Subject::new("query_warehouse").with_input_schema(schema);
     assert_eq!(read_only(&RuleSet::Standard.infer(&subject)), WEAK_WRITE);
     assert_eq!(read_only(&infer("query_warehouse", "")), STRONG_READ);
+    let with = |name: &str, description: &str, argument: &str| {
+        let schema = format!(r#"{{"properties":{{"{argument}":{{}}}}}}"#);
+        let schema = serde_json::from_str::<&RawValue>(&schema).unwrap();
+        let subject = Subject::new(name)
+            .with_description(description)
+            .with_input_schema(schema);
+        read_only(&RuleSet::Standard.infer(&subject))
+    };
+    assert_eq!(with("get_rows", "", "sql"), WEAK_WRITE);
+    assert_eq!(
+        with("get_rows", "Gets rows, read-only.", "sql"),
+        STRONG_READ
+    );
+    assert_eq!(with("explain_plan", "", "sql"), STRONG_READ);
+    assert_eq!(with("query_table", "", "query"), WEAK_READ);
+    assert_eq!(with("query_table", "Finds rows.", "query"), STRONG_READ);
+    assert_eq!(with("search_docs", "", "query"), STRONG_READ);
 }
 
 #[test]
@@ -204,9 +221,13 @@ fn what_changes_by_itself_or_moves_on_is_read_but_never_kept() {
     for (name, description, expected) in [
         ("get_random_fact", "", (STRONG_READ, clock)),
         ("get_current_time", "", (STRONG_READ, clock)),
+        ("get_time", "", (STRONG_READ, clock)),
+        ("list_time_entries", "", (STRONG_READ, None)),
         ("get_current_user", "", (STRONG_READ, None)),
         ("get_fact", "Returns a random fact.", (STRONG_READ, clock)),
         ("get_job_status", "", (STRONG_READ, clock)),
+        ("get_app_logs", "", (STRONG_READ, clock)),
+        ("get_changelog", "", (STRONG_READ, None)),
         ("wait_for_build", "", (STRONG_READ, clock)),
         (
             "get_next_page",

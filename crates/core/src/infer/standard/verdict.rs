@@ -98,6 +98,12 @@ impl Verdict {
         if let Some(program) = look.program(verb) {
             return weak(VerbKind::Change, Reason::FreeForm(program));
         }
+        if look.is_open_query(verb) {
+            return Self {
+                strength: Strength::Weak,
+                ..self
+            };
+        }
         if let Some(choice) = look.choice() {
             return weak(VerbKind::Change, Reason::Chooses(choice));
         }
@@ -140,7 +146,7 @@ impl Verdict {
             return inferred;
         }
         inferred.read_only(false, strength, reason.clone());
-        let loses = loses.or_else(|| look.agreement().map(Reason::Agrees));
+        let loses = loses.or_else(|| look.arguments.agreement.map(Reason::Agrees));
         if kind.is_destructive() {
             inferred.destructive(true, strength, reason.clone());
         } else if let Some(loses) = loses {
