@@ -144,13 +144,17 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
     prose
 }
 
-/// `Messages of a channel` sends none, and `Queue statistics` puts nothing in a queue.
+/// `Messages of a channel` sends none, and `Queue statistics` puts nothing in a queue. A noun that
+/// reads is as good as the verb: `List of users`.
 fn is_noun(verb: &Verb, word: &str, next: &str) -> bool {
+    if verb.kind == VerbKind::Read {
+        return false;
+    }
     let bare = verb.is(&word.to_ascii_lowercase());
     match verb.usage {
         Use::Verb => false,
         _ if Roles::of(next).has(Role::AfterNoun) => true,
-        Use::Noun => bare && verb.kind != VerbKind::Read && !Roles::of(next).has(Role::AfterVerb),
+        Use::Noun => bare && !Roles::of(next).has(Role::AfterVerb),
         Use::First | Use::Either | Use::Prose => false,
     }
 }
@@ -259,6 +263,9 @@ mod tests {
             ("This tool can be used for creating users", Some("create")),
             ("Performs a web search", Some("search")),
             ("The list of users", None),
+            ("List of users", Some("list")),
+            ("Messages of a channel", None),
+            ("Queue statistics", None),
             ("", None),
             ("削除する", None),
         ] {

@@ -235,7 +235,7 @@ pub(in crate::infer) const QUEUED: &[&str] = &[
 /// goes on elsewhere. Waiting for something is of no use twice.
 pub(in crate::infer) const CLOCKS: &[&str] = &[
     "now today clock random uuid ulid guid nonce dice status progress health wait ping poll",
-    "tail monitor watch live screenshot logs metrics processes uptime",
+    "tail monitor watch live screenshot log logs metrics processes uptime",
 ];
 
 /// Together with a word of [`TIMES`], these mean the clock too: `get_current_time`.

@@ -227,6 +227,7 @@ fn what_changes_by_itself_or_moves_on_is_read_but_never_kept() {
         ("get_fact", "Returns a random fact.", (STRONG_READ, clock)),
         ("get_job_status", "", (STRONG_READ, clock)),
         ("get_app_logs", "", (STRONG_READ, clock)),
+        ("pods_log", "Gets the log of a pod.", (STRONG_READ, clock)),
         ("get_changelog", "", (STRONG_READ, None)),
         ("wait_for_build", "", (STRONG_READ, clock)),
         (
