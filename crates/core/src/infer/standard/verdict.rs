@@ -98,17 +98,17 @@ impl Verdict {
         if let Some(program) = look.program(verb) {
             return weak(VerbKind::Change, Reason::FreeForm(program));
         }
-        if look.is_open_query(verb) {
-            return Self {
-                strength: Strength::Weak,
-                ..self
-            };
-        }
         if let Some(choice) = look.choice() {
             return weak(VerbKind::Change, Reason::Chooses(choice));
         }
         if let Some(place) = look.keeps(verb) {
             return weak(VerbKind::Add, Reason::Keeps(place));
+        }
+        if look.is_open_query(verb) {
+            return Self {
+                strength: Strength::Weak,
+                ..self
+            };
         }
         self
     }
