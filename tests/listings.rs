@@ -109,12 +109,11 @@ async fn a_listing_that_hangs_hides_no_news_of_its_server() {
     assert!(start.elapsed() < Duration::from_secs(1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_server_that_announces_a_change_with_each_listing_is_not_listed_without_end() {
-    let server = Lister::new(|mock, _| {
-        mock.emit(&ServerEvent::ToolsChanged);
-        Some(one_tool())
-    });
+/// Builds a stack around a server that comes up while it is built.
+async fn started<F>(server: &Arc<Lister<F>>) -> Stack
+where
+    F: Fn(&MockServer, usize) -> Option<Listed> + Send + Sync + 'static,
+{
     let building = tokio::spawn(
         Stack::builder()
             .server(Server::shared(server.clone()))
@@ -122,7 +121,16 @@ async fn a_server_that_announces_a_change_with_each_listing_is_not_listed_withou
     );
     turns().await;
     server.mock.emit(&ServerEvent::Up);
-    let stack = building.await.unwrap().unwrap();
+    building.await.unwrap().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_announces_a_change_with_each_listing_is_not_listed_without_end() {
+    let server = Lister::new(|mock, _| {
+        mock.emit(&ServerEvent::ToolsChanged);
+        Some(one_tool())
+    });
+    let stack = started(&server).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let listings = server.listings();
     assert!((2..=22).contains(&listings), "{listings} listings in 10 s");
@@ -132,14 +140,7 @@ async fn a_server_that_announces_a_change_with_each_listing_is_not_listed_withou
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_changes_is_one_listing() {
     let server = Lister::new(|_, _| Some(one_tool()));
-    let building = tokio::spawn(
-        Stack::builder()
-            .server(Server::shared(server.clone()))
-            .build(),
-    );
-    turns().await;
-    server.mock.emit(&ServerEvent::Up);
-    let _stack = building.await.unwrap().unwrap();
+    let _stack = started(&server).await;
     for _ in 0..1000 {
         server.mock.emit(&ServerEvent::ToolsChanged);
     }
@@ -153,14 +154,7 @@ async fn a_listing_that_panics_has_failed_and_is_tried_again() {
         assert_ne!(n, 1, "the first listing panics");
         Some(one_tool())
     });
-    let building = tokio::spawn(
-        Stack::builder()
-            .server(Server::shared(server.clone()))
-            .build(),
-    );
-    turns().await;
-    server.mock.emit(&ServerEvent::Up);
-    let stack = building.await.unwrap().unwrap();
+    let stack = started(&server).await;
     let error = stack.servers()[0].last_error.clone().unwrap();
     assert!(error.contains("panicked"), "{error}");
     stack.changes().next().await.unwrap();
