@@ -43,7 +43,7 @@ mod tool;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
-pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
+pub use call::{Attempt, ProgressSink, Purpose, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use config::InvalidConfig;
