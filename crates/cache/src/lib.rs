@@ -97,7 +97,6 @@ mod future;
 mod handle;
 mod key;
 mod layer;
-mod moka;
 mod read;
 mod scope;
 mod service;
@@ -110,7 +109,8 @@ pub use config::{CacheConfig, Partition};
 pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;
-pub use moka::MokaStore;
 pub use service::Cache;
 pub use stats::CacheStats;
-pub use store::{Entry, Store, StoreUsage};
+#[cfg(feature = "lean")]
+pub use store::LeanStore;
+pub use store::{Account, Admission, Cause, Entry, MokaStore, Store, StoreUsage, Watcher};
