@@ -52,11 +52,12 @@ struct Inner {
 }
 
 impl Entry {
-    /// Keeps `output` for `ttl` from `now` on, a year at most.
+    /// Keeps `output` for `ttl` from `now` on, a year at most. The body is copied, so that the
+    /// buffer it came in is not kept along with it.
     #[must_use]
     pub fn new(output: ToolOutput, ttl: Duration, now: Instant) -> Self {
         Self(Arc::new(Inner {
-            output,
+            output: output.compact(),
             made: now,
             ttl: nanos(ttl),
             stale: 0,

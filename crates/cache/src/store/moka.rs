@@ -277,7 +277,7 @@ fn weight(entry: &Entry) -> u64 {
 
 /// What moka spends on an entry: key, slot, three counted boxes, a list node, and its share of the
 /// table. Measured with a counting allocator; `tests/memory.rs` holds it to the truth.
-const OVERHEAD: u64 = 300;
+const OVERHEAD: u64 = 272;
 
 /// Even the smallest store lets this much wait between two lives, beyond its bound: moka evicts in
 /// batches, and a share of a small store would be less than a batch.
