@@ -101,6 +101,7 @@ mod read;
 mod scope;
 mod service;
 mod shared;
+mod spelling;
 mod stats;
 mod store;
 mod write;
