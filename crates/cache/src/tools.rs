@@ -1,5 +1,6 @@
 //! What the cache knows of each tool.
 
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::store::Account;
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     /// By address: each version holds its tool, so no address is used twice while it is here.
-    versions: DashMap<usize, Arc<Version>>,
+    versions: DashMap<usize, Arc<Version>, BuildHasherDefault<Address>>,
     records: DashMap<(ReplicaSetId, ToolName), Arc<Record>>,
     /// How many versions there may be before those are dropped that nobody else holds.
     enough: AtomicUsize,
@@ -30,6 +31,26 @@ pub(crate) struct Tools {
 
 /// The mark of a record of which no version is known to be volatile.
 const STEADY: u64 = 0;
+/// Hashes an address, which nobody outside chooses: spreads it over the high bits.
+#[derive(Debug, Default)]
+struct Address(u64);
+
+impl Hasher for Address {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        let mixed = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
 
 /// Fewer versions than this are not worth a look.
 const FEW: usize = 256;
