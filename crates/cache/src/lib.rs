@@ -95,6 +95,8 @@ mod config;
 mod flight;
 mod future;
 mod handle;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod key;
 mod layer;
 mod moka;
@@ -104,6 +106,7 @@ mod service;
 mod shared;
 mod stats;
 mod store;
+mod sync;
 mod write;
 
 pub use config::{CacheConfig, Partition};

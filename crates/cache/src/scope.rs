@@ -15,11 +15,12 @@
 //! between: no answer of one may be given to the other.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_core::ReplicaSetId;
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// The epoch of one replica set, and the writes that move it.
 #[derive(Debug)]
@@ -149,7 +150,7 @@ impl Drop for WriteGuard {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
 
