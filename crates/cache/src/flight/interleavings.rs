@@ -12,6 +12,11 @@
 //! earlier one; a seat that never leaves; a runner that fails and keeps its place; two places from
 //! the start.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize as Count;
@@ -72,8 +77,8 @@ impl Table {
         };
         let _permit = match within(patience, seat.turn()).await {
             None => return End::Nothing,
-            Some(Turn::Take(output)) => {
-                assert_eq!(output.to_text(), "answer");
+            Some(Turn::Take(answer)) => {
+                assert_eq!(answer.output.to_text(), "answer");
                 return End::Took;
             }
             Some(Turn::Run(permit)) => permit,
@@ -96,7 +101,10 @@ impl Table {
                 drop(running);
                 let output = ToolOutput::text("answer");
                 self.stored.lock().unwrap().replace(output.clone());
-                seat.answer(output);
+                seat.answer(Answer {
+                    output,
+                    took: Duration::ZERO,
+                });
                 self.answered.fetch_add(1, Ordering::SeqCst);
                 End::Answered
             }
