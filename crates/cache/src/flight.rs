@@ -121,7 +121,8 @@ impl Drop for Seat<'_> {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests {
     use std::future::Future;
     use std::pin::{Pin, pin};

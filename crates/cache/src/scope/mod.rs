@@ -112,5 +112,6 @@ impl Scope {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests;
