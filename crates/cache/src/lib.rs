@@ -103,6 +103,8 @@ mod flight;
 mod fresh;
 mod future;
 mod handle;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod key;
 mod layer;
 mod principals;
@@ -114,6 +116,7 @@ mod shared;
 mod spelling;
 mod stats;
 mod store;
+mod sync;
 mod tools;
 mod write;
 
