@@ -215,6 +215,15 @@ impl Entry {
         }
     }
 
+    /// Takes the entry off its account. Stores call it when they drop the entry; its memory is free
+    /// when the last copy is dropped, which may be later.
+    pub fn discharge(&self) {
+        let charged = self.0.charged.swap(0, Ordering::Relaxed);
+        if let (Some(account), 1..) = (&self.0.account, charged) {
+            account.take_out(charged);
+        }
+    }
+
     /// Returns how often the entry was found in the life it is in.
     pub(super) fn hits_in_this_life(&self) -> u32 {
         let before = self.0.hits_before.load(Ordering::Relaxed);
@@ -264,6 +273,7 @@ impl Inner {
 }
 
 impl Drop for Inner {
+    /// For stores that are dropped as a whole.
     fn drop(&mut self) {
         let charged = *self.charged.get_mut();
         if let (Some(account), 1..) = (&self.account, charged) {
