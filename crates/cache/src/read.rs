@@ -110,7 +110,12 @@ impl Read {
                 Ok(output)
             }
             (result, lifetime) => {
-                shared.refuse(record, lifetime.err().unwrap_or(RefusalReason::Failed));
+                match lifetime.err().unwrap_or(RefusalReason::Failed) {
+                    RefusalReason::NoStore => {
+                        shared.supersede(key, record, RefusalReason::NoStore);
+                    }
+                    reason => shared.refuse(record, reason),
+                }
                 seat.widen();
                 result.or_else(|error| {
                     let call = in_need.filter(|_| undisturbed);

@@ -120,7 +120,8 @@ impl Shared {
         Look::Hit(entry.output().clone(), entry.age(now))
     }
 
-    /// Stores an answer, if it may be kept.
+    /// Stores an answer, if it may be kept. If not, an older one of the same key goes too: nobody may
+    /// get it who could have seen this one.
     pub(crate) fn keep(&self, key: u128, record: &Record, output: &ToolOutput, kept: Kept) {
         let Kept {
             lifetime: Lifetime { ttl, stale },
@@ -128,10 +129,10 @@ impl Shared {
             usual,
         } = kept;
         if output.body().len() as u64 > self.config.max_item_bytes {
-            return self.refuse(record, RefusalReason::TooLarge);
+            return self.supersede(key, record, RefusalReason::TooLarge);
         }
         if ttl.is_zero() {
-            return self.refuse(record, RefusalReason::NoLifetime);
+            return self.supersede(key, record, RefusalReason::NoLifetime);
         }
         let mut entry = Entry::new(output.clone(), ttl, Instant::now())
             .with_stale(stale)
@@ -147,9 +148,15 @@ impl Shared {
                 record.counters.stored.add_one();
                 self.tell(record, || Happened::Stored { bytes, ttl });
             }
-            Admission::TooLarge => self.refuse(record, RefusalReason::TooLarge),
-            Admission::TooCheap => self.refuse(record, RefusalReason::NotWorthIt),
+            Admission::TooLarge => self.supersede(key, record, RefusalReason::TooLarge),
+            Admission::TooCheap => self.supersede(key, record, RefusalReason::NotWorthIt),
         }
+    }
+
+    /// Counts a result that is not kept, and takes away the one it would have replaced.
+    pub(crate) fn supersede(&self, key: u128, record: &Record, reason: RefusalReason) {
+        self.store.remove(key);
+        self.refuse(record, reason);
     }
 
     /// Counts a result that is not kept.

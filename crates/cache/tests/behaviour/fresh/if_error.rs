@@ -163,6 +163,26 @@ async fn a_write_while_the_read_fails_takes_the_old_answer_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_answer_is_served_that_is_older_than_one_already_given() {
+    let mock = MockService::new(|_, n| async move {
+        match n {
+            1 => Ok(answer("1")),
+            2 => Ok(answer("2").with_cache_control("no-store")),
+            _ => Err(ToolError::new(
+                ErrorKind::Timeout,
+                Delivery::Unknown,
+                "slow",
+            )),
+        }
+    });
+    let bench = Bench::with(on(), mock);
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    assert_eq!(bench.text(read()).await, "2");
+    bench.ask(read()).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_gets_the_old_answer_of_another_and_no_write_is_covered_up() {
     let bench = ended(ErrorKind::Timeout).await;
     bench.ask(by("b", read())).await.unwrap_err();

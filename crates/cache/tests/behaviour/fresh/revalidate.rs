@@ -170,6 +170,22 @@ async fn nobody_gets_the_old_answer_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_answer_that_must_not_be_kept_takes_the_old_one_along() {
+    let mock = MockService::new(|_, n| async move {
+        Ok(match n {
+            2 => answer("2").with_cache_control("no-store"),
+            n => answer(&n.to_string()),
+        })
+    });
+    let bench = Bench::with(on(), mock);
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    assert_eq!(bench.text(read()).await, "1");
+    settle().await;
+    assert_eq!(bench.text(read()).await, "3");
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_reads_are_served_beyond_their_time() {
     let bench = Bench::with(on(), MockService::counting());
     bench.ask(set(1)).await.unwrap();

@@ -94,6 +94,10 @@ async fn other_tools_another_definition_and_what_is_taken_back_are_kept() {
     settle().await;
     let fresh = get();
     bench.handle.trust_again(fresh.set(), fresh.name());
+    let started = bench.mock.started();
+    bench.ask(read()).await.unwrap();
+    let anew = bench.mock.started();
+    assert_eq!(anew, started + 1, "what was kept before is gone");
     assert!(kept(&read).await);
 }
 
@@ -131,6 +135,18 @@ async fn a_write_during_the_check_accounts_for_the_difference() {
     gate.open(1);
     bench.ask(read()).await.unwrap();
     assert_eq!(bench.text(read()).await, "4", "still kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_comes_after_a_write_is_not_even_sent() {
+    let bench = Bench::with(always(), MockService::counting());
+    for call in [read(), read(), write()] {
+        bench.ask(call).await.unwrap();
+    }
+    // the check was drawn by the second read, and has not had its turn yet
+    assert_eq!(bench.mock.started(), 2);
+    settle().await;
+    assert_eq!((bench.mock.started(), bench.stats().unclear_checks), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
