@@ -103,6 +103,13 @@ pub(crate) struct Identity {
     pub(crate) principal: Option<u128>,
 }
 
+impl Identity {
+    /// Says whether the result is for everybody.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.principal.is_none()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

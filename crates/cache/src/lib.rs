@@ -100,6 +100,7 @@
 mod config;
 mod event;
 mod flight;
+mod fresh;
 mod future;
 mod handle;
 mod key;
@@ -117,7 +118,7 @@ mod tools;
 mod write;
 
 pub use config::{CacheConfig, Partition};
-pub use event::{CacheEvent, Happened};
+pub use event::{CacheEvent, Happened, StaleReason};
 pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;
