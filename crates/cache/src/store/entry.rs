@@ -36,6 +36,8 @@ pub struct Entry(Arc<Inner>);
 struct Inner {
     output: ToolOutput,
     made: Instant,
+    /// The end of the lifetime, which every hit looks at.
+    ends: Instant,
     /// Nanoseconds, as are the three below: half the size of a [`Duration`].
     ttl: u64,
     stale: u64,
@@ -61,6 +63,7 @@ impl Entry {
         Self(Arc::new(Inner {
             output: output.compact(),
             made: now,
+            ends: now + Duration::from_nanos(nanos(ttl)),
             ttl: nanos(ttl),
             stale: 0,
             cost: 0,
@@ -163,7 +166,7 @@ impl Entry {
     /// Says whether the entry has not ended yet.
     #[must_use]
     pub fn is_fresh(&self, now: Instant) -> bool {
-        self.age(now) < self.ttl()
+        now < self.0.ends
     }
 
     /// Says whether the entry may be served at all: as fresh, or marked as stale.
@@ -259,6 +262,7 @@ impl Inner {
         Self {
             output: self.output.clone(),
             made: self.made,
+            ends: self.ends,
             ttl: self.ttl,
             stale: self.stale,
             cost: self.cost,
