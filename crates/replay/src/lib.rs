@@ -1,0 +1,14 @@
+//! Replays recorded traffic through the cache, and through policies to compare it with.
+//!
+//! Two kinds of recordings are read. *Keys* ([`keys`]) are bare requests, one key a line: they say
+//! how well a bounded cache chooses what to keep. *Calls* are tool calls with their arguments and
+//! what came back: they say whether what was kept was still right.
+//!
+//! What is measured as `tollgate` is the cache layer itself, the one that stands in a stack, over a
+//! service that answers at once and on a clock that stands still. Everything it is compared with is
+//! a small simulator without any state but its own: same recording in, same figures out.
+//!
+//! Nothing here prints. What was found is a [`report::Grid`], for people, and serialises, for
+//! machines.
+
+pub mod report;
