@@ -1,6 +1,6 @@
 //! Replays recorded traffic through the cache, and through policies to compare it with.
 //!
-//! Two kinds of recordings are read. *Keys* are bare requests, one key a line: they say
+//! Two kinds of recordings are read. *Keys* ([`KeyTrace`]) are bare requests, one key a line: they say
 //! how well a bounded cache chooses what to keep. *Calls* are tool calls with their arguments and
 //! what came back: they say whether what was kept was still right.
 //!
@@ -11,9 +11,14 @@
 //! Nothing here prints. What was found is a [`report::Grid`], for people, and serialises, for
 //! machines.
 
+mod capacity;
 mod error;
 mod input;
+mod keys;
+pub mod policies;
 pub mod report;
 
+pub use capacity::{Capacity, InvalidCapacity};
 pub use error::ReplayError;
 pub use input::Lines;
+pub use keys::KeyTrace;
