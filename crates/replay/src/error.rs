@@ -1,5 +1,7 @@
 //! Why a recording cannot be replayed.
 
+use crate::Capacity;
+
 /// Why a recording cannot be replayed. Says which file, and which line of it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,12 +34,18 @@ pub enum ReplayError {
         /// What is wrong with it, and what is expected.
         problem: String,
     },
-    /// The file has not what was asked of it.
-    #[error("{file}: {problem}")]
-    File {
-        /// The file, as it was named.
-        file: String,
-        /// What is missing.
-        problem: String,
-    },
+    /// A capacity in bytes says nothing about keys without sizes.
+    #[error(
+        "a capacity of {0} is in bytes, but the recorded keys have no sizes: give a number of entries"
+    )]
+    NoSizes(Capacity),
+    /// The cache cannot be built.
+    #[error("the cache does not start: {0}")]
+    Cache(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ReplayError {
+    pub(crate) fn cache(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Cache(source.into())
+    }
 }

@@ -118,12 +118,20 @@ impl KeyTrace {
         self.sizes.is_some()
     }
 
-    /// Returns the mean size in bytes, if there are sizes.
+    /// Returns the mean size in bytes; 0 without sizes.
     #[must_use]
-    pub fn mean_size(&self) -> Option<u64> {
-        let sizes = self.sizes.as_ref()?;
+    pub fn mean_size(&self) -> u32 {
+        let sizes = self.sizes.as_deref().unwrap_or_default();
         let sum: u64 = sizes.iter().copied().map(u64::from).sum();
-        sum.checked_div(sizes.len() as u64)
+        let mean = sum.checked_div(sizes.len() as u64).unwrap_or(0);
+        u32::try_from(mean).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the largest size in bytes; 0 without sizes.
+    #[must_use]
+    pub fn largest(&self) -> u32 {
+        let sizes = self.sizes.as_deref().unwrap_or_default();
+        sizes.iter().copied().max().unwrap_or(0)
     }
 
     /// Returns the requests as key and size in bytes; the size is 0 where none is recorded.
@@ -226,7 +234,7 @@ mod tests {
     fn sizes_follow_the_keys() {
         let trace = read("a 10\nb\t0\n  a   20 \n").unwrap();
         assert_eq!(trace.iter().collect::<Vec<_>>(), [(0, 10), (1, 0), (0, 20)]);
-        assert_eq!(trace.mean_size(), Some(10));
+        assert_eq!((trace.mean_size(), trace.largest()), (10, 20));
     }
 
     #[test]

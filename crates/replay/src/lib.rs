@@ -12,13 +12,19 @@
 //! machines.
 
 mod capacity;
+mod compare;
 mod error;
 mod input;
 mod keys;
+mod ours;
 pub mod policies;
+mod policy;
 pub mod report;
 
 pub use capacity::{Capacity, InvalidCapacity};
+pub use compare::{Comparison, KeyFigures};
 pub use error::ReplayError;
 pub use input::Lines;
 pub use keys::KeyTrace;
+pub use ours::Ours;
+pub use policy::{Policy, UnknownPolicy};
