@@ -17,9 +17,11 @@ mod error;
 mod input;
 mod keys;
 mod ours;
+mod plot;
 pub mod policies;
 mod policy;
 pub mod report;
+mod table;
 
 pub use capacity::{Capacity, InvalidCapacity};
 pub use compare::{Comparison, KeyFigures};
@@ -27,4 +29,6 @@ pub use error::ReplayError;
 pub use input::Lines;
 pub use keys::KeyTrace;
 pub use ours::Ours;
+pub use plot::Plot;
 pub use policy::{Policy, UnknownPolicy};
+pub use table::Gap;
