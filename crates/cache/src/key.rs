@@ -5,11 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 use tollgate_core::{FingerprintError, FingerprintKey, ReplicaSetId, ToolCall};
 
 use crate::Partition;
+use crate::spelling::Spellings;
 
 /// Turns calls into keys, under a secret of this instance: nobody outside can make two calls meet.
 #[derive(Debug)]
 pub(crate) struct Keyring {
     secret: FingerprintKey,
+    spellings: Spellings,
     partition: Partition,
 }
 
@@ -19,6 +21,7 @@ impl Keyring {
         let word = || RandomState::new().hash_one(0_u8);
         Self {
             secret: FingerprintKey::new(word(), word()),
+            spellings: Spellings::default(),
             partition,
         }
     }
@@ -35,7 +38,7 @@ impl Keyring {
         call: &ToolCall,
         role: Role,
     ) -> Result<Identity, FingerprintError> {
-        let arguments = self.secret.json(call.arguments())?;
+        let arguments = self.spellings.fingerprint(&self.secret, call.arguments())?;
         let tool = call.tool();
         let name = self.secret.bytes(tool.name().as_str().as_bytes());
         let shared = self.partition == Partition::Shared
