@@ -25,8 +25,8 @@ pub struct KeyFigures {
     pub hits: u64,
     /// The share of hits, from 0 to 1.
     pub hit_rate: f64,
-    /// What was kept at the end, in the unit of the capacity.
-    pub kept: u64,
+    /// The most that was kept at any time, in the unit of the capacity.
+    pub most_kept: u64,
 }
 
 /// What several policies made of a recording.
@@ -150,7 +150,7 @@ fn replay(
 ) -> Result<KeyFigures, ReplayError> {
     let mut simulator = policy.build(capacity, trace)?;
     let charge = Charge::ask()?;
-    let mut hits = 0;
+    let (mut hits, mut most_kept) = (0, 0);
     let mut since = 0;
     for (key, size) in trace.iter() {
         let size = match capacity {
@@ -158,6 +158,7 @@ fn replay(
             Capacity::Bytes(_) => charge.of(size),
         };
         hits += u64::from(simulator.access(key, size));
+        most_kept = most_kept.max(simulator.weight());
         since += 1;
         if since == STEP {
             step(since as u64);
@@ -171,7 +172,7 @@ fn replay(
         requests: trace.requests(),
         hits,
         hit_rate: share(hits, trace.requests()),
-        kept: simulator.weight(),
+        most_kept,
     })
 }
 

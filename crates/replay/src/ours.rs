@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
-use tollgate_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry};
+use tollgate_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
 use tollgate_core::{
     Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall, ToolDefinition,
     ToolError, ToolOutput,
@@ -35,6 +35,7 @@ pub struct Ours {
     origin: Origin,
     charge: Charge,
     capacity: Capacity,
+    kept: u64,
 }
 
 /// Answers each call at once, with a body of the size that was set.
@@ -85,6 +86,7 @@ impl Ours {
             origin,
             charge,
             capacity,
+            kept: 0,
         })
     }
 
@@ -107,9 +109,10 @@ impl Charge {
     /// Asks the cache.
     pub(crate) fn ask() -> Result<Self, ReplayError> {
         let output = ToolOutput::from_json("{}").map_err(ReplayError::cache)?;
-        let bytes = Entry::new(output, TTL, Instant::now()).bytes();
+        let store = MokaStore::new(u64::from(u32::MAX));
+        let _ = store.put(0, Entry::new(output, TTL, Instant::now()));
         Ok(Self {
-            overhead: bytes.saturating_sub(u64::from(SHORTEST)),
+            overhead: store.usage().bytes.saturating_sub(u64::from(SHORTEST)),
         })
     }
 
@@ -131,17 +134,17 @@ impl Simulator for Ours {
         self.ask(key, size);
         let hit = self.origin.answered.load(Ordering::Relaxed) == before;
         if !hit {
-            let _ = self.handle.stats();
+            let stats = self.handle.stats();
+            self.kept = match self.capacity {
+                Capacity::Entries(_) => stats.entries,
+                Capacity::Bytes(_) => stats.bytes,
+            };
         }
         hit
     }
 
     fn weight(&self) -> u64 {
-        let stats = self.handle.stats();
-        match self.capacity {
-            Capacity::Entries(_) => stats.entries,
-            Capacity::Bytes(_) => stats.bytes,
-        }
+        self.kept
     }
 }
 

@@ -27,9 +27,9 @@ A capacity in bytes charges each entry its size and what this cache keeps about 
 
 The table has a row for each capacity: the hit rate of each policy in per cent, and by how many
 points ours is above lru, and above belady.
---json prints {\"policy\", \"unit\", \"capacity\", \"requests\", \"hits\", \"hit_rate\", \"kept\"} for each
-policy at each capacity, and at last {\"summary\": {\"keys\", \"requests\", \"distinct\", \"to_lru\",
-\"to_belady\"}}, with \"mean\", \"worst\" and where that is for the last two.
+--json prints {\"policy\", \"unit\", \"capacity\", \"requests\", \"hits\", \"hit_rate\",
+\"most_kept\"} for each policy at each capacity, and at last {\"summary\": {\"keys\", \"requests\",
+\"distinct\", \"to_lru\", \"to_belady\"}}, with \"mean\", \"worst\" and where that is for the last two.
 
 Exit code: 0; 1 if a file cannot be read, has a line of another kind, or cannot be written; 2 for a
 wrong command line.

@@ -54,7 +54,7 @@ async fn json_has_a_line_for_each_policy_at_each_capacity_and_a_sum() {
         lines[0],
         json!({
             "policy": "lru", "unit": "entries", "capacity": 2,
-            "requests": 8, "hits": 2, "hit_rate": 0.25, "kept": 2,
+            "requests": 8, "hits": 2, "hit_rate": 0.25, "most_kept": 2,
         })
     );
     assert_eq!(lines[3]["policy"], "tollgate");
