@@ -160,9 +160,11 @@ impl StackBuilder {
             .map_err(|fault| BuildError::Settings(fault.to_string()))?;
         let retry =
             RetryLayer::new(self.retry).map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let cache = CacheLayer::new(self.cache.clone());
         let shared = Arc::new(Shared {
             registry,
             breakers,
+            cache: cache.handle(),
             changed: watch::Sender::new(0),
         });
 
@@ -200,13 +202,11 @@ impl StackBuilder {
         }
 
         let settings = Settings {
-            cache: self.cache.clone(),
+            cache: self.cache,
             max_attempts: self.retry.max_attempts,
             strategy: self.strategy,
             call_deadline: self.call_deadline,
         };
-        let cache = CacheLayer::new(self.cache);
-        let cache_handle = cache.handle();
         let call_span = match self.metrics {
             Some(metrics) => CallSpanLayer::new().with_metrics(metrics),
             None => CallSpanLayer::new(),
@@ -230,14 +230,7 @@ impl StackBuilder {
                 "some servers have not listed their tools yet; going on without"
             );
         }
-        Ok(Stack::new(
-            layers,
-            shared,
-            cache_handle,
-            known,
-            settings,
-            scans,
-        ))
+        Ok(Stack::new(layers, shared, known, settings, scans))
     }
 
     /// Makes one set of options per replica set of what its servers say.

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tollgate_breaker::BreakerSet;
+use tollgate_cache::CacheHandle;
 use tollgate_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
     ToolError, ToolServer,
@@ -33,6 +34,7 @@ type Listing = BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>;
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
+    pub(crate) cache: CacheHandle,
     pub(crate) changed: watch::Sender<u64>,
 }
 
@@ -69,11 +71,17 @@ impl Scan {
                         // whatever tripped them belongs to a connection that is gone, and so does
                         // a listing that still runs
                         self.shared.breakers.reset_server(self.server.id());
+                        // it may have been started anew, and remember nothing that was written
+                        self.shared.cache.purge_set(&self.set);
                         running = None;
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
-                    // a listing that runs may have read what was before
-                    ServerEvent::ToolsChanged => due = Some(earliest),
+                    ServerEvent::ToolsChanged => {
+                        // a tool that is listed as before may do something else from now on
+                        self.shared.cache.purge_set(&self.set);
+                        // a listing that runs may have read what was before
+                        due = Some(earliest);
+                    }
                     ServerEvent::Down(reason) => {
                         tracing::warn!(server = %self.server.id(), reason, "server is down");
                         if running.take().is_some() {
@@ -116,6 +124,10 @@ impl Scan {
             .registry
             .register(&self.set, self.server.id(), definitions);
         self.note(true, None);
+        // what is gone may come back under its name and definition, and be another one
+        for other in changes.changed.iter().chain(&changes.removed) {
+            self.shared.cache.purge_tool(&self.set, other);
+        }
         if !changes.is_empty() {
             tracing::info!(
                 server = %self.server.id(), tools,

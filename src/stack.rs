@@ -35,7 +35,6 @@ pub struct Stack(Arc<Inner>);
 struct Inner {
     layers: Layers,
     shared: Arc<Shared>,
-    cache: CacheHandle,
     known: Vec<Known>,
     settings: Settings,
     /// Held for its drop: the scans end with the stack.
@@ -78,7 +77,6 @@ impl Stack {
     pub(crate) fn new(
         layers: Layers,
         shared: Arc<Shared>,
-        cache: CacheHandle,
         known: Vec<Known>,
         settings: Settings,
         scans: JoinSet<()>,
@@ -86,7 +84,6 @@ impl Stack {
         Self(Arc::new(Inner {
             layers,
             shared,
-            cache,
             known,
             settings,
             _scans: scans,
@@ -219,13 +216,13 @@ impl Stack {
     /// Returns what the cache did so far.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
-        self.0.cache.stats()
+        self.0.shared.cache.stats()
     }
 
-    /// Returns the cache's own handle, to purge it.
+    /// Returns the cache's own handle: what it did for each tool, what it does now, and to purge it.
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
-        &self.0.cache
+        &self.0.shared.cache
     }
 
     /// Returns every breaker that has seen a failure.

@@ -160,3 +160,36 @@ async fn a_listing_that_panics_has_failed_and_is_tried_again() {
     stack.changes().next().await.unwrap();
     stack.call("s.get_a", json!({})).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn results_are_dropped_when_tools_change_or_the_connection_is_made_anew() {
+    let server = Lister::new(|_, _| Some(one_tool()));
+    let stack = started(&server).await;
+    let ask = async || {
+        let answer = stack.call("s.get_a", json!({})).await.unwrap();
+        answer.to_text()
+    };
+    assert_eq!([ask().await, ask().await], ["1", "1"]);
+    server.mock.emit(&ServerEvent::ToolsChanged);
+    turns().await;
+    assert_eq!([ask().await, ask().await], ["2", "2"]);
+    server.mock.emit(&ServerEvent::Down("gone".to_owned()));
+    turns().await;
+    server.mock.emit(&ServerEvent::Up);
+    turns().await;
+    assert_eq!([ask().await, ask().await], ["3", "3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_went_and_came_back_starts_without_results() {
+    let server = Lister::new(|_, n| Some(if n == 2 { Ok(Vec::new()) } else { one_tool() }));
+    let stack = started(&server).await;
+    let ask = async || stack.call("s.get_a", json!({})).await;
+    assert_eq!(ask().await.unwrap().to_text(), "1");
+    for _ in 0..2 {
+        let mut changes = stack.changes();
+        server.mock.emit(&ServerEvent::ToolsChanged);
+        changes.next().await.unwrap();
+    }
+    assert_eq!(ask().await.unwrap().to_text(), "2");
+}

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::scope::ScopeRules;
+
 /// What an operator may choose about the cache. Which calls are cached, and for how long, is no
 /// choice of this layer: the tool's plan says it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -20,6 +22,9 @@ pub struct CacheConfig {
     /// Whether the immediate repeat of an idempotent write is answered with the first one's
     /// result. Off, such a write is treated like any other. Default: `true`.
     pub idempotent_writes: bool,
+    /// Which state single tools read and write. Default: each touches all of its replica set.
+    #[serde(skip)]
+    pub scopes: ScopeRules,
 }
 
 impl Default for CacheConfig {
@@ -30,6 +35,7 @@ impl Default for CacheConfig {
             max_item_bytes: 1 << 20,
             partition: Partition::Principal,
             idempotent_writes: true,
+            scopes: ScopeRules::default(),
         }
     }
 }

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use dashmap::DashMap;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -22,7 +23,7 @@ pub(crate) struct Flights(DashMap<u128, Arc<Flight>>);
 #[derive(Debug)]
 struct Flight {
     place: Semaphore,
-    answer: OnceLock<ToolOutput>,
+    answer: OnceLock<Answer>,
     /// How many take part. Changed only under the map's lock of this key.
     seats: AtomicUsize,
 }
@@ -60,7 +61,15 @@ pub(crate) enum Turn<'a> {
     /// Run: as long as the permit is held, nobody else does but those that a failure let go ahead.
     Run(SemaphorePermit<'a>),
     /// Take this answer: somebody else ran.
-    Take(ToolOutput),
+    Take(Answer),
+}
+
+/// What a flight brings back.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) output: ToolOutput,
+    /// How long the call took that ran.
+    pub(crate) took: Duration,
 }
 
 impl Seat<'_> {
@@ -79,7 +88,7 @@ impl Seat<'_> {
 
     /// Gives everybody who waits the answer, and ends the flight. Whoever runs stores the answer
     /// before, so that who comes after the flight finds it there.
-    pub(crate) fn answer(&self, answer: ToolOutput) {
+    pub(crate) fn answer(&self, answer: Answer) {
         if self.flight.answer.set(answer).is_ok() {
             self.leave_if(|| true);
             self.flight.place.close();
@@ -118,6 +127,13 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
+    fn answer(text: &str) -> Answer {
+        Answer {
+            output: ToolOutput::text(text),
+            took: Duration::ZERO,
+        }
+    }
+
     #[test]
     fn one_runs_and_all_take_its_answer() {
         let flights = Flights::default();
@@ -128,13 +144,13 @@ mod tests {
         let mut waiting = pin!(second.turn());
         assert!(poll(waiting.as_mut()).is_pending());
         let late = flights.join(1);
-        first.answer(ToolOutput::text("a"));
+        first.answer(answer("a"));
         assert!(flights.0.is_empty());
         for turn in [poll(waiting), poll(pin!(late.turn()))] {
             let Poll::Ready(Turn::Take(answer)) = turn else {
                 panic!("it takes the answer")
             };
-            assert_eq!(answer.to_text(), "a");
+            assert_eq!(answer.output.to_text(), "a");
         }
     }
 
@@ -170,7 +186,7 @@ mod tests {
     fn a_seat_of_an_ended_flight_does_not_end_the_next_one() {
         let flights = Flights::default();
         let ended = flights.join(1);
-        ended.answer(ToolOutput::text("a"));
+        ended.answer(answer("a"));
         let next = flights.join(1);
         drop(ended);
         assert_eq!(flights.0.len(), 1);

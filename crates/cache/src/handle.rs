@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_core::ReplicaSetId;
+use tokio::sync::broadcast::Receiver;
+use tollgate_core::{Principal, ReplicaSetId, ToolName};
 
+use crate::event::CacheEvent;
 use crate::shared::Shared;
-use crate::stats::CacheStats;
+use crate::stats::{CacheStats, ToolStats};
 
 /// Looks into a cache and empties it. Cloning copies a pointer.
 #[derive(Debug, Clone)]
@@ -22,22 +24,52 @@ impl CacheHandle {
     /// meant for dashboards, not for every call.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
-        self.shared.counters.snapshot(self.shared.store.usage())
+        // first the store, which may drop entries when it is asked
+        let usage = self.shared.store.usage();
+        let evictions = self.shared.evictions.snapshot();
+        CacheStats::new(self.shared.tools.counts(), evictions, usage)
     }
 
-    /// Forgets everything. What running reads bring back is not kept either.
+    /// Returns what the cache did for each tool that was called, by replica set and name.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolStats> {
+        self.shared.tools.stats()
+    }
+
+    /// Returns what happens from now on, as it happens. A listener that falls 1,024 events behind
+    /// loses the oldest and is told how many; no call waits for one.
+    #[must_use]
+    pub fn events(&self) -> Receiver<CacheEvent> {
+        self.shared.events.listen()
+    }
+
+    /// Forgets everything. What running reads bring back is not kept either; the same holds for
+    /// every other purge.
     pub fn purge_all(&self) {
-        for scope in &self.shared.scopes {
-            scope.raise();
-        }
+        self.shared.scopes.raise_all();
         self.shared.store.clear();
     }
 
-    /// Forgets everything that was read from a replica set. What running reads bring back is not
-    /// kept either.
+    /// Forgets everything that was read from a replica set.
     pub fn purge_set(&self, set: &ReplicaSetId) {
-        if let Some(scope) = self.shared.scopes.get(set) {
-            scope.raise();
-        }
+        self.shared.scopes.raise_set(set);
+    }
+
+    /// Forgets every result of one tool.
+    pub fn purge_tool(&self, set: &ReplicaSetId, tool: &ToolName) {
+        self.shared.tools.raise(set, tool);
+    }
+
+    /// Forgets the results of all tools that carry a tag, and what was read from scopes of that
+    /// name.
+    pub fn purge_tag(&self, tag: &str) {
+        self.shared.scopes.raise_named(tag);
+        self.shared.tools.raise_tagged(tag);
+    }
+
+    /// Forgets what is this principal's alone. Results that are shared with everybody stay.
+    pub fn purge_principal(&self, principal: &Principal) {
+        let digest = self.shared.keys.principal(principal);
+        self.shared.principals.raise(digest);
     }
 }

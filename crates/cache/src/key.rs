@@ -2,7 +2,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use tollgate_core::{FingerprintError, FingerprintKey, ReplicaSetId, ToolCall};
+use smallvec::{SmallVec, smallvec};
+use tollgate_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 
 use crate::Partition;
 use crate::spelling::Spellings;
@@ -26,45 +27,52 @@ impl Keyring {
         }
     }
 
-    /// Returns the digest of a replica set's name.
-    pub(crate) fn set(&self, set: &ReplicaSetId) -> u128 {
-        self.secret.bytes(set.as_str().as_bytes()).as_u128()
+    /// Returns the digest of a tool in a role: its replica set, its name and its definition.
+    pub(crate) fn tool(&self, tool: &Tool, role: Role) -> u128 {
+        let set = self.secret.bytes(tool.set().as_str().as_bytes());
+        let name = self.secret.bytes(tool.name().as_str().as_bytes());
+        let digest = tool.digest().as_u128();
+        let parts = [set.as_u128(), name.as_u128(), digest, role as u128];
+        self.secret.combine(&parts).as_u128()
     }
 
-    /// Says what call this is, whenever it is made.
+    /// Says what call this is, whenever it is made. `tool` is the tool's digest in this role.
     pub(crate) fn identify(
         &self,
-        set: u128,
+        tool: u128,
         call: &ToolCall,
         role: Role,
     ) -> Result<Identity, FingerprintError> {
         let arguments = self.spellings.fingerprint(&self.secret, call.arguments())?;
-        let tool = call.tool();
-        let name = self.secret.bytes(tool.name().as_str().as_bytes());
         let shared = self.partition == Partition::Shared
             && role == Role::Read
             && !call.plan().limits.restricted;
-        let principal = if shared {
-            0
-        } else {
-            let principal = call.caller().principal.as_str();
-            self.secret.bytes(principal.as_bytes()).as_u128()
-        };
-        Ok(Identity([
-            set,
-            name.as_u128(),
-            tool.digest().as_u128(),
-            arguments.as_u128(),
+        let principal = (!shared).then(|| self.principal(&call.caller().principal));
+        Ok(Identity {
+            tool,
+            arguments: arguments.as_u128(),
             principal,
-            (role as u128) << 1 | u128::from(shared),
-        ]))
+        })
     }
 
-    /// Returns the key of the call if it is made under this epoch of its scope.
-    pub(crate) fn key(&self, identity: &Identity, epoch: u64) -> u128 {
-        let [set, name, digest, arguments, principal, role] = identity.0;
-        let last = role << 64 | u128::from(epoch);
-        let parts = [set, name, digest, arguments, principal, last];
+    /// Returns the digest of a principal.
+    pub(crate) fn principal(&self, principal: &Principal) -> u128 {
+        self.secret.bytes(principal.as_str().as_bytes()).as_u128()
+    }
+
+    /// Returns the key of the call if it is made under these epochs of what it depends on.
+    pub(crate) fn key(&self, identity: &Identity, principal_epoch: u64, epochs: &[u64]) -> u128 {
+        let shape = (epochs.len() as u128) << 1 | u128::from(identity.principal.is_none());
+        let mut parts: SmallVec<[u128; 8]> = smallvec![
+            identity.tool,
+            identity.arguments,
+            identity.principal.unwrap_or_default(),
+            shape << 64 | u128::from(principal_epoch),
+        ];
+        parts.extend(epochs.chunks(2).map(|two| {
+            two.iter()
+                .fold(0, |word, epoch| word << 64 | u128::from(*epoch))
+        }));
         self.secret.combine(&parts).as_u128()
     }
 }
@@ -77,9 +85,14 @@ pub(crate) enum Role {
     Write = 1,
 }
 
-/// Everything that tells one call from another, but the epoch.
+/// Everything that tells one call from another, but the epochs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity([u128; 6]);
+pub(crate) struct Identity {
+    tool: u128,
+    arguments: u128,
+    /// `None` if the result is for everybody.
+    pub(crate) principal: Option<u128>,
+}
 
 #[cfg(test)]
 mod tests {
@@ -95,25 +108,39 @@ mod tests {
         call(tool, json!({"id": 1})).with_caller(Arc::new(Caller::new(Principal::new(who))))
     }
 
+    fn key(ring: &Keyring, call: &ToolCall, role: Role, epochs: &[u64]) -> u128 {
+        let identity = ring.identify(ring.tool(call.tool(), role), call, role);
+        ring.key(&identity.unwrap(), 0, epochs)
+    }
+
     #[test]
     fn each_part_of_the_identity_tells_calls_apart() {
         let ring = Keyring::random(Partition::Principal);
-        let key = |set, call: &ToolCall, role, epoch| {
-            ring.key(&ring.identify(set, call, role).unwrap(), epoch)
-        };
+        let key = |call: &ToolCall, role, epochs: &[u64]| key(&ring, call, role, epochs);
         let get = tool("get").read_only().build();
         let redefined = tool("get")
             .hint(|hints| hints.title = Some("t".into()))
             .build();
+        let elsewhere = tool("get").set("other").read_only().build();
+        let got = tool("got").read_only().build();
+        let mine = by("a", &get);
+        let identity = ring
+            .identify(ring.tool(&get, Role::Read), &mine, Role::Read)
+            .unwrap();
         let mut keys = vec![
-            key(1, &by("a", &get), Role::Read, 0),
-            key(2, &by("a", &get), Role::Read, 0),
-            key(1, &by("a", &get), Role::Read, 1),
-            key(1, &by("a", &get), Role::Write, 0),
-            key(1, &by("b", &get), Role::Read, 0),
-            key(1, &by("a", &tool("got").read_only().build()), Role::Read, 0),
-            key(1, &by("a", &redefined), Role::Read, 0),
-            key(1, &call(&get, json!({"id": 2})), Role::Read, 0),
+            key(&mine, Role::Read, &[0]),
+            key(&by("a", &elsewhere), Role::Read, &[0]),
+            key(&mine, Role::Read, &[1]),
+            key(&mine, Role::Read, &[0, 0]),
+            key(&mine, Role::Read, &[1, 0]),
+            key(&mine, Role::Read, &[0, 1]),
+            key(&mine, Role::Read, &[0, 0, 1]),
+            key(&mine, Role::Write, &[0]),
+            key(&by("b", &get), Role::Read, &[0]),
+            key(&by("a", &got), Role::Read, &[0]),
+            key(&by("a", &redefined), Role::Read, &[0]),
+            key(&call(&get, json!({"id": 2})), Role::Read, &[0]),
+            ring.key(&identity, 1, &[0]),
         ];
         let all = keys.len();
         keys.sort_unstable();
@@ -125,7 +152,7 @@ mod tests {
     fn only_unrestricted_reads_are_shared() {
         let ring = Keyring::random(Partition::Shared);
         let meets = |tool: &Arc<Tool>, role| {
-            let key = |who: &str| ring.key(&ring.identify(1, &by(who, tool), role).unwrap(), 0);
+            let key = |who: &str| key(&ring, &by(who, tool), role, &[0]);
             key("a") == key("b")
         };
         let get = tool("get").read_only().build();
@@ -141,10 +168,14 @@ mod tests {
     #[test]
     fn another_instance_has_other_keys() {
         let call = by("a", &tool("get").build());
-        let key = || {
-            let ring = Keyring::random(Partition::Principal);
-            ring.key(&ring.identify(1, &call, Role::Read).unwrap(), 0)
+        let new = || {
+            key(
+                &Keyring::random(Partition::Principal),
+                &call,
+                Role::Read,
+                &[0],
+            )
         };
-        assert_ne!(key(), key());
+        assert_ne!(new(), new());
     }
 }

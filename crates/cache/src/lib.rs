@@ -8,10 +8,13 @@
 //!
 //! The tool's plan decides, by its [`CacheRule`](tollgate_core::CacheRule). *A read is answered
 //! from the cache if the same call by the same principal succeeded within its lifetime, and nothing
-//! was written to the replica set since that call began. A write is answered from the cache only if
+//! that it reads was written since that call began. A write is answered from the cache only if
 //! its tool is idempotent and the very same write, by the same principal, was the last thing written
-//! to the replica set. While a write is in flight, and until one whose outcome is unknown has
-//! settled (its attempt timeout), nothing of that replica set is cached or shared.*
+//! to what it touches. While a write is in flight, and until one whose outcome is unknown has
+//! settled (its attempt timeout), nothing that it may change is cached or shared.*
+//!
+//! What a call reads or touches is all of its replica set, unless the operator's [`ScopeRules`] say
+//! otherwise.
 //!
 //! Kept are whole and successful answers within the size limit: no error, no `isError`, no round of
 //! an exchange. Arguments that two parsers may read differently (a member twice) make an uncached
@@ -42,8 +45,10 @@
 //!
 //! # Telemetry
 //!
-//! Counts in [`CacheHandle::stats`], a [`CacheStatus`](tollgate_core::CacheStatus) in the call's
-//! record if it has one, and a debug event where a write's outcome is unknown. Nothing on a hit.
+//! Counts in [`CacheHandle::stats`] and, for each tool, in [`CacheHandle::tools`]; a
+//! [`CacheEvent`] for each call and each result to whoever listens to [`CacheHandle::events`]; a
+//! [`CacheStatus`](tollgate_core::CacheStatus) in the call's record if it has one, with the reason
+//! of a bypass; a debug event where a write's outcome is unknown.
 //!
 //! # Example
 //!
@@ -89,29 +94,37 @@
 //! # What it does not see
 //!
 //! Whoever writes to the servers past this cache is not seen: what they change shows when the
-//! lifetime of an entry ends. A write counts for its whole replica set and for no other.
+//! lifetime of an entry ends. A write counts for its own replica set and for no other, unless a rule
+//! names another.
 
 mod config;
+mod event;
 mod flight;
 mod future;
 mod handle;
 mod key;
 mod layer;
+mod principals;
 mod read;
+mod reason;
 mod scope;
 mod service;
 mod shared;
 mod spelling;
 mod stats;
 mod store;
+mod tools;
 mod write;
 
 pub use config::{CacheConfig, Partition};
+pub use event::{CacheEvent, Happened};
 pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;
+pub use reason::{BypassReason, Bypasses, Cause, Evictions, RefusalReason, Refusals};
+pub use scope::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub use service::Cache;
-pub use stats::CacheStats;
+pub use stats::{CacheStats, Counts, ToolStats};
 #[cfg(feature = "lean")]
 pub use store::LeanStore;
-pub use store::{Account, Admission, Cause, Entry, MokaStore, Store, StoreUsage, Watcher};
+pub use store::{Account, Admission, Entry, MokaStore, Store, StoreUsage, Watcher};

@@ -9,16 +9,19 @@ use tollgate_core::{
 };
 use tower::ServiceExt;
 
-use crate::flight::{Seat, Turn};
+use crate::event::Happened;
+use crate::flight::{Answer, Seat, Turn};
 use crate::key::Identity;
-use crate::scope::Scope;
-use crate::shared::{Shared, is_shareable, note};
+use crate::reason::RefusalReason;
+use crate::scope::{are_current, epochs};
+use crate::shared::{Kept, Shared, note, unshareable};
+use crate::tools::Version;
 
 /// A read that was not found.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) scope: Arc<Scope>,
+    pub(crate) version: Arc<Version>,
     pub(crate) identity: Identity,
     pub(crate) ttl: Duration,
 }
@@ -33,40 +36,63 @@ impl Read {
         inner: S,
         call: ToolCall,
     ) -> Result<ToolOutput, ToolError> {
-        let shared = &*self.shared;
+        let (shared, version) = (&*self.shared, &*self.version);
+        let record = &*version.record;
         let now = Instant::now();
-        let Some(epoch) = self.scope.quiet_epoch(now) else {
-            shared.bypass(&call);
-            return inner.oneshot(call).await;
+        let watched = version.footprint.read(&shared.scopes, &call);
+        let epochs = match epochs(&watched, shared.scopes.at(now)) {
+            Ok(epochs) => epochs,
+            Err(unquiet) => {
+                shared.bypass(record, &call, unquiet.into());
+                return inner.oneshot(call).await;
+            }
         };
-        let key = shared.keys.key(&self.identity, epoch);
+        let key = shared.key(&self.identity, &epochs);
         let seat = shared.flights.join(key);
         // Once more, now from within a flight: the one before it may have ended since the look-up
         // in `call`, and whoever ends a flight stores first.
-        if let Some(output) = shared.find(key, &call, now) {
+        if let Some(output) = shared.find(key, record, &call, now) {
             return Ok(output);
         }
         let _permit = match turn(&seat, &call).await? {
-            Turn::Take(output) => {
-                shared.counters.joined.add_one();
+            Turn::Take(answer) => {
+                record.counters.joined.add_one();
+                record.counters.save(answer.took);
+                shared.tell(record, || Happened::Joined);
                 note(&call, CacheStatus::Joined);
-                return Ok(output);
+                return Ok(answer.output);
             }
             Turn::Run(permit) => permit,
         };
-        shared.counters.misses.add_one();
+        record.counters.misses.add_one();
+        shared.tell(record, || Happened::Miss);
         note(&call, CacheStatus::Miss);
+        let (ttl, usual) = (self.ttl, call.plan().limits.estimated_duration);
+        let sent = Instant::now();
         let result = inner.oneshot(call).await;
-        if let Ok(output) = &result
-            && is_shareable(output)
-        {
-            // stored under another epoch than the current one, nobody would ever find it
-            if self.scope.is_current(epoch) {
-                shared.keep(key, output, self.ttl, Instant::now());
+        let took = sent.elapsed();
+        let refusal = match &result {
+            Err(_) => Some(RefusalReason::Failed),
+            Ok(output) => unshareable(output),
+        };
+        match (&result, refusal) {
+            (Ok(output), None) => {
+                record.took(took);
+                // stored under other epochs than the current ones, nobody would ever find it
+                if are_current(&watched, &epochs) {
+                    shared.keep(key, record, output, Kept { ttl, took, usual });
+                } else {
+                    shared.refuse(record, RefusalReason::Overtaken);
+                }
+                seat.answer(Answer {
+                    output: output.clone(),
+                    took,
+                });
             }
-            seat.answer(output.clone());
-        } else {
-            seat.widen();
+            (_, reason) => {
+                shared.refuse(record, reason.unwrap_or(RefusalReason::Failed));
+                seat.widen();
+            }
         }
         result
     }

@@ -11,7 +11,10 @@ use tower_service::Service;
 use crate::future::CacheFuture;
 use crate::key::Role;
 use crate::read::Read;
+use crate::reason::BypassReason;
+use crate::scope::epochs;
 use crate::shared::Shared;
+use crate::tools::Version;
 use crate::write::{Keep, Write, WriteFuture};
 
 /// Answers calls from the cache where their plan allows it, and passes the rest on.
@@ -28,54 +31,67 @@ impl<S> Cache<S> {
 }
 
 impl<S: ToolService> Cache<S> {
-    fn read(&self, call: ToolCall, ttl: Duration) -> CacheFuture<S> {
+    fn read(&self, call: ToolCall, version: Arc<Version>, ttl: Duration) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
-        let scope = shared.scope(&call, now);
-        let Some(epoch) = scope.quiet_epoch(now) else {
-            return self.pass(call);
+        let watched = version.footprint.read(&shared.scopes, &call);
+        let epochs = match epochs(&watched, shared.scopes.at(now)) {
+            Ok(epochs) => epochs,
+            Err(unquiet) => return self.pass(call, &version, unquiet.into()),
         };
-        let Ok(identity) = shared.keys.identify(scope.digest(), &call, Role::Read) else {
-            return self.pass(call);
+        let digest = version.digest(Role::Read);
+        let Ok(identity) = shared.keys.identify(digest, &call, Role::Read) else {
+            return self.pass(call, &version, BypassReason::Arguments);
         };
-        let key = shared.keys.key(&identity, epoch);
-        if let Some(output) = shared.find(key, &call, now) {
+        let key = shared.key(&identity, &epochs);
+        if let Some(output) = shared.find(key, &version.record, &call, now) {
             return CacheFuture::hit(output);
         }
+        drop(watched);
         let read = Read {
             shared: shared.clone(),
-            scope,
+            version,
             identity,
             ttl,
         };
         CacheFuture::read(Box::pin(read.run(self.inner.clone(), call)))
     }
 
-    /// Answers the repeat of the scope's last write without sending it.
-    fn idempotent_write(&self, call: ToolCall, ttl: Duration) -> CacheFuture<S> {
+    /// Answers the repeat of the last write to what it touches without sending it.
+    fn idempotent_write(
+        &self,
+        call: ToolCall,
+        version: Arc<Version>,
+        ttl: Duration,
+    ) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
-        let scope = shared.scope(&call, now);
-        let Ok(identity) = shared.keys.identify(scope.digest(), &call, Role::Write) else {
-            return self.write(call, None);
+        let digest = version.digest(Role::Write);
+        let Ok(identity) = shared.keys.identify(digest, &call, Role::Write) else {
+            return self.write(call, version, None);
         };
-        if let Some(epoch) = scope.quiet_epoch(now) {
-            let key = shared.keys.key(&identity, epoch);
-            if let Some(output) = shared.find(key, &call, now) {
+        let watched = version.footprint.rewrite(&shared.scopes, &call);
+        if let Ok(epochs) = epochs(&watched, shared.scopes.at(now)) {
+            let key = shared.key(&identity, &epochs);
+            if let Some(output) = shared.find(key, &version.record, &call, now) {
                 return CacheFuture::hit(output);
             }
         }
-        self.write(call, Some(Keep { identity, ttl }))
+        let keep = Keep {
+            identity,
+            ttl,
+            usual: call.plan().limits.estimated_duration,
+        };
+        self.write(call, version, Some(keep))
     }
 
-    fn write(&self, call: ToolCall, keep: Option<Keep>) -> CacheFuture<S> {
-        let scope = self.shared.scope(&call, Instant::now());
-        let write = Write::new(self.shared.clone(), scope, keep);
+    fn write(&self, call: ToolCall, version: Arc<Version>, keep: Option<Keep>) -> CacheFuture<S> {
+        let write = Write::new(self.shared.clone(), version, keep);
         CacheFuture::write(WriteFuture::new(self.inner.clone(), call, write))
     }
 
-    fn pass(&self, call: ToolCall) -> CacheFuture<S> {
-        self.shared.bypass(&call);
+    fn pass(&self, call: ToolCall, version: &Version, reason: BypassReason) -> CacheFuture<S> {
+        self.shared.bypass(&version.record, &call, reason);
         CacheFuture::pass(self.inner.clone(), call)
     }
 }
@@ -93,17 +109,21 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
 
     fn call(&mut self, call: ToolCall) -> CacheFuture<S> {
         let config = &self.shared.config;
+        let version = self.shared.version(&call);
         if !config.enabled {
-            return self.pass(call);
+            return self.pass(call, &version, BypassReason::Disabled);
         }
         match call.plan().cache {
-            CacheRule::Bypass => self.pass(call),
-            CacheRule::Store { ttl } => self.read(call, ttl),
+            CacheRule::Bypass => self.pass(call, &version, BypassReason::Plan),
+            CacheRule::Store { .. } if version.record.is_volatile() => {
+                self.pass(call, &version, BypassReason::Volatile)
+            }
+            CacheRule::Store { ttl } => self.read(call, version, ttl),
             CacheRule::KeepOwn { ttl } if config.idempotent_writes => {
-                self.idempotent_write(call, ttl)
+                self.idempotent_write(call, version, ttl)
             }
             // a rule this crate does not know yet may stand for a write
-            _ => self.write(call, None),
+            _ => self.write(call, version, None),
         }
     }
 }

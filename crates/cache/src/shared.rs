@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::DashMap;
 use tokio::time::Instant;
-use tollgate_core::{CacheStatus, OutputStatus, ReplicaSetId, ToolCall, ToolOutput};
+use tollgate_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 
 use crate::CacheConfig;
+use crate::event::{Events, Happened};
 use crate::flight::Flights;
-use crate::key::Keyring;
-use crate::scope::Scope;
-use crate::stats::Counters;
-use crate::store::{Entry, Store};
+use crate::key::{Identity, Keyring};
+use crate::principals::Principals;
+use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
+use crate::scope::Scopes;
+use crate::store::{Account, Admission, Entry, Store, Watcher};
+use crate::tools::{Record, Tools, Version};
 
 /// What all clones of one cache share.
 #[derive(Debug)]
@@ -21,55 +23,132 @@ pub(crate) struct Shared {
     pub(crate) keys: Keyring,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) flights: Flights,
-    pub(crate) counters: Counters,
-    /// One for each replica set that was ever called; there are as many as an operator configures.
-    pub(crate) scopes: DashMap<ReplicaSetId, Arc<Scope>>,
+    pub(crate) tools: Tools,
+    pub(crate) scopes: Scopes,
+    pub(crate) principals: Principals,
+    pub(crate) events: Arc<Events>,
+    pub(crate) evictions: Arc<EvictionCounters>,
+}
+
+/// How long an answer is kept, and what it took to get.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) ttl: Duration,
+    /// How long this call took.
+    pub(crate) took: Duration,
+    /// How long its tool says that calls take.
+    pub(crate) usual: Option<Duration>,
 }
 
 impl Shared {
     pub(crate) fn new(config: CacheConfig, store: Arc<dyn Store>) -> Self {
+        let events = Arc::new(Events::new());
+        let evictions = Arc::new(EvictionCounters::default());
+        store.watch(watcher(events.clone(), evictions.clone()));
         Self {
             keys: Keyring::random(config.partition),
             config,
             store,
             flights: Flights::default(),
-            counters: Counters::default(),
-            scopes: DashMap::new(),
+            tools: Tools::default(),
+            scopes: Scopes::new(Instant::now()),
+            principals: Principals::default(),
+            events,
+            evictions,
         }
     }
 
-    /// Returns the scope of a call.
-    pub(crate) fn scope(&self, call: &ToolCall, now: Instant) -> Arc<Scope> {
-        let set = call.tool().set();
-        if let Some(scope) = self.scopes.get(set) {
-            return scope.clone();
-        }
-        let new = || Arc::new(Scope::new(set.clone(), self.keys.set(set), now));
-        self.scopes.entry(set.clone()).or_insert_with(new).clone()
+    /// Returns what is known of the call's tool.
+    pub(crate) fn version(&self, call: &ToolCall) -> Arc<Version> {
+        let rules = &self.config.scopes;
+        self.tools
+            .version(call.tool(), &self.keys, &self.scopes, rules)
+    }
+
+    /// Returns the key of a call if it is made under these epochs of what it depends on.
+    pub(crate) fn key(&self, identity: &Identity, epochs: &[u64]) -> u128 {
+        let principal_epoch = self.principals.epoch(identity.principal);
+        self.keys.key(identity, principal_epoch, epochs)
     }
 
     /// Returns a stored answer that has not ended, and counts and notes the hit.
-    pub(crate) fn find(&self, key: u128, call: &ToolCall, now: Instant) -> Option<ToolOutput> {
-        let output = self.store.get(key)?.into_fresh(now)?;
-        self.counters.hits.add_one();
+    pub(crate) fn find(
+        &self,
+        key: u128,
+        record: &Record,
+        call: &ToolCall,
+        now: Instant,
+    ) -> Option<ToolOutput> {
+        let entry = self.store.get(key)?;
+        let cost = entry.cost();
+        if entry.hits() == 1 {
+            record.counters.reused.add_one();
+        }
+        let output = entry.into_fresh(now)?;
+        record.counters.hits.add_one();
+        record.counters.save(cost);
+        self.tell(record, || Happened::Hit);
         note(call, CacheStatus::Hit);
         Some(output)
     }
 
-    /// Stores an answer, if it is not too large.
-    pub(crate) fn keep(&self, key: u128, output: &ToolOutput, ttl: Duration, now: Instant) {
-        let bytes = output.body().len() as u64;
-        if bytes <= self.config.max_item_bytes && !ttl.is_zero() {
-            self.store.put(key, Entry::new(output.clone(), ttl, now));
-            self.counters.stored.add_one();
+    /// Stores an answer, if it may be kept.
+    pub(crate) fn keep(&self, key: u128, record: &Record, output: &ToolOutput, kept: Kept) {
+        let Kept { ttl, took, usual } = kept;
+        if output.body().len() as u64 > self.config.max_item_bytes {
+            return self.refuse(record, RefusalReason::TooLarge);
+        }
+        if ttl.is_zero() {
+            return self.refuse(record, RefusalReason::NoLifetime);
+        }
+        let mut entry = Entry::new(output.clone(), ttl, Instant::now())
+            .with_cost(took)
+            .with_usual_cost(usual.or_else(|| record.mean_duration()).unwrap_or(took))
+            .with_account(record.account.clone());
+        if let Some(odds) = record.counters.odds() {
+            entry = entry.with_odds(odds);
+        }
+        let bytes = entry.bytes();
+        match self.store.put(key, entry) {
+            Admission::Stored => {
+                record.counters.stored.add_one();
+                self.tell(record, || Happened::Stored { bytes, ttl });
+            }
+            Admission::TooLarge => self.refuse(record, RefusalReason::TooLarge),
+            Admission::TooCheap => self.refuse(record, RefusalReason::NotWorthIt),
         }
     }
 
-    /// Counts and notes a call that is sent without a look-up.
-    pub(crate) fn bypass(&self, call: &ToolCall) {
-        self.counters.bypassed.add_one();
-        note(call, CacheStatus::Bypass);
+    /// Counts a result that is not kept.
+    pub(crate) fn refuse(&self, record: &Record, reason: RefusalReason) {
+        record.counters.refusals.add_one(reason);
+        self.tell(record, || Happened::Refused(reason));
     }
+
+    /// Counts and notes a call that is sent without a look-up.
+    pub(crate) fn bypass(&self, record: &Record, call: &ToolCall, reason: BypassReason) {
+        record.counters.bypasses.add_one(reason);
+        self.tell(record, || Happened::Bypassed(reason));
+        if let Some(record) = call.record() {
+            record.set_cache_bypass(reason.as_str());
+        }
+    }
+
+    /// Tells who listens.
+    pub(crate) fn tell(&self, record: &Record, what: impl FnOnce() -> Happened) {
+        self.events.tell(&record.set, &record.tool, what);
+    }
+}
+
+/// Counts what the store drops, and tells who listens.
+fn watcher(events: Arc<Events>, evictions: Arc<EvictionCounters>) -> Watcher {
+    Arc::new(move |entry, cause| {
+        evictions.add_one(cause);
+        if let Some((set, tool)) = entry.account().and_then(Account::tool) {
+            let bytes = entry.bytes();
+            events.tell(set, tool, || Happened::Evicted { cause, bytes });
+        }
+    })
 }
 
 /// Writes what became of a call into its record, if anybody reads it.
@@ -79,8 +158,14 @@ pub(crate) fn note(call: &ToolCall, status: CacheStatus) {
     }
 }
 
-/// Says whether an answer may be given to another call: it is a success, and whole. A failure may
-/// have been bad luck, and a round of an exchange belongs to who is in the exchange.
-pub(crate) fn is_shareable(output: &ToolOutput) -> bool {
-    !output.is_error() && output.status() == OutputStatus::Complete
+/// Says why an answer may not be given to another call, if so: it is a success, and whole, or
+/// else a failure may have been bad luck, and a round of an exchange belongs to who is in it.
+pub(crate) fn unshareable(output: &ToolOutput) -> Option<RefusalReason> {
+    if output.is_error() {
+        Some(RefusalReason::ToolError)
+    } else if output.status() != OutputStatus::Complete {
+        Some(RefusalReason::Incomplete)
+    } else {
+        None
+    }
 }

@@ -1,61 +1,180 @@
 //! What the cache did, counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use tollgate_core::{ReplicaSetId, ToolName};
 
+use crate::reason::{BypassCounters, Bypasses, Evictions, RefusalCounters, Refusals};
 use crate::store::StoreUsage;
 
 /// What the cache did since it was built, and what it keeps now.
 ///
-/// Each call counts once, when it is decided: as hit, miss, joined, invalidation or bypassed.
+/// Each call counts once, when it is decided: as hit, stale, miss, joined, invalidation or bypass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Answered from the cache.
-    pub hits: u64,
-    /// Reads that were looked up, not found, and sent.
-    pub misses: u64,
-    /// Answered with the result of an identical read that was already running.
-    pub joined: u64,
-    /// Results stored.
-    pub stored: u64,
-    /// Writes sent: each made the entries of its replica set unreachable.
-    pub invalidations: u64,
-    /// Sent without a look-up: the plan says so, the arguments have no fingerprint, or a write was
-    /// in flight or had not settled.
-    pub bypassed: u64,
+    /// What was done, by all tools together.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Entries dropped to make room.
     pub evicted: u64,
+    /// Entries dropped, by cause.
+    pub evictions: Evictions,
     /// Entries kept now, unreachable ones included until they expire or make room.
     pub entries: u64,
     /// Bytes these take.
     pub bytes: u64,
 }
 
-/// The counters behind [`CacheStats`].
+impl CacheStats {
+    pub(crate) fn new(counts: Counts, evictions: Evictions, usage: StoreUsage) -> Self {
+        Self {
+            counts,
+            evicted: usage.evicted,
+            evictions,
+            entries: usage.entries,
+            bytes: usage.bytes,
+        }
+    }
+}
+
+impl std::ops::Deref for CacheStats {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// What the cache did for one tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ToolStats {
+    /// The replica set of the tool.
+    pub set: ReplicaSetId,
+    /// The tool, as its server calls it.
+    pub tool: ToolName,
+    /// What was done.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Entries kept now, unreachable ones included.
+    pub entries: u64,
+    /// Bytes these take.
+    pub bytes: u64,
+    /// How long a call takes that is not answered from the cache, in milliseconds: a mean in which
+    /// the latest calls weigh most. `None` if there was no such call.
+    #[serde(rename = "mean_duration_ms", serialize_with = "optional_millis")]
+    pub mean_duration: Option<Duration>,
+    /// Whether the tool's results were seen to change without a write, so that they are not cached.
+    pub volatile: bool,
+}
+
+/// How often what was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Answered from the cache.
+    pub hits: u64,
+    /// Answered from the cache after the end of the entry's lifetime.
+    pub stale: u64,
+    /// Answered with the result of an identical read that was already running.
+    pub joined: u64,
+    /// Reads that were looked up, not found, and sent.
+    pub misses: u64,
+    /// Writes sent: each made unreachable what it may have changed.
+    pub invalidations: u64,
+    /// Sent without a look-up.
+    pub bypassed: u64,
+    /// The same, by reason.
+    pub bypasses: Bypasses,
+    /// Results stored.
+    pub stored: u64,
+    /// Results that were not kept, by reason.
+    pub refusals: Refusals,
+    /// Upstream time that was not spent, in milliseconds: for each call answered without a server,
+    /// as long as the call took that brought the answer.
+    #[serde(rename = "saved_ms", serialize_with = "millis")]
+    pub saved: Duration,
+}
+
+impl Counts {
+    /// Returns the share of look-ups that were answered without a server, 0 to 1; `None` if there
+    /// was none.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share is told in a few digits"
+    )]
+    pub fn hit_rate(&self) -> Option<f64> {
+        let answered = self.hits + self.stale + self.joined;
+        let all = answered + self.misses;
+        (all > 0).then(|| answered as f64 / all as f64)
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.stale += other.stale;
+        self.joined += other.joined;
+        self.misses += other.misses;
+        self.invalidations += other.invalidations;
+        self.bypassed += other.bypassed;
+        self.bypasses += other.bypasses;
+        self.stored += other.stored;
+        self.refusals += other.refusals;
+        self.saved = self.saved.saturating_add(other.saved);
+    }
+}
+
+/// So many stored results make a share.
+const ENOUGH: u64 = 32;
+
+/// The counters behind [`Counts`].
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) hits: Counter,
-    pub(crate) misses: Counter,
+    pub(crate) stale: Counter,
     pub(crate) joined: Counter,
-    pub(crate) stored: Counter,
+    pub(crate) misses: Counter,
     pub(crate) invalidations: Counter,
-    pub(crate) bypassed: Counter,
+    pub(crate) bypasses: BypassCounters,
+    pub(crate) stored: Counter,
+    /// Results that were hit at least once.
+    pub(crate) reused: Counter,
+    pub(crate) refusals: RefusalCounters,
+    saved_nanos: Counter,
 }
 
 impl Counters {
-    pub(crate) fn snapshot(&self, usage: StoreUsage) -> CacheStats {
-        CacheStats {
+    pub(crate) fn save(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.saved_nanos.add(nanos);
+    }
+
+    /// Returns how likely a stored result is to be hit at all; `None` as long as too few were stored
+    /// to tell.
+    #[expect(clippy::cast_precision_loss, reason = "odds, not identities")]
+    pub(crate) fn odds(&self) -> Option<f32> {
+        let stored = self.stored.get();
+        (stored >= ENOUGH).then(|| self.reused.get() as f32 / stored as f32)
+    }
+
+    pub(crate) fn snapshot(&self) -> Counts {
+        let bypasses = self.bypasses.snapshot();
+        Counts {
             hits: self.hits.get(),
-            misses: self.misses.get(),
+            stale: self.stale.get(),
             joined: self.joined.get(),
-            stored: self.stored.get(),
+            misses: self.misses.get(),
             invalidations: self.invalidations.get(),
-            bypassed: self.bypassed.get(),
-            evicted: usage.evicted,
-            entries: usage.entries,
-            bytes: usage.bytes,
+            bypassed: bypasses.total(),
+            bypasses,
+            stored: self.stored.get(),
+            refusals: self.refusals.snapshot(),
+            saved: Duration::from_nanos(self.saved_nanos.get()),
         }
     }
 }
@@ -65,10 +184,25 @@ pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.add(1);
+    }
+
+    fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_secs_f64() * 1000.0)
+}
+
+fn optional_millis<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => millis(time, to),
+        None => to.serialize_none(),
     }
 }

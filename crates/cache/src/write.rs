@@ -13,12 +13,15 @@ use tollgate_core::{
 };
 use tower_service::Service;
 
+use crate::event::Happened;
 use crate::key::Identity;
-use crate::scope::{Outcome, Scope, WriteGuard};
-use crate::shared::{Shared, is_shareable, note};
+use crate::reason::RefusalReason;
+use crate::scope::{List, Outcome, WriteGuard};
+use crate::shared::{Kept, Shared, note, unshareable};
+use crate::tools::Version;
 
 pin_project! {
-    /// A write on its way. Its scope hears of it just before it is sent, not before: one that is
+    /// A write on its way. Its scopes hear of it just before it is sent, not before: one that is
     /// dropped while the inner service is not ready has changed nothing.
     pub(crate) struct WriteFuture<S>
     where
@@ -89,14 +92,15 @@ fn gone() -> ToolError {
     )
 }
 
-/// What a write is to its scope.
+/// What a write is to its scopes.
 #[derive(Debug)]
 pub(crate) struct Write {
     shared: Arc<Shared>,
-    scope: Arc<Scope>,
+    version: Arc<Version>,
     keep: Option<Keep>,
     record: Option<Arc<CallRecord>>,
     guard: Option<WriteGuard>,
+    sent: Instant,
 }
 
 /// How the answer of an idempotent write is kept.
@@ -104,27 +108,36 @@ pub(crate) struct Write {
 pub(crate) struct Keep {
     pub(crate) identity: Identity,
     pub(crate) ttl: Duration,
+    pub(crate) usual: Option<Duration>,
 }
 
 impl Write {
-    pub(crate) fn new(shared: Arc<Shared>, scope: Arc<Scope>, keep: Option<Keep>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, version: Arc<Version>, keep: Option<Keep>) -> Self {
         Self {
             shared,
-            scope,
+            version,
             keep,
             record: None,
             guard: None,
+            sent: Instant::now(),
         }
     }
 
-    /// Tells the scope that the write is about to be sent; returns the call to send.
+    /// Tells the scopes that the write is about to be sent; returns the call to send.
     fn begin(&mut self, mut call: ToolCall) -> ToolCall {
-        let limits = &call.plan().limits;
-        let guard = self
-            .scope
-            .begin_write(limits.attempt_timeout, Instant::now());
-        self.guard = Some(guard);
-        self.shared.counters.invalidations.add_one();
+        let (shared, footprint) = (&*self.shared, &self.version.footprint);
+        let watched = match &self.keep {
+            Some(_) => footprint.rewrite(&shared.scopes, &call),
+            None => List::new(),
+        };
+        let touched = footprint.touch(&shared.scopes, &call);
+        let now = Instant::now();
+        let began = (shared.scopes.at(now), now);
+        let settling = call.plan().limits.attempt_timeout;
+        self.guard = Some(WriteGuard::begin(touched, watched, settling, began));
+        let record = &*self.version.record;
+        record.counters.invalidations.add_one();
+        shared.tell(record, || Happened::Invalidated);
         note(&call, CacheStatus::Invalidated);
         if call.plan().is_repeatable() {
             if call.record().is_none() {
@@ -132,21 +145,32 @@ impl Write {
             }
             self.record = call.record().cloned();
         }
+        self.sent = now;
         call
     }
 
-    /// Tells the scope how the write ended; keeps its answer if nothing else happened meanwhile.
+    /// Tells the scopes how the write ended; keeps its answer if nothing else happened meanwhile.
     fn end(&mut self, result: &Result<ToolOutput, ToolError>) {
         let Some(guard) = self.guard.take() else {
             return;
         };
         let now = Instant::now();
+        let took = now - self.sent;
         let produced = guard.end(self.outcome(result), now);
-        if let (Some(epoch), Some(keep), Ok(output)) = (produced, &self.keep, result)
-            && is_shareable(output)
-        {
-            let key = self.shared.keys.key(&keep.identity, epoch);
-            self.shared.keep(key, output, keep.ttl, now);
+        let (Some(keep), Ok(output)) = (&self.keep, result) else {
+            return;
+        };
+        let (shared, record) = (&*self.shared, &*self.version.record);
+        if let Some(reason) = unshareable(output) {
+            return shared.refuse(record, reason);
+        }
+        record.took(took);
+        if let Some(epochs) = produced {
+            let key = shared.key(&keep.identity, &epochs);
+            let (ttl, usual) = (keep.ttl, keep.usual);
+            shared.keep(key, record, output, Kept { ttl, took, usual });
+        } else {
+            shared.refuse(record, RefusalReason::Overtaken);
         }
     }
 

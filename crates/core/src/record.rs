@@ -1,7 +1,7 @@
 //! What happened to one call on its way through the stack.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::{ErrorKind, ServerId};
@@ -77,6 +77,7 @@ impl AttemptRecord {
 #[derive(Debug, Default)]
 pub struct CallRecord {
     cache: AtomicU8,
+    bypass: OnceLock<&'static str>,
     started: AtomicU32,
     repeated: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
@@ -93,6 +94,19 @@ impl CallRecord {
     /// Writes what the cache did.
     pub fn set_cache(&self, status: CacheStatus) {
         self.cache.store(status as u8, Ordering::Relaxed);
+    }
+
+    /// Writes that the cache sent the call without a look-up, and why.
+    pub fn set_cache_bypass(&self, reason: &'static str) {
+        self.set_cache(CacheStatus::Bypass);
+        // a call is decided once; what comes second has nothing to add
+        let _first = self.bypass.set(reason);
+    }
+
+    /// Returns why the cache sent the call without a look-up.
+    #[must_use]
+    pub fn cache_bypass(&self) -> Option<&'static str> {
+        self.bypass.get().copied()
     }
 
     /// Returns what the cache did.

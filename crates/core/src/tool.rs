@@ -195,6 +195,13 @@ impl Tool {
         &self.set
     }
 
+    /// Says whether the tool carries this tag, whoever gave it.
+    #[must_use]
+    pub fn has_tag(&self, tag: &str) -> bool {
+        let tags = self.resolved.annotations().tags.as_deref();
+        tags.unwrap_or_default().iter().any(|own| own == tag)
+    }
+
     /// Returns the tool's name, as its server spells it.
     #[must_use]
     pub fn name(&self) -> &ToolName {

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tollgate_core::{ReplicaSetId, ToolName};
+
 /// How many entries a group has, and how many bytes they take: those of one tool, say.
 ///
 /// An entry made [`with_account`](super::Entry::with_account) adds itself when a store takes it
@@ -9,11 +11,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// handed to somebody therefore counts a moment longer than the store keeps it.
 #[derive(Debug, Default)]
 pub struct Account {
+    tool: Option<(ReplicaSetId, ToolName)>,
     entries: AtomicU64,
     bytes: AtomicU64,
 }
 
 impl Account {
+    /// Opens an account for the results of one tool.
+    #[must_use]
+    pub fn of_tool(set: ReplicaSetId, tool: ToolName) -> Self {
+        Self {
+            tool: Some((set, tool)),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the tool whose results these are, if they are one tool's.
+    #[must_use]
+    pub fn tool(&self) -> Option<(&ReplicaSetId, &ToolName)> {
+        self.tool.as_ref().map(|(set, tool)| (set, tool))
+    }
+
     /// Returns how many entries there are.
     #[must_use]
     pub fn entries(&self) -> u64 {

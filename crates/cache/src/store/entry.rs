@@ -36,10 +36,12 @@ pub struct Entry(Arc<Inner>);
 struct Inner {
     output: ToolOutput,
     made: Instant,
-    /// Nanoseconds, as are the two below: half the size of a [`Duration`].
+    /// Nanoseconds, as are the three below: half the size of a [`Duration`].
     ttl: u64,
     stale: u64,
     cost: u64,
+    /// What a call of the tool takes as a rule; 0 for "as this one".
+    usual: u64,
     account: Option<Arc<Account>>,
     /// What the account was charged; 0 as long as no store has taken the entry in.
     charged: AtomicU64,
@@ -62,6 +64,7 @@ impl Entry {
             ttl: nanos(ttl),
             stale: 0,
             cost: 0,
+            usual: 0,
             account: None,
             charged: AtomicU64::new(0),
             hits: AtomicU32::new(0),
@@ -74,6 +77,13 @@ impl Entry {
     #[must_use]
     pub fn with_cost(self, cost: Duration) -> Self {
         self.with(|inner| inner.cost = nanos(cost))
+    }
+
+    /// Sets how long a call takes as a rule, which decides how long the entry is kept under
+    /// pressure: one that took long by accident is not worth more. Default: the cost.
+    #[must_use]
+    pub fn with_usual_cost(self, usual: Duration) -> Self {
+        self.with(|inner| inner.usual = nanos(usual))
     }
 
     /// Sets for how long after its end the entry may still be served, marked as stale, a year at
@@ -121,6 +131,21 @@ impl Entry {
     #[must_use]
     pub fn cost(&self) -> Duration {
         Duration::from_nanos(self.0.cost)
+    }
+
+    /// Returns how much upstream time a hit saves as a rule.
+    #[must_use]
+    pub fn usual_cost(&self) -> Duration {
+        match self.0.usual {
+            0 => self.cost(),
+            usual => Duration::from_nanos(usual),
+        }
+    }
+
+    /// Returns the account the entry counts on, if it has one.
+    #[must_use]
+    pub fn account(&self) -> Option<&Account> {
+        self.0.account.as_deref()
     }
 
     /// Returns when the entry was made.
@@ -228,6 +253,7 @@ impl Inner {
             ttl: self.ttl,
             stale: self.stale,
             cost: self.cost,
+            usual: self.usual,
             account: self.account.clone(),
             charged: AtomicU64::new(0),
             hits: AtomicU32::new(0),

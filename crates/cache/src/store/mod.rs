@@ -13,6 +13,7 @@ mod refusals;
 mod returns;
 mod worth;
 
+use crate::reason::Cause;
 pub use account::Account;
 pub use entry::Entry;
 #[cfg(feature = "lean")]
@@ -63,33 +64,6 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 /// Who is told of dropped entries. Called in the middle of a store's work: it must neither block,
 /// nor panic, nor call the store.
 pub type Watcher = Arc<dyn Fn(&Entry, Cause) + Send + Sync>;
-
-/// Why a store dropped an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// To make room for another.
-    Size,
-    /// It had ended, and was in the way.
-    Expired,
-    /// Another took its place.
-    Replaced,
-    /// It was removed, or everything was cleared.
-    Cleared,
-}
-
-impl Cause {
-    /// Returns the word for reports: `size`, `expired`, `replaced` or `cleared`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Size => "size",
-            Self::Expired => "expired",
-            Self::Replaced => "replaced",
-            Self::Cleared => "cleared",
-        }
-    }
-}
 
 /// What became of an entry that was to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -77,7 +77,7 @@ impl Worth {
 
     /// The logarithm of the time a hit saves, in thresholds, per byte.
     fn density(&self, entry: &Entry, bytes: u64) -> f64 {
-        let thresholds = (entry.cost().as_secs_f64() / self.threshold).max(1.0);
+        let thresholds = (entry.usual_cost().as_secs_f64() / self.threshold).max(1.0);
         #[expect(clippy::cast_precision_loss, reason = "a size, not an identity")]
         let bytes = bytes.max(1) as f64;
         (thresholds / bytes).log2()

@@ -1,27 +1,20 @@
 //! Which reads are answered from the cache, and for how long.
 
-mod common;
-
 use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use common::{Bench, failure, get, read, set, write};
+use crate::common::{Bench, by, failure, get, read, set, write};
 use serde_json::json;
 use tollgate_cache::{
     Admission, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
 };
 use tollgate_core::{
-    CacheStatus, CallRecord, Caller, Delivery, Principal, ReplicaSetId, SecurityLevel, ToolCall,
-    ToolError, ToolOutput,
+    CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
 };
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, Service, ServiceExt};
-
-fn by(who: &str, call: ToolCall) -> ToolCall {
-    call.with_caller(Arc::new(Caller::new(Principal::new(who))))
-}
 
 /// Makes a call and returns what the cache noted in its record.
 async fn status(bench: &Bench, call: ToolCall) -> CacheStatus {

@@ -1,17 +1,15 @@
 //! Identical reads that run at the same time run once, and nobody is stranded.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Bench, failure, read, set, settle, write};
+use crate::common::{Bench, Running, failure, read, set, settle, write};
 use tokio::time::Instant;
 use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolOutput};
 use tollgate_testkit::MockService;
 
 /// Starts `n` identical reads.
-async fn crowd(bench: &Bench, n: usize) -> Vec<common::Running> {
+async fn crowd(bench: &Bench, n: usize) -> Vec<Running> {
     let mut all = Vec::new();
     for _ in 0..n {
         all.push(bench.start(read()).await);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tollgate_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, CacheStats};
-use tollgate_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
+use tollgate_core::{
+    Caller, Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput,
+};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
@@ -96,4 +98,9 @@ pub(crate) fn failure(delivery: Delivery) -> ToolError {
         Delivery::Unknown => ErrorKind::ConnectionLost,
     };
     ToolError::new(kind, delivery, delivery.as_str())
+}
+
+/// Makes a call somebody's.
+pub(crate) fn by(who: &str, call: ToolCall) -> ToolCall {
+    call.with_caller(Arc::new(Caller::new(Principal::new(who))))
 }

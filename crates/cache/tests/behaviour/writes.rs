@@ -1,12 +1,10 @@
 //! What a write does to the reads around it, and when its own repeat is answered from the cache.
 
-mod common;
-
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Bench, failure, read, set, settle, write};
+use crate::common::{Bench, failure, read, set, settle, write};
 use serde_json::json;
 use tollgate_cache::CacheConfig;
 use tollgate_core::{CallRecord, Delivery, ToolCall, ToolOutput};

@@ -1,0 +1,269 @@
+//! What an operator says about which state a tool reads and writes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+use tollgate_core::{ReplicaSetId, ToolName};
+
+/// What an operator says about which state tools read and write. Default: nothing, so that each
+/// write to a replica set drops everything that was read from it.
+///
+/// Saying more keeps more results, and is a promise: a read whose rule leaves out something that a
+/// write changes is answered from before that write.
+///
+/// ```
+/// use tollgate_cache::{ScopeRules, ToolScopes};
+/// use tollgate_core::{ReplicaSetId, ToolName};
+///
+/// let shop = ReplicaSetId::new("shop")?;
+/// let rules = ScopeRules::default()
+///     .with(shop.clone(), ToolName::new("get_order")?, ToolScopes::reading(["order:{id}"])?)
+///     // cancelling an order also gives money back
+///     .with(shop, ToolName::new("cancel_order")?, ToolScopes::writing(["order:{id}", "@billing"])?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScopeRules {
+    tools: HashMap<(ReplicaSetId, ToolName), ToolScopes>,
+}
+
+impl ScopeRules {
+    /// Says what one tool of a replica set reads and writes, in place of what was said before.
+    #[must_use]
+    pub fn with(mut self, set: ReplicaSetId, tool: ToolName, scopes: ToolScopes) -> Self {
+        self.tools.insert((set, tool), scopes);
+        self
+    }
+
+    /// Returns what is said of a tool.
+    #[must_use]
+    pub fn of(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<&ToolScopes> {
+        self.tools.get(&(set.clone(), tool.clone()))
+    }
+
+    /// Says whether nothing is said of any tool.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
+
+/// Which state one tool reads and writes.
+///
+/// `None` stands for everything of its own replica set; an empty list for nothing at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolScopes {
+    /// What the result of a call depends on; counts if the call is a read.
+    pub reads: Option<Vec<ScopeTemplate>>,
+    /// What a call may change; counts if it is a write.
+    pub writes: Option<Vec<ScopeTemplate>>,
+}
+
+impl ToolScopes {
+    /// Says what a read depends on.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidScope`] if a template is none.
+    pub fn reading<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidScope> {
+        Ok(Self {
+            reads: Some(templates(scopes)?),
+            writes: None,
+        })
+    }
+
+    /// Says what a write may change.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidScope`] if a template is none.
+    pub fn writing<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidScope> {
+        Ok(Self {
+            reads: None,
+            writes: Some(templates(scopes)?),
+        })
+    }
+}
+
+fn templates<'a>(
+    scopes: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<ScopeTemplate>, InvalidScope> {
+    scopes.into_iter().map(str::parse).collect()
+}
+
+/// Names scopes by the arguments of a call.
+///
+/// | template | names |
+/// | --- | --- |
+/// | `orders` | one scope of that name: a tag |
+/// | `order:{id}` | one for each value of the argument `id` |
+/// | `order:{/order/id}` | the same, of an argument inside another (a JSON pointer, RFC 6901) |
+/// | `{*}` | one for each value anywhere in the arguments |
+/// | `*` | everything of the tool's own replica set |
+/// | `@billing` | everything of the replica set `billing` |
+/// | `@billing/invoice:{id}` | a scope of the replica set `billing` |
+///
+/// A list of values names one scope each. Values meet whatever their letter case, the space around
+/// them, and the spelling of a number: `7`, `"7"` and `7.0` are one. Where an argument is not
+/// there, is `null`, an object, or one of more than sixteen, the call counts for everything of the
+/// replica set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeTemplate {
+    pub(super) set: Option<ReplicaSetId>,
+    pub(super) names: Names,
+    text: String,
+}
+
+/// The names a template gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Names {
+    /// `*`, or a set alone.
+    Everything,
+    /// `{*}`
+    EachValue,
+    /// Text, with arguments between; at least one piece.
+    Pieces(Vec<Piece>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    /// A JSON pointer.
+    Argument(String),
+}
+
+/// A text that is no scope template, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidScope {
+    text: String,
+    reason: String,
+}
+
+impl fmt::Display for InvalidScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no scope: {}", self.text, self.reason)
+    }
+}
+
+impl std::error::Error for InvalidScope {}
+
+impl fmt::Display for ScopeTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for ScopeTemplate {
+    type Err = InvalidScope;
+
+    fn from_str(text: &str) -> Result<Self, InvalidScope> {
+        let invalid = |reason: String| InvalidScope {
+            text: text.to_owned(),
+            reason,
+        };
+        let (set, names) = match text.strip_prefix('@') {
+            None => (None, text),
+            Some(rest) => {
+                let (set, names) = rest.split_once('/').unwrap_or((rest, "*"));
+                let set = ReplicaSetId::new(set).map_err(|error| invalid(error.to_string()))?;
+                (Some(set), names)
+            }
+        };
+        let names = match names {
+            "*" => Names::Everything,
+            "{*}" => Names::EachValue,
+            names => Names::Pieces(pieces(names).map_err(|reason| invalid(reason.to_owned()))?),
+        };
+        Ok(Self {
+            set,
+            names,
+            text: text.to_owned(),
+        })
+    }
+}
+
+fn pieces(names: &str) -> Result<Vec<Piece>, &'static str> {
+    let mut pieces = Vec::new();
+    let mut rest = names;
+    while !rest.is_empty() {
+        let (text, argument) = rest.split_once('{').unwrap_or((rest, ""));
+        if text.contains(['}', '*']) {
+            return Err("`*` stands alone or as `{*}`, and each `}` closes a `{`");
+        }
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text.to_owned()));
+        }
+        if text.len() == rest.len() {
+            break;
+        }
+        let (argument, after) = argument.split_once('}').ok_or("a `{` is not closed")?;
+        pieces.push(Piece::Argument(pointer(argument)?));
+        rest = after;
+    }
+    if pieces.is_empty() {
+        return Err("it is empty; write `*` for everything");
+    }
+    Ok(pieces)
+}
+
+/// Returns the JSON pointer of an argument: its own name, or a pointer as it is.
+fn pointer(argument: &str) -> Result<String, &'static str> {
+    if argument.is_empty() || argument.contains(['{', '*']) {
+        return Err("between `{` and `}` stands the name of an argument, or a JSON pointer");
+    }
+    if argument.starts_with('/') {
+        return Ok(argument.to_owned());
+    }
+    Ok(format!(
+        "/{}",
+        argument.replace('~', "~0").replace('/', "~1")
+    ))
+}
+
+impl<'de> Deserialize<'de> for ScopeTemplate {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_read_as_the_table_says() {
+        let parse = |text: &str| text.parse::<ScopeTemplate>().unwrap();
+        assert_eq!(parse("*").names, Names::Everything);
+        assert_eq!(parse("{*}").names, Names::EachValue);
+        let billing = parse("@billing");
+        assert_eq!(billing.set.unwrap().as_str(), "billing");
+        assert_eq!(billing.names, Names::Everything);
+        let pieces = vec![
+            Piece::Text("order:".into()),
+            Piece::Argument("/id".into()),
+            Piece::Text("/".into()),
+            Piece::Argument("/a/b".into()),
+        ];
+        assert_eq!(parse("@b/order:{id}/{/a/b}").names, Names::Pieces(pieces));
+        assert_eq!(
+            parse("{a/b}").names,
+            Names::Pieces(vec![Piece::Argument("/a~1b".into())])
+        );
+    }
+
+    #[test]
+    fn what_is_no_template_says_why() {
+        for text in [
+            "", "a*", "{", "a}", "{}", "{a{b}}", "@", "@a b", "@a/", "{a*}",
+        ] {
+            let error = text.parse::<ScopeTemplate>().unwrap_err().to_string();
+            assert!(error.contains("is no scope: "), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Looking at several scopes at once.
+
+use smallvec::SmallVec;
+
+use super::{Moment, ScopeRef};
+use crate::reason::BypassReason;
+
+/// The epochs of the scopes a call watches, in their order.
+pub(crate) type Epochs = SmallVec<[u64; 4]>;
+
+/// Why nothing may be looked up now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unquiet {
+    /// A write is in flight.
+    Writing,
+    /// A write whose outcome is unknown may still land.
+    Settling,
+}
+
+impl From<Unquiet> for BypassReason {
+    fn from(unquiet: Unquiet) -> Self {
+        match unquiet {
+            Unquiet::Writing => Self::Writing,
+            Unquiet::Settling => Self::Settling,
+        }
+    }
+}
+
+/// Returns the epochs of all these scopes, of a moment at which nothing was being written in any.
+///
+/// # Errors
+///
+/// [`Unquiet`] if there was no such moment.
+pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquiet> {
+    let epochs: Epochs = watched.iter().map(|of| of.scope().epoch()).collect();
+    for scope in watched {
+        if let Some(unquiet) = scope.scope().unquiet(now) {
+            return Err(unquiet);
+        }
+    }
+    if are_current(watched, &epochs) {
+        Ok(epochs)
+    } else {
+        Err(Unquiet::Writing)
+    }
+}
+
+/// Says whether these are still the epochs of these scopes.
+pub(crate) fn are_current(watched: &[ScopeRef], epochs: &[u64]) -> bool {
+    watched
+        .iter()
+        .zip(epochs)
+        .all(|(of, epoch)| of.scope().epoch() == *epoch)
+}

@@ -1,0 +1,195 @@
+//! What the cache knows of each tool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tollgate_core::{ReplicaSetId, Tool, ToolName};
+
+use crate::key::{Keyring, Role};
+use crate::scope::{Footprint, Scope, ScopeRules, Scopes};
+use crate::stats::{Counters, Counts, ToolStats};
+use crate::store::Account;
+
+/// What the cache knows of each tool: of each version that calls bring along, what its keys and
+/// scopes are; of each name, what was counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    /// By address: each version holds its tool, so no address is used twice while it is here.
+    versions: DashMap<usize, Arc<Version>>,
+    records: DashMap<(ReplicaSetId, ToolName), Arc<Record>>,
+    /// How many versions there may be before those are dropped that nobody else holds.
+    enough: AtomicUsize,
+    /// What was counted for tools that are gone.
+    gone: Mutex<Counts>,
+    /// A record that is made anew after it was dropped must not begin with an epoch it had before.
+    epochs: AtomicU64,
+}
+
+/// Fewer versions than this are not worth a look.
+const FEW: usize = 256;
+
+/// One definition of a tool.
+#[derive(Debug)]
+pub(crate) struct Version {
+    tool: Arc<Tool>,
+    reads: u128,
+    writes: u128,
+    pub(crate) footprint: Footprint,
+    pub(crate) record: Arc<Record>,
+}
+
+/// What is counted for one tool, whatever its definition.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) set: ReplicaSetId,
+    pub(crate) tool: ToolName,
+    pub(crate) own: Arc<Scope>,
+    pub(crate) counters: Counters,
+    pub(crate) account: Arc<Account>,
+    /// Nanoseconds, 0 for never.
+    mean_duration: AtomicU64,
+    pub(crate) volatile: AtomicBool,
+}
+
+impl Tools {
+    /// Returns what is known of this version of the tool, finding it out if it is new.
+    pub(crate) fn version(
+        &self,
+        tool: &Arc<Tool>,
+        keys: &Keyring,
+        scopes: &Scopes,
+        rules: &ScopeRules,
+    ) -> Arc<Version> {
+        let address = Arc::as_ptr(tool).addr();
+        if let Some(version) = self.versions.get(&address) {
+            return version.clone();
+        }
+        self.make_room();
+        let record = self.record(tool.set(), tool.name());
+        let version = Arc::new(Version {
+            reads: keys.tool(tool, Role::Read),
+            writes: keys.tool(tool, Role::Write),
+            footprint: Footprint::new(scopes, rules, tool.set(), tool.name(), record.own.clone()),
+            record,
+            tool: tool.clone(),
+        });
+        self.versions.entry(address).or_insert(version).clone()
+    }
+
+    /// Drops versions that only this table still holds, once there are twice as many as were kept
+    /// last time: a server may list another definition whenever it is asked.
+    fn make_room(&self) {
+        if self.versions.len() < self.enough.load(Ordering::Relaxed).max(FEW) {
+            return;
+        }
+        self.versions
+            .retain(|_, version| Arc::strong_count(&version.tool) > 1);
+        self.records.retain(|_, record| {
+            let held = Arc::strong_count(record) > 1;
+            if !held {
+                *self.gone.lock() += record.counters.snapshot();
+            }
+            held
+        });
+        self.enough
+            .store(2 * self.versions.len(), Ordering::Relaxed);
+    }
+
+    fn record(&self, set: &ReplicaSetId, tool: &ToolName) -> Arc<Record> {
+        let new = || {
+            let epoch = self.epochs.fetch_add(1 << 32, Ordering::Relaxed);
+            Arc::new(Record {
+                set: set.clone(),
+                tool: tool.clone(),
+                own: Arc::new(Scope::new(epoch)),
+                counters: Counters::default(),
+                account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
+                mean_duration: AtomicU64::new(0),
+                volatile: AtomicBool::new(false),
+            })
+        };
+        self.records
+            .entry((set.clone(), tool.clone()))
+            .or_insert_with(new)
+            .clone()
+    }
+
+    /// Makes everything one tool answered unreachable.
+    pub(crate) fn raise(&self, set: &ReplicaSetId, tool: &ToolName) {
+        if let Some(record) = self.records.get(&(set.clone(), tool.clone())) {
+            record.own.raise();
+        }
+    }
+
+    /// Makes everything unreachable that tools with this tag answered.
+    pub(crate) fn raise_tagged(&self, tag: &str) {
+        for version in &self.versions {
+            if version.tool.has_tag(tag) {
+                version.record.own.raise();
+            }
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let mut all = *self.gone.lock();
+        for record in &self.records {
+            all += record.counters.snapshot();
+        }
+        all
+    }
+
+    pub(crate) fn stats(&self) -> Vec<ToolStats> {
+        let mut stats: Vec<ToolStats> = self.records.iter().map(|of| of.stats()).collect();
+        stats.sort_by(|a, b| (&a.set, &a.tool).cmp(&(&b.set, &b.tool)));
+        stats
+    }
+}
+
+impl Version {
+    /// Returns the digest of the tool in its role.
+    pub(crate) fn digest(&self, role: Role) -> u128 {
+        match role {
+            Role::Read => self.reads,
+            Role::Write => self.writes,
+        }
+    }
+}
+
+impl Record {
+    /// Takes one more duration into the mean.
+    pub(crate) fn took(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let mean = self.mean_duration.load(Ordering::Relaxed);
+        // of two that end at once, one is lost: it is a mean
+        let next = if mean == 0 {
+            nanos
+        } else {
+            mean - mean / 8 + nanos / 8
+        };
+        self.mean_duration.store(next, Ordering::Relaxed);
+    }
+
+    pub(crate) fn mean_duration(&self) -> Option<Duration> {
+        let nanos = self.mean_duration.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
+
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.volatile.load(Ordering::Relaxed)
+    }
+
+    fn stats(&self) -> ToolStats {
+        ToolStats {
+            set: self.set.clone(),
+            tool: self.tool.clone(),
+            counts: self.counters.snapshot(),
+            entries: self.account.entries(),
+            bytes: self.account.bytes(),
+            mean_duration: self.mean_duration(),
+            volatile: self.is_volatile(),
+        }
+    }
+}

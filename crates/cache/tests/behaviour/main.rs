@@ -1,0 +1,8 @@
+//! What a client sees of the cache, on a paused clock and against a scripted service.
+
+mod common;
+mod events;
+mod flight;
+mod reads;
+mod scopes;
+mod writes;
