@@ -239,3 +239,13 @@ fn with_room_for_everything_all_policies_are_one() {
         assert_eq!(hits(*policy, &keys), want, "{name}");
     }
 }
+
+#[test]
+fn w_tinylfu_lets_nothing_in_that_is_not_asked_for_more_often() {
+    let mut policy = WTinyLfu::new(10, 10);
+    let first: Vec<u32> = (0..10).collect();
+    hits(&mut policy, &first);
+    hits(&mut policy, &[100, 101, 102]);
+    // the tenth was in the window, and had to go
+    assert_eq!(hits(&mut policy, &first[..9]), [true; 9]);
+}
