@@ -20,8 +20,10 @@ mod ours;
 mod plot;
 pub mod policies;
 mod policy;
+mod random;
 pub mod report;
 mod table;
+mod workload;
 
 pub use capacity::{Capacity, InvalidCapacity};
 pub use compare::{Comparison, KeyFigures};
@@ -32,3 +34,4 @@ pub use ours::Ours;
 pub use plot::Plot;
 pub use policy::{Policy, UnknownPolicy};
 pub use table::Gap;
+pub use workload::Workload;

@@ -22,6 +22,8 @@ pub use s3_fifo::S3Fifo;
 pub use trivial::{NoCache, Unbounded};
 pub use w_tiny_lfu::WTinyLfu;
 
+pub(crate) use sketch::mix;
+
 /// Decides what a bounded cache keeps.
 ///
 /// ```
