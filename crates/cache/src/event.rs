@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tollgate_core::{ReplicaSetId, ToolName};
 
-use crate::reason::{BypassReason, RefusalReason};
+use crate::reason::{BypassReason, Cause, RefusalReason};
 
 /// One thing that happened to a call or to its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,13 @@ pub enum Happened {
     },
     /// A result was not kept.
     Refused(RefusalReason),
+    /// An entry was dropped.
+    Evicted {
+        /// Why.
+        cause: Cause,
+        /// How many bytes it took.
+        bytes: u64,
+    },
 }
 
 /// The events of one cache. A listener that does not keep up loses the oldest; no call waits for

@@ -24,7 +24,10 @@ impl CacheHandle {
     /// meant for dashboards, not for every call.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
-        CacheStats::new(self.shared.tools.counts(), self.shared.store.usage())
+        // first the store, which may drop entries when it is asked
+        let usage = self.shared.store.usage();
+        let evictions = self.shared.evictions.snapshot();
+        CacheStats::new(self.shared.tools.counts(), evictions, usage)
     }
 
     /// Returns what the cache did for each tool that was called, by replica set and name.

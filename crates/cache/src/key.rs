@@ -6,11 +6,13 @@ use smallvec::{SmallVec, smallvec};
 use tollgate_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 
 use crate::Partition;
+use crate::spelling::Spellings;
 
 /// Turns calls into keys, under a secret of this instance: nobody outside can make two calls meet.
 #[derive(Debug)]
 pub(crate) struct Keyring {
     secret: FingerprintKey,
+    spellings: Spellings,
     partition: Partition,
 }
 
@@ -20,6 +22,7 @@ impl Keyring {
         let word = || RandomState::new().hash_one(0_u8);
         Self {
             secret: FingerprintKey::new(word(), word()),
+            spellings: Spellings::default(),
             partition,
         }
     }
@@ -40,7 +43,7 @@ impl Keyring {
         call: &ToolCall,
         role: Role,
     ) -> Result<Identity, FingerprintError> {
-        let arguments = self.secret.json(call.arguments())?;
+        let arguments = self.spellings.fingerprint(&self.secret, call.arguments())?;
         let shared = self.partition == Partition::Shared
             && role == Role::Read
             && !call.plan().limits.restricted;

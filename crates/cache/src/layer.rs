@@ -6,10 +6,9 @@ use tower_layer::Layer;
 
 use crate::CacheConfig;
 use crate::handle::CacheHandle;
-use crate::moka::MokaStore;
 use crate::service::Cache;
 use crate::shared::Shared;
-use crate::store::Store;
+use crate::store::{MokaStore, Store};
 
 /// Puts a [`Cache`] around a service. All services one layer makes share one cache.
 #[derive(Debug, Clone)]

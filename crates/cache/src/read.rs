@@ -14,7 +14,7 @@ use crate::flight::{Answer, Seat, Turn};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::scope::{are_current, epochs};
-use crate::shared::{Shared, note, unshareable};
+use crate::shared::{Kept, Shared, note, unshareable};
 use crate::tools::Version;
 
 /// A read that was not found.
@@ -67,10 +67,10 @@ impl Read {
         record.counters.misses.add_one();
         shared.tell(record, || Happened::Miss);
         note(&call, CacheStatus::Miss);
+        let (ttl, usual) = (self.ttl, call.plan().limits.estimated_duration);
         let sent = Instant::now();
         let result = inner.oneshot(call).await;
-        let now = Instant::now();
-        let took = now - sent;
+        let took = sent.elapsed();
         let refusal = match &result {
             Err(_) => Some(RefusalReason::Failed),
             Ok(output) => unshareable(output),
@@ -80,7 +80,7 @@ impl Read {
                 record.took(took);
                 // stored under other epochs than the current ones, nobody would ever find it
                 if are_current(&watched, &epochs) {
-                    shared.keep(key, record, output, self.ttl, now);
+                    shared.keep(key, record, output, Kept { ttl, took, usual });
                 } else {
                     shared.refuse(record, RefusalReason::Overtaken);
                 }

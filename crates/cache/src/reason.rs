@@ -149,6 +149,23 @@ reasons! {
     }
 }
 
+reasons! {
+    /// Why a store dropped an entry.
+    Cause,
+    /// How often entries were dropped, by cause.
+    Evictions,
+    EvictionCounters {
+        /// To make room for another.
+        Size = "size",
+        /// It had ended, and was in the way.
+        Expired = "expired",
+        /// Another took its place.
+        Replaced = "replaced",
+        /// It was removed, or everything was cleared.
+        Cleared = "cleared",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,7 +77,12 @@ impl<S: ToolService> Cache<S> {
                 return CacheFuture::hit(output);
             }
         }
-        self.write(call, version, Some(Keep { identity, ttl }))
+        let keep = Keep {
+            identity,
+            ttl,
+            usual: call.plan().limits.estimated_duration,
+        };
+        self.write(call, version, Some(keep))
     }
 
     fn write(&self, call: ToolCall, version: Arc<Version>, keep: Option<Keep>) -> CacheFuture<S> {

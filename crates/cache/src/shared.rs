@@ -11,9 +11,9 @@ use crate::event::{Events, Happened};
 use crate::flight::Flights;
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
-use crate::reason::{BypassReason, RefusalReason};
+use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
 use crate::scope::Scopes;
-use crate::store::{Entry, Store};
+use crate::store::{Account, Admission, Entry, Store, Watcher};
 use crate::tools::{Record, Tools, Version};
 
 /// What all clones of one cache share.
@@ -26,11 +26,25 @@ pub(crate) struct Shared {
     pub(crate) tools: Tools,
     pub(crate) scopes: Scopes,
     pub(crate) principals: Principals,
-    pub(crate) events: Events,
+    pub(crate) events: Arc<Events>,
+    pub(crate) evictions: Arc<EvictionCounters>,
+}
+
+/// How long an answer is kept, and what it took to get.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) ttl: Duration,
+    /// How long this call took.
+    pub(crate) took: Duration,
+    /// How long its tool says that calls take.
+    pub(crate) usual: Option<Duration>,
 }
 
 impl Shared {
     pub(crate) fn new(config: CacheConfig, store: Arc<dyn Store>) -> Self {
+        let events = Arc::new(Events::new());
+        let evictions = Arc::new(EvictionCounters::default());
+        store.watch(watcher(events.clone(), evictions.clone()));
         Self {
             keys: Keyring::random(config.partition),
             config,
@@ -39,7 +53,8 @@ impl Shared {
             tools: Tools::default(),
             scopes: Scopes::new(Instant::now()),
             principals: Principals::default(),
-            events: Events::new(),
+            events,
+            evictions,
         }
     }
 
@@ -64,32 +79,43 @@ impl Shared {
         call: &ToolCall,
         now: Instant,
     ) -> Option<ToolOutput> {
-        let output = self.store.get(key)?.into_fresh(now)?;
+        let entry = self.store.get(key)?;
+        let cost = entry.cost();
+        if entry.hits() == 1 {
+            record.counters.reused.add_one();
+        }
+        let output = entry.into_fresh(now)?;
         record.counters.hits.add_one();
+        record.counters.save(cost);
         self.tell(record, || Happened::Hit);
         note(call, CacheStatus::Hit);
         Some(output)
     }
 
     /// Stores an answer, if it may be kept.
-    pub(crate) fn keep(
-        &self,
-        key: u128,
-        record: &Record,
-        output: &ToolOutput,
-        ttl: Duration,
-        now: Instant,
-    ) {
+    pub(crate) fn keep(&self, key: u128, record: &Record, output: &ToolOutput, kept: Kept) {
+        let Kept { ttl, took, usual } = kept;
         if output.body().len() as u64 > self.config.max_item_bytes {
-            self.refuse(record, RefusalReason::TooLarge);
-        } else if ttl.is_zero() {
-            self.refuse(record, RefusalReason::NoLifetime);
-        } else {
-            let entry = Entry::new(output.clone(), ttl, now);
-            let bytes = entry.bytes();
-            self.store.put(key, entry);
-            record.counters.stored.add_one();
-            self.tell(record, || Happened::Stored { bytes, ttl });
+            return self.refuse(record, RefusalReason::TooLarge);
+        }
+        if ttl.is_zero() {
+            return self.refuse(record, RefusalReason::NoLifetime);
+        }
+        let mut entry = Entry::new(output.clone(), ttl, Instant::now())
+            .with_cost(took)
+            .with_usual_cost(usual.or_else(|| record.mean_duration()).unwrap_or(took))
+            .with_account(record.account.clone());
+        if let Some(odds) = record.counters.odds() {
+            entry = entry.with_odds(odds);
+        }
+        let bytes = entry.bytes();
+        match self.store.put(key, entry) {
+            Admission::Stored => {
+                record.counters.stored.add_one();
+                self.tell(record, || Happened::Stored { bytes, ttl });
+            }
+            Admission::TooLarge => self.refuse(record, RefusalReason::TooLarge),
+            Admission::TooCheap => self.refuse(record, RefusalReason::NotWorthIt),
         }
     }
 
@@ -112,6 +138,17 @@ impl Shared {
     pub(crate) fn tell(&self, record: &Record, what: impl FnOnce() -> Happened) {
         self.events.tell(&record.set, &record.tool, what);
     }
+}
+
+/// Counts what the store drops, and tells who listens.
+fn watcher(events: Arc<Events>, evictions: Arc<EvictionCounters>) -> Watcher {
+    Arc::new(move |entry, cause| {
+        evictions.add_one(cause);
+        if let Some((set, tool)) = entry.account().and_then(Account::tool) {
+            let bytes = entry.bytes();
+            events.tell(set, tool, || Happened::Evicted { cause, bytes });
+        }
+    })
 }
 
 /// Writes what became of a call into its record, if anybody reads it.

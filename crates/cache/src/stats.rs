@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use tollgate_core::{ReplicaSetId, ToolName};
 
-use crate::reason::{BypassCounters, Bypasses, RefusalCounters, Refusals};
+use crate::reason::{BypassCounters, Bypasses, Evictions, RefusalCounters, Refusals};
 use crate::store::StoreUsage;
 
 /// What the cache did since it was built, and what it keeps now.
@@ -20,6 +20,8 @@ pub struct CacheStats {
     pub counts: Counts,
     /// Entries dropped to make room.
     pub evicted: u64,
+    /// Entries dropped, by cause.
+    pub evictions: Evictions,
     /// Entries kept now, unreachable ones included until they expire or make room.
     pub entries: u64,
     /// Bytes these take.
@@ -27,10 +29,11 @@ pub struct CacheStats {
 }
 
 impl CacheStats {
-    pub(crate) fn new(counts: Counts, usage: StoreUsage) -> Self {
+    pub(crate) fn new(counts: Counts, evictions: Evictions, usage: StoreUsage) -> Self {
         Self {
             counts,
             evicted: usage.evicted,
+            evictions,
             entries: usage.entries,
             bytes: usage.bytes,
         }
@@ -56,6 +59,10 @@ pub struct ToolStats {
     /// What was done.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Entries kept now, unreachable ones included.
+    pub entries: u64,
+    /// Bytes these take.
+    pub bytes: u64,
     /// How long a call takes that is not answered from the cache, in milliseconds: a mean in which
     /// the latest calls weigh most. `None` if there was no such call.
     #[serde(rename = "mean_duration_ms", serialize_with = "optional_millis")]
@@ -122,6 +129,9 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
+/// So many stored results make a share.
+const ENOUGH: u64 = 32;
+
 /// The counters behind [`Counts`].
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -132,6 +142,8 @@ pub(crate) struct Counters {
     pub(crate) invalidations: Counter,
     pub(crate) bypasses: BypassCounters,
     pub(crate) stored: Counter,
+    /// Results that were hit at least once.
+    pub(crate) reused: Counter,
     pub(crate) refusals: RefusalCounters,
     saved_nanos: Counter,
 }
@@ -140,6 +152,14 @@ impl Counters {
     pub(crate) fn save(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.saved_nanos.add(nanos);
+    }
+
+    /// Returns how likely a stored result is to be hit at all; `None` as long as too few were stored
+    /// to tell.
+    #[expect(clippy::cast_precision_loss, reason = "odds, not identities")]
+    pub(crate) fn odds(&self) -> Option<f32> {
+        let stored = self.stored.get();
+        (stored >= ENOUGH).then(|| self.reused.get() as f32 / stored as f32)
     }
 
     pub(crate) fn snapshot(&self) -> Counts {

@@ -11,6 +11,7 @@ use tollgate_core::{ReplicaSetId, Tool, ToolName};
 use crate::key::{Keyring, Role};
 use crate::scope::{Footprint, Scope, ScopeRules, Scopes};
 use crate::stats::{Counters, Counts, ToolStats};
+use crate::store::Account;
 
 /// What the cache knows of each tool: of each version that calls bring along, what its keys and
 /// scopes are; of each name, what was counted.
@@ -47,6 +48,7 @@ pub(crate) struct Record {
     pub(crate) tool: ToolName,
     pub(crate) own: Arc<Scope>,
     pub(crate) counters: Counters,
+    pub(crate) account: Arc<Account>,
     /// Nanoseconds, 0 for never.
     mean_duration: AtomicU64,
     pub(crate) volatile: AtomicBool,
@@ -104,6 +106,7 @@ impl Tools {
                 tool: tool.clone(),
                 own: Arc::new(Scope::new(epoch)),
                 counters: Counters::default(),
+                account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
                 mean_duration: AtomicU64::new(0),
                 volatile: AtomicBool::new(false),
             })
@@ -183,6 +186,8 @@ impl Record {
             set: self.set.clone(),
             tool: self.tool.clone(),
             counts: self.counters.snapshot(),
+            entries: self.account.entries(),
+            bytes: self.account.bytes(),
             mean_duration: self.mean_duration(),
             volatile: self.is_volatile(),
         }

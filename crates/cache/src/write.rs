@@ -17,7 +17,7 @@ use crate::event::Happened;
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::scope::{List, Outcome, WriteGuard};
-use crate::shared::{Shared, note, unshareable};
+use crate::shared::{Kept, Shared, note, unshareable};
 use crate::tools::Version;
 
 pin_project! {
@@ -100,7 +100,7 @@ pub(crate) struct Write {
     keep: Option<Keep>,
     record: Option<Arc<CallRecord>>,
     guard: Option<WriteGuard>,
-    sent: Option<Instant>,
+    sent: Instant,
 }
 
 /// How the answer of an idempotent write is kept.
@@ -108,6 +108,7 @@ pub(crate) struct Write {
 pub(crate) struct Keep {
     pub(crate) identity: Identity,
     pub(crate) ttl: Duration,
+    pub(crate) usual: Option<Duration>,
 }
 
 impl Write {
@@ -118,7 +119,7 @@ impl Write {
             keep,
             record: None,
             guard: None,
-            sent: None,
+            sent: Instant::now(),
         }
     }
 
@@ -144,7 +145,7 @@ impl Write {
             }
             self.record = call.record().cloned();
         }
-        self.sent = Some(now);
+        self.sent = now;
         call
     }
 
@@ -154,21 +155,22 @@ impl Write {
             return;
         };
         let now = Instant::now();
+        let took = now - self.sent;
         let produced = guard.end(self.outcome(result), now);
         let (Some(keep), Ok(output)) = (&self.keep, result) else {
             return;
         };
         let (shared, record) = (&*self.shared, &*self.version.record);
         if let Some(reason) = unshareable(output) {
-            shared.refuse(record, reason);
-        } else if let Some(epochs) = produced {
+            return shared.refuse(record, reason);
+        }
+        record.took(took);
+        if let Some(epochs) = produced {
             let key = shared.key(&keep.identity, &epochs);
-            shared.keep(key, record, output, keep.ttl, now);
+            let (ttl, usual) = (keep.ttl, keep.usual);
+            shared.keep(key, record, output, Kept { ttl, took, usual });
         } else {
             shared.refuse(record, RefusalReason::Overtaken);
-        }
-        if let Some(sent) = self.sent {
-            record.took(now - sent);
         }
     }
 

@@ -127,6 +127,16 @@ impl ToolOutput {
         }
     }
 
+    /// Moves the body into memory of exactly its size. What is kept for long should be: a body may
+    /// be a small part of a large buffer, or have room to grow, and holds all of it.
+    #[must_use]
+    pub fn compact(self) -> Self {
+        let body = Bytes::copy_from_slice(&self.body);
+        // the first clone of fresh bytes allocates their counter: better now than when they are used
+        drop(body.clone());
+        Self { body, ..self }
+    }
+
     /// Returns the whole result object as raw JSON.
     #[must_use]
     pub fn body(&self) -> &Bytes {
@@ -205,6 +215,18 @@ mod tests {
         assert_eq!(&output.body()[..], raw.as_bytes());
         assert_eq!(output.status(), OutputStatus::InputRequired);
         assert!(!output.is_error());
+    }
+
+    #[test]
+    fn a_compact_body_has_memory_of_its_own() {
+        let buffer = Bytes::from(vec![b' '; 4096]);
+        let body = Bytes::from_owner([buffer.as_ref(), b"{}"].concat());
+        let output = ToolOutput::from_json(body.slice(4096..)).unwrap();
+        assert!(!output.body().is_unique());
+        drop(body);
+        let compact = output.clone().compact();
+        assert_eq!(compact, output);
+        assert_ne!(compact.body().as_ptr(), output.body().as_ptr());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where scopes live.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -22,7 +22,8 @@ pub(crate) struct Scopes {
     /// One for each replica set that was ever called or named by a rule; there are as many as an
     /// operator configures.
     sets: DashMap<ReplicaSetId, Arc<SetScopes>>,
-    named: Arc<[Scope]>,
+    /// Made when the first rule names one.
+    named: OnceLock<Arc<[Scope]>>,
     /// Places names under a secret: nobody outside can make two meet.
     hasher: RandomState,
 }
@@ -39,7 +40,7 @@ impl Scopes {
         Self {
             born: now,
             sets: DashMap::new(),
-            named: (0..PLACES).map(|_| Scope::new(0)).collect(),
+            named: OnceLock::new(),
             hasher: RandomState::new(),
         }
     }
@@ -61,9 +62,10 @@ impl Scopes {
 
     /// Returns a named scope of a set.
     pub(crate) fn named(&self, set: &ReplicaSetId, name: &str) -> ScopeRef {
-        let places = self.named.len() as u64;
-        let place = self.hasher.hash_one((set.as_str(), name)) % places;
-        ScopeRef::Named(self.named.clone(), usize::try_from(place).unwrap_or(0))
+        let all = (0..PLACES).map(|_| Scope::new(0));
+        let named = self.named.get_or_init(|| all.collect());
+        let place = self.hasher.hash_one((set.as_str(), name)) % named.len() as u64;
+        ScopeRef::Named(named.clone(), usize::try_from(place).unwrap_or(0))
     }
 
     /// Makes everything read from a set unreachable.

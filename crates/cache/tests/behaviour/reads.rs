@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::common::{Bench, by, failure, get, read, set, write};
 use serde_json::json;
-use tollgate_cache::{CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage};
+use tollgate_cache::{
+    Admission, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
+};
 use tollgate_core::{
     CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
 };
@@ -283,13 +285,19 @@ impl Store for Sieve {
         None
     }
 
-    fn put(&self, _: u128, _: Entry) {}
+    fn put(&self, _: u128, _: Entry) -> Admission {
+        Admission::Stored
+    }
+
+    fn remove(&self, _: u128) {}
 
     fn clear(&self) {}
 
     fn usage(&self) -> StoreUsage {
         StoreUsage::default()
     }
+
+    fn watch(&self, _: Watcher) {}
 }
 
 #[tokio::test(start_paused = true)]

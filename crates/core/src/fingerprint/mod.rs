@@ -31,6 +31,12 @@ impl Fingerprint {
     pub const fn as_u128(self) -> u128 {
         self.0
     }
+
+    /// Takes the 128 bits of a fingerprint back, as [`as_u128`](Self::as_u128) gave them.
+    #[must_use]
+    pub const fn from_u128(bits: u128) -> Self {
+        Self(bits)
+    }
 }
 
 impl fmt::Display for Fingerprint {

@@ -14,8 +14,8 @@ use super::FingerprintError;
 /// How deeply arrays and objects may be nested: serde_json's own limit.
 const MAX_DEPTH: usize = 128;
 
-/// The canonical bytes of one value.
-pub(super) type Canonical = Vec<u8>;
+/// The canonical bytes of one value; of most calls' arguments, without an allocation.
+pub(super) type Canonical = SmallVec<[u8; 512]>;
 
 /// Says what the bytes after it are, so that `"1"`, `1` and `[1]` differ.
 #[derive(Clone, Copy)]

@@ -1,0 +1,220 @@
+//! Fingerprints of arguments, remembered by their spelling.
+//!
+//! The structural fingerprint of a call's arguments takes a walk over their text; a plain hash of
+//! the same bytes is several times cheaper. Agents and programs spell a repeated call the same way
+//! each time, so a table remembers which structural fingerprint a spelling has.
+//!
+//! Both hashes are keyed with the secret of the cache. Two texts with the same plain hash would be
+//! taken for one, which is as unlikely as two values with the same fingerprint: 128 bits, under a key
+//! that nobody outside has. A text that has no fingerprint is never remembered.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::{Fingerprint, FingerprintError, FingerprintKey};
+
+/// A table of spellings, of fixed size. A place that is taken is given to whoever comes last.
+#[derive(Debug)]
+pub(crate) struct Spellings(Box<[Place]>);
+
+/// What is remembered in one place: a spelling and its fingerprint, as four words.
+///
+/// The words are read and written one by one, without a lock, and those of two writers may mix. The
+/// two of the spelling are therefore kept only in disguise, each under both words of the
+/// fingerprint: whatever mixture is read, it passes for a spelling only if the fingerprint is the
+/// one that was written with it.
+#[derive(Debug, Default)]
+struct Place {
+    spelling: [AtomicU64; 2],
+    fingerprint: [AtomicU64; 2],
+}
+
+impl Default for Spellings {
+    fn default() -> Self {
+        Self::with_places(PLACES)
+    }
+}
+
+impl Spellings {
+    fn with_places(places: usize) -> Self {
+        Self((0..places).map(|_| Place::default()).collect())
+    }
+
+    /// Returns the structural fingerprint of a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`FingerprintKey::json`], each time.
+    pub(crate) fn fingerprint(
+        &self,
+        key: &FingerprintKey,
+        text: &[u8],
+    ) -> Result<Fingerprint, FingerprintError> {
+        let spelling = key.bytes(text).as_u128();
+        let Some(place) = self.place(spelling) else {
+            return key.json(text);
+        };
+        if let Some(fingerprint) = place.read(spelling) {
+            return Ok(fingerprint);
+        }
+        let fingerprint = key.json(text)?;
+        place.write(spelling, fingerprint);
+        Ok(fingerprint)
+    }
+
+    fn place(&self, spelling: u128) -> Option<&Place> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "part of a uniform hash is a uniform hash"
+        )]
+        let number = (spelling >> 64) as usize & (self.0.len() - 1);
+        self.0.get(number)
+    }
+}
+
+impl Place {
+    fn read(&self, spelling: u128) -> Option<Fingerprint> {
+        let [low, high] = words(&self.fingerprint);
+        let [a, b] = words(&self.spelling);
+        let found = [a ^ disguise(low, high, 0), b ^ disguise(low, high, 1)];
+        // an empty place reads as a spelling of its own, with no fingerprint
+        let written = low != 0 || high != 0;
+        (written && found == split(spelling)).then(|| Fingerprint::from_u128(join(low, high)))
+    }
+
+    fn write(&self, spelling: u128, fingerprint: Fingerprint) {
+        let [low, high] = split(fingerprint.as_u128());
+        let [a, b] = split(spelling);
+        let disguised = [a ^ disguise(low, high, 0), b ^ disguise(low, high, 1)];
+        for (word, value) in self.spelling.iter().zip(disguised) {
+            word.store(value, Ordering::Relaxed);
+        }
+        for (word, value) in self.fingerprint.iter().zip([low, high]) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Mixes both words of a fingerprint, differently for each word of the spelling. A change of either
+/// word changes the result: were it a plain XOR of the two, two torn words could cancel out.
+fn disguise(low: u64, high: u64, turn: u32) -> u64 {
+    let mixed = (low ^ high.rotate_left(23 + turn)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 32)).wrapping_add(high)
+}
+
+fn words(words: &[AtomicU64; 2]) -> [u64; 2] {
+    words.each_ref().map(|word| word.load(Ordering::Relaxed))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each half is taken")]
+fn split(both: u128) -> [u64; 2] {
+    [both as u64, (both >> 64) as u64]
+}
+
+fn join(low: u64, high: u64) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// 128 KiB in all. A power of two.
+const PLACES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn key() -> FingerprintKey {
+        FingerprintKey::new(3, 5)
+    }
+
+    #[test]
+    fn a_spelling_is_walked_once() {
+        let table = Spellings::with_places(1);
+        let text = br#"{"a":1}"#;
+        let first = table.fingerprint(&key(), text).unwrap();
+        assert_eq!(Ok(first), key().json(text));
+        let spelling = key().bytes(text).as_u128();
+        assert_eq!(table.0[0].read(spelling), Some(first));
+        // what the table says is what counts from then on
+        let forged = Fingerprint::from_u128(7);
+        table.0[0].write(spelling, forged);
+        assert_eq!(table.fingerprint(&key(), text), Ok(forged));
+    }
+
+    #[test]
+    fn an_empty_place_holds_nothing() {
+        let place = Place::default();
+        assert_eq!(place.read(0), None);
+        assert_eq!(place.read(1), None);
+    }
+
+    #[test]
+    fn words_of_two_writers_are_no_answer() {
+        let texts = [br#"{"a":1}"#, br#"{"a":2}"#];
+        let written = texts.map(|text| {
+            let place = Place::default();
+            place.write(key().bytes(text).as_u128(), key().json(text).unwrap());
+            let words = [words(&place.spelling), words(&place.fingerprint)];
+            (key().bytes(text).as_u128(), words.concat())
+        });
+        // each of the sixteen ways to take the four words of one or of the other
+        for choice in 1..15_usize {
+            let place = Place::default();
+            let slots = place.spelling.iter().chain(&place.fingerprint);
+            for (at, word) in slots.enumerate() {
+                word.store(written[choice >> at & 1].1[at], Ordering::Relaxed);
+            }
+            for (spelling, _) in &written {
+                assert_eq!(place.read(*spelling), None, "{choice:04b}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_fingerprint_is_an_error_each_time() {
+        let table = Spellings::default();
+        for text in [&br#"{"a":1,"a":2}"#[..], b"{", b""] {
+            for _ in 0..2 {
+                assert_eq!(table.fingerprint(&key(), text), key().json(text));
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_fight_for_two_places_get_right_answers() {
+        let table = Spellings::with_places(2);
+        let texts: Vec<String> = (0..16).map(|id| json!({"id": id}).to_string()).collect();
+        let answers: Vec<_> = texts
+            .iter()
+            .map(|text| key().json(text.as_bytes()))
+            .collect();
+        thread::scope(|scope| {
+            for start in 0..4 {
+                let (table, texts, answers) = (&table, &texts, &answers);
+                scope.spawn(move || {
+                    for round in 0..20_000 {
+                        let at = (round * 7 + start) % texts.len();
+                        let found = table.fingerprint(&key(), texts[at].as_bytes());
+                        assert_eq!(found, answers[at]);
+                    }
+                });
+            }
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_changes_no_answer(
+            texts in prop::collection::vec(" ?\\{ ?\"[ab]\" ?: ?[0-2] ?,? ?\\} ?|\\[[0-2]\\]", 1..40),
+        ) {
+            let table = Spellings::with_places(4);
+            for text in texts.iter().chain(texts.iter().rev()) {
+                let found = table.fingerprint(&key(), text.as_bytes());
+                prop_assert_eq!(found, key().json(text.as_bytes()), "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The store of one process: moka, bounded in bytes, with lives given by worth.
+
+use std::fmt;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use moka::notification::RemovalCause;
+use moka::ops::compute::Op;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::entry::Entry;
+use super::hasher::KeyHasher;
+use super::refusals::Refusals;
+use super::returns::{Returns, Slot};
+use super::worth::Worth;
+use super::{Admission, Cause, Store, StoreUsage, Watcher};
+
+/// The store of one process: moka, bounded in bytes.
+///
+/// The least recently used entry goes first, but one that is worth its room then begins another
+/// life: one that was hit, or one that was slow to make.
+///
+/// An entry that has ended takes room until it is met or its turn to go comes, and begins no other
+/// life. moka could drop it in time, at the price of a timer for each entry and a look at it on each
+/// hit; what is bounded anyway need not be swept.
+pub struct MokaStore {
+    entries: Cache<u128, Slot, BuildHasherDefault<KeyHasher>>,
+    ends: Arc<Ends>,
+    refusals: Refusals,
+    /// How many bytes moka may keep.
+    capacity: u64,
+    /// Bytes put since moka last did its housekeeping, at most: it lets writes wait, and while they
+    /// wait nothing is evicted for them.
+    unsettled: AtomicU64,
+    /// Held while what waits is brought back, so that nothing is brought back that was removed.
+    bringing: Mutex<()>,
+}
+
+/// What happens to an entry at its end; what moka's listener knows.
+#[derive(Debug)]
+struct Ends {
+    worth: Worth,
+    returns: Returns,
+    watcher: OnceWatcher,
+    evicted: AtomicU64,
+    /// How often everything was cleared. An entry of an earlier era is not there any more.
+    era: AtomicU32,
+}
+
+#[derive(Default)]
+struct OnceWatcher(OnceLock<Watcher>);
+
+impl fmt::Debug for OnceWatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watcher")
+            .field(&self.0.get().is_some())
+            .finish()
+    }
+}
+
+impl MokaStore {
+    /// Keeps entries of `max_bytes` in all, and up to 64 KiB more below 4 MiB; 0 keeps none. The slow threshold is 500 milliseconds.
+    #[must_use]
+    pub fn new(max_bytes: u64) -> Self {
+        Self::with_slow_threshold(max_bytes, Duration::from_millis(500))
+    }
+
+    /// Keeps entries of `max_bytes` in all. Results that took longer than `slow_threshold` are
+    /// worth more room, in proportion; among all others only use and size decide.
+    #[must_use]
+    pub fn with_slow_threshold(max_bytes: u64, slow_threshold: Duration) -> Self {
+        // what waits between two lives takes its room from the rest
+        let waiting = max_bytes / 64;
+        let capacity = if waiting < SMALL {
+            max_bytes
+        } else {
+            max_bytes - waiting
+        };
+        let ends = Arc::new(Ends {
+            worth: Worth::new(slow_threshold),
+            returns: Returns::new(waiting.max(SMALL)),
+            watcher: OnceWatcher::default(),
+            evicted: AtomicU64::new(0),
+            era: AtomicU32::new(0),
+        });
+        let listener = ends.clone();
+        let entries = Cache::builder()
+            .max_capacity(capacity)
+            .weigher(|_, slot: &Slot| u32::try_from(weight(&slot.entry)).unwrap_or(u32::MAX))
+            .eviction_policy(EvictionPolicy::lru())
+            .eviction_listener(move |key: Arc<u128>, slot, cause| listener.meet(*key, slot, cause))
+            .build_with_hasher(BuildHasherDefault::default());
+        Self {
+            entries,
+            ends,
+            refusals: Refusals::default(),
+            capacity,
+            unsettled: AtomicU64::new(0),
+            bringing: Mutex::new(()),
+        }
+    }
+
+    /// Says why an entry is not to be kept, if so.
+    fn refuse(&self, key: u128, entry: &Entry, bytes: u64) -> Option<Admission> {
+        if bytes > self.capacity {
+            return Some(Admission::TooLarge);
+        }
+        let full = self.entries.weighted_size() + bytes > self.capacity;
+        let refused = full
+            && self.ends.worth.is_too_cheap(entry, bytes)
+            && !self.entries.contains_key(&key)
+            && self.refusals.refuse(key);
+        refused.then_some(Admission::TooCheap)
+    }
+
+    /// Has moka evict for what was put before too much waits.
+    fn settle(&self, bytes: u64) {
+        let unsettled = self.unsettled.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if unsettled > self.capacity / 128 {
+            self.unsettled.store(0, Ordering::Relaxed);
+            self.entries.run_pending_tasks();
+        }
+    }
+
+    /// Brings back what waits.
+    fn bring_back(&self) {
+        // whoever is at it does it for all
+        let Some(_bringing) = self.bringing.try_lock() else {
+            return;
+        };
+        for (key, slot, bytes) in self.ends.returns.take() {
+            if !self.ends.is_of_now(&slot) {
+                self.ends.tell(&slot.entry, Cause::Cleared);
+                continue;
+            }
+            let mut gone = None;
+            self.entries.entry(key).and_compute_with(|present| {
+                let newer = present
+                    .as_ref()
+                    .is_some_and(|present| present.value().entry.made() >= slot.entry.made());
+                if newer {
+                    gone = Some(slot.entry);
+                    Op::Nop
+                } else {
+                    Op::Put(slot)
+                }
+            });
+            match gone {
+                Some(entry) => self.ends.tell(&entry, Cause::Replaced),
+                None => self.settle(bytes),
+            }
+        }
+    }
+}
+
+impl Ends {
+    /// Meets an entry that moka let go.
+    fn meet(&self, key: u128, slot: Slot, cause: RemovalCause) {
+        let cause = match cause {
+            _ if !self.is_of_now(&slot) => Cause::Cleared,
+            RemovalCause::Explicit => Cause::Cleared,
+            _ if !slot.entry.is_servable_stale(Instant::now()) => Cause::Expired,
+            RemovalCause::Expired => Cause::Expired,
+            RemovalCause::Replaced => Cause::Replaced,
+            RemovalCause::Size => Cause::Size,
+        };
+        if cause == Cause::Size {
+            let bytes = weight(&slot.entry);
+            let life = self.worth.another_life(&slot.entry, bytes);
+            let entry = slot.entry.clone();
+            if let Some(odds) = life
+                && self.returns.push(key, slot, bytes)
+            {
+                entry.begin_life(odds);
+                return;
+            }
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+            self.tell(&entry, cause);
+        } else {
+            self.tell(&slot.entry, cause);
+        }
+    }
+
+    fn is_of_now(&self, slot: &Slot) -> bool {
+        slot.era == self.era.load(Ordering::Acquire)
+    }
+
+    fn tell(&self, entry: &Entry, cause: Cause) {
+        if let Some(watcher) = self.watcher.0.get() {
+            watcher(entry, cause);
+        }
+    }
+}
+
+impl fmt::Debug for MokaStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MokaStore")
+            .field("entries", &self.entries.entry_count())
+            .field("bytes", &self.entries.weighted_size())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for MokaStore {
+    fn get(&self, key: u128) -> Option<Entry> {
+        let slot = self
+            .entries
+            .get(&key)
+            .or_else(|| self.ends.returns.find(key))?;
+        if !self.ends.is_of_now(&slot) {
+            return None;
+        }
+        slot.entry.touch();
+        Some(slot.entry)
+    }
+
+    fn put(&self, key: u128, entry: Entry) -> Admission {
+        let bytes = weight(&entry);
+        if let Some(refused) = self.refuse(key, &entry, bytes) {
+            // what was there before is older than what was refused
+            self.remove(key);
+            return refused;
+        }
+        entry.charge(bytes);
+        let era = self.ends.era.load(Ordering::Acquire);
+        self.entries.insert(key, Slot { entry, era });
+        self.settle(bytes);
+        self.bring_back();
+        Admission::Stored
+    }
+
+    fn remove(&self, key: u128) {
+        let _bringing = self.bringing.lock();
+        // First from moka, which waits until the listener is through with this key.
+        self.entries.invalidate(&key);
+        for slot in self.ends.returns.remove(key) {
+            self.ends.tell(&slot.entry, Cause::Cleared);
+        }
+    }
+
+    fn clear(&self) {
+        self.ends.era.fetch_add(1, Ordering::AcqRel);
+        self.entries.invalidate_all();
+        for (_, slot, _) in self.ends.returns.take() {
+            self.ends.tell(&slot.entry, Cause::Cleared);
+        }
+        self.entries.run_pending_tasks();
+    }
+
+    /// Does moka's pending housekeeping first: its counts lag behind otherwise.
+    fn usage(&self) -> StoreUsage {
+        self.entries.run_pending_tasks();
+        let (entries, bytes) = self.ends.returns.usage();
+        StoreUsage {
+            entries: self.entries.entry_count() + entries,
+            bytes: self.entries.weighted_size() + bytes,
+            evicted: self.ends.evicted.load(Ordering::Relaxed),
+        }
+    }
+
+    fn watch(&self, watcher: Watcher) {
+        if self.ends.watcher.0.set(watcher).is_err() {
+            tracing::debug!("a store is watched already: the second watcher is told nothing");
+        }
+    }
+}
+
+/// What an entry takes in this store.
+fn weight(entry: &Entry) -> u64 {
+    entry.bytes() + OVERHEAD
+}
+
+/// What moka spends on an entry: key, slot, three counted boxes, a list node, and its share of the
+/// table. Measured with a counting allocator; `tests/memory.rs` holds it to the truth.
+const OVERHEAD: u64 = 272;
+
+/// Even the smallest store lets this much wait between two lives, beyond its bound: moka evicts in
+/// batches, and a share of a small store would be less than a batch.
+const SMALL: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::ToolOutput;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Lets an entry wait as if moka had just evicted it; returns a newer one.
+    fn wait(store: &MokaStore, key: u128) -> Entry {
+        let now = Instant::now();
+        let entry = Entry::new(ToolOutput::text("older"), HOUR, now);
+        let slot = Slot { entry, era: 0 };
+        assert!(store.ends.returns.push(key, slot, 500));
+        Entry::new(
+            ToolOutput::text("newer"),
+            HOUR,
+            now + Duration::from_secs(1),
+        )
+    }
+
+    fn text(store: &MokaStore, key: u128) -> Option<String> {
+        store.get(key).map(|entry| entry.output().to_text())
+    }
+
+    #[test]
+    fn what_waits_is_found_counted_and_brought_back() {
+        let store = MokaStore::new(1 << 20);
+        let newer = wait(&store, 1);
+        assert_eq!(text(&store, 1).as_deref(), Some("older"));
+        assert_eq!((store.usage().entries, store.usage().bytes), (1, 500));
+        store.put(2, newer);
+        assert_eq!(store.ends.returns.usage(), (0, 0));
+        assert_eq!(text(&store, 1).as_deref(), Some("older"));
+    }
+
+    #[test]
+    fn what_waits_never_takes_the_place_of_something_newer() {
+        let store = MokaStore::new(1 << 20);
+        let newer = wait(&store, 1);
+        store.put(1, newer);
+        assert_eq!(store.ends.returns.usage(), (0, 0));
+        assert_eq!(text(&store, 1).as_deref(), Some("newer"));
+    }
+
+    #[test]
+    fn what_waits_can_be_removed_and_cleared() {
+        let store = MokaStore::new(1 << 20);
+        let other = wait(&store, 1);
+        store.remove(1);
+        store.put(9, other.clone());
+        assert_eq!(text(&store, 1), None);
+        wait(&store, 1);
+        store.clear();
+        // one that moka evicts while all is cleared comes late
+        wait(&store, 2);
+        assert_eq!(text(&store, 2), None);
+        store.put(9, other);
+        assert_eq!((text(&store, 1), text(&store, 2)), (None, None));
+        assert_eq!(store.usage().entries, 1);
+    }
+
+    #[test]
+    fn what_has_ended_begins_no_other_life() {
+        let store = MokaStore::new(1 << 20);
+        for (ttl, waiting) in [(HOUR, 1), (Duration::ZERO, 1)] {
+            let entry = Entry::new(ToolOutput::text("x"), ttl, Instant::now());
+            entry.touch();
+            let slot = Slot { entry, era: 0 };
+            store.ends.meet(1, slot, RemovalCause::Size);
+            assert_eq!(store.ends.returns.usage().0, waiting);
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let returns = Returns::new(1000);
+        let entry = Entry::new(ToolOutput::text("x"), HOUR, Instant::now());
+        let push = |key| {
+            returns.push(
+                key,
+                Slot {
+                    entry: entry.clone(),
+                    era: 0,
+                },
+                500,
+            )
+        };
+        assert_eq!([push(1), push(2), push(3)], [true, true, false]);
+        assert_eq!(returns.take().len(), 2);
+        assert!(push(3));
+    }
+}
