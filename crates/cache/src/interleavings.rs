@@ -26,7 +26,9 @@ use tollgate_core::{ToolCall, ToolError, ToolOutput, TraceContext};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
-use crate::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, Store, StoreUsage};
+use crate::{
+    Admission, Cache, CacheConfig, CacheHandle, CacheLayer, Entry, Store, StoreUsage, Watcher,
+};
 
 /// How many orders each test tries: enough to find each fault above several times over.
 const ORDERS: usize = 4_000;
@@ -40,8 +42,13 @@ impl Store for Stepped {
         self.0.lock().unwrap().get(&key).cloned()
     }
 
-    fn put(&self, key: u128, entry: Entry) {
+    fn put(&self, key: u128, entry: Entry) -> Admission {
         self.0.lock().unwrap().insert(key, entry);
+        Admission::Stored
+    }
+
+    fn remove(&self, key: u128) {
+        self.0.lock().unwrap().remove(&key);
     }
 
     fn clear(&self) {
@@ -51,6 +58,8 @@ impl Store for Stepped {
     fn usage(&self) -> StoreUsage {
         StoreUsage::default()
     }
+
+    fn watch(&self, _: Watcher) {}
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

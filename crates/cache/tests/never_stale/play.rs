@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tollgate_cache::{Cache, CacheHandle, CacheLayer};
+use tollgate_cache::{Cache, CacheHandle};
 use tollgate_core::{
-    Caller, Delivery, ErrorKind, Principal, ToolCall, ToolError, ToolOutput, TraceContext,
+    CacheRule, Caller, Delivery, ErrorKind, Principal, ToolCall, ToolError, ToolOutput,
+    TraceContext,
 };
 use tollgate_testkit::{MockService, call};
 use tower::{Layer, ServiceExt};
@@ -57,7 +58,7 @@ impl Play {
                     .unwrap_or_else(|_| Err(failure(Delivery::Unknown)))
             }
         });
-        let layer = CacheLayer::new(setting.config());
+        let layer = setting.layer();
         Self {
             setting,
             world,
@@ -95,24 +96,27 @@ impl Play {
             }
             Step::Leave(which) => self.leave(which).await,
             Step::Advance(secs) => {
-                let by = Duration::from_secs(secs);
-                self.world.lock().land_until(Instant::now() + by);
-                tokio::time::advance(by).await;
                 self.say(format_args!("{secs} s pass"));
+                self.advance(Duration::from_secs(secs)).await;
             }
             Step::Drift(who, by) => {
                 self.world.lock().drift(who);
                 self.say(format_args!(
                     "the rate of p{who} changes, and a purge: {by:?}"
                 ));
-                self.purge(who, by);
+                self.purge(who, by).await;
             }
             Step::Purge(by) => {
                 self.say(format_args!("a purge: {by:?}"));
-                self.purge(0, by);
+                self.purge(0, by).await;
             }
         }
         self.let_run().await
+    }
+
+    async fn advance(&self, by: Duration) {
+        self.world.lock().land_until(Instant::now() + by);
+        tokio::time::advance(by).await;
     }
 
     fn start(&mut self, ask: Ask) {
@@ -170,7 +174,7 @@ impl Play {
         self.undecided += usize::from(self.world.lock().arrived[gone.id] == 0);
     }
 
-    fn purge(&self, who: usize, by: Purge) {
+    async fn purge(&self, who: usize, by: Purge) {
         let rate = Action::Rate.tool();
         match by {
             Purge::All => self.handle.purge_all(),
@@ -184,6 +188,11 @@ impl Play {
             Purge::Principal => {
                 let principal = Principal::new(format!("p{who}"));
                 self.handle.purge_principal(&principal);
+            }
+            Purge::Lapse => {
+                if let CacheRule::Store { ttl } = rate.plan().cache {
+                    self.advance(ttl).await;
+                }
             }
         }
     }

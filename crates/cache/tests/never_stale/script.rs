@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
-use tollgate_cache::{CacheConfig, Partition, ScopeRules, ToolScopes};
+use tollgate_cache::{
+    CacheConfig, CacheLayer, MokaStore, Partition, ScopeRules, Store, ToolScopes,
+};
 use tollgate_core::{Delivery, SecurityLevel, Tool};
 use tollgate_testkit::tool;
 
@@ -146,6 +148,35 @@ impl Style {
     }
 }
 
+/// Where entries are kept, and whether there is room for all or for two or three only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Room {
+    Ample,
+    Little,
+    #[cfg(feature = "lean")]
+    LittleLean,
+}
+
+impl Room {
+    fn all() -> Vec<Self> {
+        vec![
+            Self::Ample,
+            Self::Little,
+            #[cfg(feature = "lean")]
+            Self::LittleLean,
+        ]
+    }
+
+    fn store(self) -> Arc<dyn Store> {
+        match self {
+            Self::Ample => Arc::new(MokaStore::new(1 << 20)),
+            Self::Little => Arc::new(MokaStore::new(1_200)),
+            #[cfg(feature = "lean")]
+            Self::LittleLean => Arc::new(tollgate_cache::LeanStore::new(1_200)),
+        }
+    }
+}
+
 /// How the cache is set up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
@@ -153,8 +184,7 @@ pub(crate) struct Setting {
     style: Style,
     /// Of which tools something is said: a bit each.
     said: u16,
-    /// Room for two or three entries only.
-    tiny: bool,
+    store: Room,
 }
 
 impl Setting {
@@ -166,13 +196,14 @@ impl Setting {
         self.said & (1 << number) != 0
     }
 
-    pub(crate) fn config(&self) -> CacheConfig {
+    pub(crate) fn layer(&self) -> CacheLayer {
+        CacheLayer::with_store(self.config(), self.store.store())
+    }
+
+    fn config(&self) -> CacheConfig {
         let mut config = CacheConfig::default();
         if self.shared {
             config.partition = Partition::Shared;
-        }
-        if self.tiny {
-            config.max_bytes = 1_200;
         }
         for (number, tool) in TOOLS.iter().enumerate() {
             if self.says_of(number) {
@@ -248,6 +279,8 @@ pub(crate) enum Purge {
     /// By the name of a scope, if that is said, or else by the tag.
     Scope,
     Principal,
+    /// By the end of the lifetime.
+    Lapse,
 }
 
 /// A setting, and what happens in it.
@@ -266,36 +299,36 @@ fn setting() -> impl Strategy<Value = Setting> {
     let style = select(vec![Style::Templates, Style::Tags, Style::EachValue]);
     // nothing, everything, or any of it
     let said = prop_oneof![Just(0), Just(u16::MAX), any::<u16>()];
-    (any::<bool>(), style, said, prop::bool::weighted(0.25)).prop_map(
-        |(shared, style, said, tiny)| Setting {
+    (any::<bool>(), style, said, select(Room::all())).prop_map(|(shared, style, said, store)| {
+        Setting {
             shared,
             style,
             said,
-            tiny,
-        },
-    )
+            store,
+        }
+    })
 }
 
 fn action() -> impl Strategy<Value = Action> {
-    let key = 0..2_usize;
+    let key = || prop_oneof![4 => Just(0_usize), 1 => Just(1_usize)];
     prop_oneof![
-        8 => key.clone().prop_map(Action::Get),
+        8 => key().prop_map(Action::Get),
         2 => Just(Action::List),
         1 => Just(Action::Note),
         2 => Just(Action::Rate),
-        2 => key.clone().prop_map(Action::Balance),
-        6 => (key.clone(), 0..2_u64).prop_map(|(key, value)| Action::Set(key, value)),
+        2 => key().prop_map(Action::Balance),
+        10 => (key(), 0..2_u64).prop_map(|(key, value)| Action::Set(key, value)),
         1 => (0..2_u64).prop_map(Action::WriteNote),
-        2 => key.clone().prop_map(Action::Bump),
-        1 => (key.clone(), key.clone()).prop_map(|(from, to)| Action::Move(from, to)),
-        2 => key.prop_map(Action::Pay),
+        2 => key().prop_map(Action::Bump),
+        1 => (key(), key()).prop_map(|(from, to)| Action::Move(from, to)),
+        2 => key().prop_map(Action::Pay),
         1 => Just(Action::Wipe),
     ]
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    let who = prop_oneof![3 => Just(0), 1 => 1..PRINCIPALS];
-    let spelling = prop_oneof![4 => Just(0), 1 => 1..3_u8];
+    let who = prop_oneof![4 => Just(0), 1 => 1..PRINCIPALS];
+    let spelling = prop_oneof![6 => Just(0), 1 => 1..3_u8];
     let patience = prop_oneof![5 => Just(None), 1 => select(vec![Some(1), Some(30)])];
     (action(), who, spelling, patience).prop_map(|(action, who, spelling, patience)| Ask {
         action,
@@ -321,6 +354,7 @@ fn step() -> impl Strategy<Value = Step> {
             Purge::Tag,
             Purge::Scope,
             Purge::Principal,
+            Purge::Lapse,
         ])
     };
     prop_oneof![
