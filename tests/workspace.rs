@@ -69,7 +69,12 @@ const RULES: &[Rule] = &[
     Rule::only("tollgate", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
     Rule::only("tollgate-mcp", &[CORE, "tollgate"]),
     // What the gateway needs of the layers, the facade exports.
-    Rule::only("tollgate-gateway", &["tollgate", "tollgate-mcp"]),
+    Rule::only(
+        "tollgate-gateway",
+        &["tollgate", "tollgate-mcp", "tollgate-replay"],
+    ),
+    // Replays through the cache layer alone, so that its figures are the cache's.
+    Rule::only("tollgate-replay", &[CORE, "tollgate-cache"]),
     // For tests alone, so nothing above lists it.
     Rule::only(TESTKIT, &[CORE]),
 ];

@@ -29,8 +29,6 @@ pub(crate) struct Tools {
     epochs: AtomicU64,
 }
 
-/// The mark of a record of which no version is known to be volatile.
-const STEADY: u64 = 0;
 /// Hashes an address, which nobody outside chooses: spreads it over the high bits.
 #[derive(Debug, Default)]
 struct Address(u64);
@@ -51,6 +49,9 @@ impl Hasher for Address {
         self.0 = mixed ^ mixed >> 32;
     }
 }
+
+/// The mark of a record of which no version is known to be volatile.
+const STEADY: u64 = 0;
 
 /// Fewer versions than this are not worth a look.
 const FEW: usize = 256;

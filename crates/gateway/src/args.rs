@@ -9,6 +9,10 @@ use tollgate::{Annotations, Profile, RuleSet, Trust};
 
 use crate::config::parse_listen;
 
+mod replay;
+
+pub(crate) use replay::Replay;
+
 /// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
 /// repeats, routing and confirmation of every call.
 #[derive(Debug, Parser)]
@@ -56,6 +60,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
+    /// Say how the cache does on recorded traffic, next to other policies
+    Replay(Replay),
     /// Serve the sample MCP server itself, without the stack
     Sample(Sample),
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use tollgate::core::InvalidName;
 use tollgate::{BuildError, ToolError};
+use tollgate_replay::ReplayError;
 
 use crate::config::ConfigError;
 
@@ -24,6 +25,8 @@ pub(crate) enum AppError {
     #[error("{0}")]
     Remote(String),
     #[error(transparent)]
+    Replay(#[from] ReplayError),
+    #[error(transparent)]
     Tool(#[from] ToolError),
     #[error("{0}")]
     Usage(String),
@@ -39,8 +42,14 @@ impl AppError {
     /// 2 for what the caller has to write otherwise, 1 for what failed.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Build(_) | Self::Config(_) | Self::Name(_) | Self::Usage(_) => ExitCode::from(2),
-            Self::Io { .. } | Self::Remote(_) | Self::Tool(_) => ExitCode::FAILURE,
+            Self::Build(_)
+            | Self::Config(_)
+            | Self::Name(_)
+            | Self::Replay(ReplayError::NoSizes(_))
+            | Self::Usage(_) => ExitCode::from(2),
+            Self::Io { .. } | Self::Remote(_) | Self::Replay(_) | Self::Tool(_) => {
+                ExitCode::FAILURE
+            }
         }
     }
 }

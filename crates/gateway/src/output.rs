@@ -15,6 +15,9 @@ const BULK: usize = 1 << 16;
 /// A run over fewer tools is over before anybody looks.
 const LONG_RUN: usize = 200_000;
 
+/// Signs of a whole progress bar: one for 4 %.
+const BAR: usize = 25;
+
 /// Why standard output could not be written, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
@@ -100,15 +103,23 @@ impl Screen {
         };
     }
 
+    /// Shows how far a long run has come whose result is told at its end, if somebody looks. The
+    /// last call, with all done, wipes it.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn bar(&self, done: u64, all: u64) {
+        if !stderr().is_terminal() {
+            return;
+        }
+        let _ = if done >= all {
+            write!(stderr().lock(), "\r\u{1b}[K")
+        } else {
+            write!(stderr().lock(), "\r{}", bar(done, all))
+        };
+    }
+
     /// Colours a text by how bad the news is, if standard output shows colour.
     pub(crate) fn toned(&self, text: impl Display, tone: Tone) -> String {
-        let style = match tone {
-            Tone::Bad => colour(AnsiColor::Red).bold(),
-            Tone::Doubtful => colour(AnsiColor::Yellow),
-            Tone::Good => colour(AnsiColor::Green),
-            Tone::Aside => Style::new().dimmed(),
-        };
-        paint(&text.to_string(), style, self.out_colour)
+        paint(&text.to_string(), tone.style(), self.out_colour)
     }
 
     /// Returns why some of what belongs on standard output is not there; nothing if all is.
@@ -156,6 +167,17 @@ impl Screen {
     /// Writes a heading to standard output.
     pub(crate) fn heading(&self, text: &str) {
         self.out(paint(text, Style::new().bold(), self.out_colour));
+    }
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        match self {
+            Self::Bad => colour(AnsiColor::Red).bold(),
+            Self::Doubtful => colour(AnsiColor::Yellow),
+            Self::Good => colour(AnsiColor::Green),
+            Self::Aside => Style::new().dimmed(),
+        }
     }
 }
 
@@ -208,6 +230,11 @@ impl Cell {
         }
     }
 
+    /// A cell that says how bad its news is, if it is news.
+    pub(crate) fn toned(text: impl Display, tone: Option<Tone>) -> Self {
+        Self::styled(text, tone.map_or_else(Style::new, Tone::style))
+    }
+
     /// An effect: the more it may do, the warmer.
     pub(crate) fn effect(effect: &str) -> Self {
         let style = match effect {
@@ -243,6 +270,13 @@ pub(crate) fn took(time: Duration) -> String {
     } else {
         format!("{:.2} s", ms / 1_000.0)
     }
+}
+
+/// Draws how much of a run is done.
+fn bar(done: u64, all: u64) -> String {
+    let percent = (done.saturating_mul(100) / all.max(1)).min(100);
+    let filled = usize::try_from(percent / 4).unwrap_or(BAR);
+    format!("[{:.<BAR$}] {percent:>3} %", "#".repeat(filled))
 }
 
 /// A reader that went away is no error; of all others the first says enough.
@@ -293,6 +327,14 @@ mod tests {
             coloured[2].contains("\u{1b}[31mdestructive\u{1b}[0m"),
             "{coloured:?}"
         );
+    }
+
+    #[test]
+    fn a_bar_is_as_long_whatever_is_done() {
+        assert_eq!(bar(0, 7), "[.........................]   0 %");
+        assert_eq!(bar(4, 8), "[############.............]  50 %");
+        assert_eq!(bar(u64::MAX, 1), "[#########################] 100 %");
+        assert_eq!(bar(0, 0), bar(0, 1));
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod from;
 pub(crate) mod lint;
+pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod sample;
 pub(crate) mod serve;

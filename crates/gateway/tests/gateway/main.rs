@@ -13,6 +13,7 @@ mod drain;
 mod lexicon;
 mod lint;
 mod refine;
+mod replay_keys;
 mod run;
 mod scripted;
 mod serve;

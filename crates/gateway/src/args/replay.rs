@@ -1,0 +1,59 @@
+//! The arguments of `tollgate replay`.
+
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+use tollgate_replay::{Capacity, Policy};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    group(ArgGroup::new("recording").required(true).args(["keys"])),
+    after_help = "\
+Replays recorded traffic through the cache itself, on a clock that stands still, and through
+simulators of other policies. No server is asked.
+
+--keys reads one key a line, any text without white space; a size in bytes may follow, on each line
+or on none. Gzip is unpacked. The policies:
+  none       nothing is kept
+  fifo       first in, first out
+  lru        least recently used
+  lfu        least frequently used
+  s3-fifo    three queues, first in first out
+  w-tinylfu  a window, then a gate that lets in what is asked for more often
+  tollgate   the cache of this program
+  belady     looks ahead; no policy that stores each miss has more hits. Entries of one size only
+  ttl        nothing goes but by time, which keys do not carry: no bound, the most hits there can be
+A capacity in bytes charges each entry its size and what this cache keeps about it.
+
+The table has a row for each capacity: the hit rate of each policy in per cent, and by how many
+points ours is above lru, and above belady.
+--json prints {\"policy\", \"unit\", \"capacity\", \"requests\", \"hits\", \"hit_rate\",
+\"most_kept\"} for each policy at each capacity, and at last {\"summary\": {\"keys\", \"requests\",
+\"distinct\", \"to_lru\", \"to_belady\"}}, with \"mean\", \"worst\" and where that is for the last two.
+
+Exit code: 0; 1 if a file cannot be read, has a line of another kind, or cannot be written; 2 for a
+wrong command line.
+
+Examples:
+  tollgate replay --keys requests.keys.gz
+  tollgate replay --keys requests.keys --capacity 128,512 --capacity 4096 --plot hits.svg
+  cut -d' ' -f7 access.log | tollgate replay --keys - --policy lru,tollgate --json"
+)]
+pub(crate) struct Replay {
+    /// Replay the keys of this file (`-`: standard input)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// How much may be kept: a number of entries, or of bytes with a unit such as 64MiB; several
+    /// with commas, or repeated (default: a series that fits the number of keys)
+    #[arg(long, value_name = "N", value_delimiter = ',', requires = "keys")]
+    pub(crate) capacity: Vec<Capacity>,
+    /// Only these policies; several with commas, or repeated (default: all that mean something)
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "keys")]
+    pub(crate) policy: Vec<Policy>,
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Draw hit rate over capacity into this file, as SVG
+    #[arg(long, value_name = "FILE", requires = "keys")]
+    pub(crate) plot: Option<PathBuf>,
+}

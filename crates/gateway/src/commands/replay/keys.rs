@@ -1,0 +1,116 @@
+//! `tollgate replay --keys`: hit rates over capacities.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tollgate_replay::{Capacity, Comparison, Gap, KeyTrace, Plot, Policy};
+
+use crate::args::Replay;
+use crate::commands::replay::show;
+use crate::error::{AppError, Outcome};
+use crate::output::Screen;
+
+pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+    let trace = KeyTrace::read(file)?;
+    let capacities = capacities(&args.capacity, &trace)?;
+    let policies = policies(&args.policy, &capacities)?;
+    let progress = |done, all| screen.bar(done, all);
+    let found = Comparison::of(&trace, &capacities, &policies, &progress)?;
+    let name = file.display().to_string();
+    if args.json {
+        for figures in &found.figures {
+            screen.json(figures);
+        }
+        screen.json(&Closing {
+            summary: Sum::of(&name, &found),
+        });
+    } else {
+        tell(&found, &args.policy, screen);
+    }
+    if let Some(plot) = &args.plot {
+        std::fs::write(plot, Plot::new(&name, &found).to_string())
+            .map_err(AppError::io(plot.display().to_string()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the capacities that were asked for, from the least up, or a series that fits.
+fn capacities(given: &[Capacity], trace: &KeyTrace) -> Result<Vec<Capacity>, AppError> {
+    if given.is_empty() {
+        return Ok(trace.capacities());
+    }
+    let mut capacities = given.to_vec();
+    capacities.sort_unstable();
+    capacities.dedup();
+    let in_bytes = |capacity: &Capacity| matches!(capacity, Capacity::Bytes(_));
+    if capacities.iter().any(in_bytes) && !capacities.iter().all(in_bytes) {
+        return Err(AppError::Usage(
+            "--capacity: either all in entries or all in bytes, or they cannot be compared".into(),
+        ));
+    }
+    Ok(capacities)
+}
+
+/// Returns the policies that were asked for, or all that mean something.
+fn policies(given: &[Policy], capacities: &[Capacity]) -> Result<Vec<Policy>, AppError> {
+    let applies = |policy: &Policy| capacities.iter().all(|capacity| policy.applies(*capacity));
+    if let Some(policy) = given.iter().find(|policy| !applies(policy)) {
+        return Err(AppError::Usage(format!(
+            "--policy {policy}: there is no optimum to find when entries have sizes; give a \
+             capacity in entries"
+        )));
+    }
+    let all = Policy::ALL.into_iter();
+    Ok(all
+        .filter(|policy| given.contains(policy) || (given.is_empty() && applies(policy)))
+        .collect())
+}
+
+fn tell(found: &Comparison, asked: &[Policy], screen: &Screen) {
+    screen.heading(&format!(
+        "{} requests for {} keys: hit rate in per cent",
+        found.requests, found.distinct
+    ));
+    show(&found.grid(), screen);
+    for (policy, against) in [
+        (Policy::Lru, "against lru"),
+        (Policy::Belady, "against belady"),
+    ] {
+        if let Some(gap) = found.gap(policy) {
+            screen.out(format_args!("{against}: {gap}"));
+        }
+    }
+    let in_bytes = |capacity: &Capacity| matches!(capacity, Capacity::Bytes(_));
+    if asked.is_empty() && found.capacities().iter().any(in_bytes) {
+        screen.out("belady is left out: there is no optimum to find when entries have sizes");
+    }
+}
+
+#[derive(Serialize)]
+struct Closing<'a> {
+    summary: Sum<'a>,
+}
+
+#[derive(Serialize)]
+struct Sum<'a> {
+    keys: &'a str,
+    requests: u64,
+    distinct: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_lru: Option<Gap>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_belady: Option<Gap>,
+}
+
+impl<'a> Sum<'a> {
+    fn of(keys: &'a str, found: &Comparison) -> Self {
+        Self {
+            keys,
+            requests: found.requests,
+            distinct: found.distinct,
+            to_lru: found.gap(Policy::Lru),
+            to_belady: found.gap(Policy::Belady),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `tollgate replay`: how the cache does on recorded traffic, next to other policies.
+
+mod keys;
+
+use tollgate_replay::report::{Grid, Mark};
+
+use crate::args::Replay;
+use crate::error::{AppError, Outcome};
+use crate::output::{Cell, Screen, Table, Tone};
+
+pub(crate) async fn run(args: Replay, screen: &Screen) -> Outcome {
+    let screen = *screen;
+    // a replay stops the clock of its thread, so it gets one of its own
+    let replayed = tokio::task::spawn_blocking(move || replay(&args, &screen));
+    replayed
+        .await
+        .map_err(|error| AppError::io("the replay ended early")(std::io::Error::other(error)))?
+}
+
+fn replay(args: &Replay, screen: &Screen) -> Outcome {
+    match &args.keys {
+        Some(file) => keys::run(file, args, screen),
+        None => Err(AppError::Usage("replay: name a file with --keys".into())),
+    }
+}
+
+/// Writes what was found to standard output.
+fn show(grid: &Grid, screen: &Screen) {
+    let mut table = Table::new(grid.headings());
+    for row in grid.rows() {
+        let cell = |cell: &tollgate_replay::report::Cell| {
+            let tone = match cell.mark {
+                Mark::Good => Some(Tone::Good),
+                Mark::Doubtful => Some(Tone::Doubtful),
+                Mark::Bad => Some(Tone::Bad),
+                _ => None,
+            };
+            Cell::toned(&cell.text, tone)
+        };
+        table.row(row.iter().map(cell).collect());
+    }
+    screen.table(&table);
+}

@@ -1,0 +1,96 @@
+//! How much a cache may keep.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytesize::ByteSize;
+use serde::Serialize;
+
+/// How much a cache may keep: entries, whatever their size, or bytes.
+///
+/// ```
+/// use tollgate_replay::Capacity;
+///
+/// assert_eq!("1000".parse(), Ok(Capacity::Entries(1000)));
+/// assert_eq!("64 KiB".parse(), Ok(Capacity::Bytes(65_536)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(tag = "unit", content = "capacity", rename_all = "snake_case")]
+#[expect(clippy::exhaustive_enums, reason = "things are counted or weighed")]
+pub enum Capacity {
+    /// So many entries, each counted as one.
+    Entries(u64),
+    /// So many bytes, what is kept about an entry included.
+    Bytes(u64),
+}
+
+impl Capacity {
+    /// Returns the bare number.
+    #[must_use]
+    pub fn amount(self) -> u64 {
+        match self {
+            Self::Entries(amount) | Self::Bytes(amount) => amount,
+        }
+    }
+}
+
+/// A text that is no capacity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number of entries, such as 1000, or of bytes with its unit, such as 64MiB")]
+#[non_exhaustive]
+pub struct InvalidCapacity;
+
+impl FromStr for Capacity {
+    type Err = InvalidCapacity;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCapacity> {
+        if let Ok(entries) = text.parse() {
+            return Ok(Self::Entries(entries));
+        }
+        // without a unit it would be a number of entries with something wrong about it
+        let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+        match text.parse::<ByteSize>() {
+            Ok(bytes) if has_unit => Ok(Self::Bytes(bytes.as_u64())),
+            _ => Err(InvalidCapacity),
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entries(entries) => write!(f, "{entries}"),
+            Self::Bytes(bytes) => write!(f, "{}", ByteSize(*bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_number_counts_and_a_unit_weighs() {
+        for (text, want) in [
+            ("0", Some(Capacity::Entries(0))),
+            ("128", Some(Capacity::Entries(128))),
+            ("10B", Some(Capacity::Bytes(10))),
+            ("1MB", Some(Capacity::Bytes(1_000_000))),
+            ("1 MiB", Some(Capacity::Bytes(1 << 20))),
+            ("", None),
+            ("-1", None),
+            ("1.5", None),
+            ("many", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(text.parse().ok(), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_written_as_number_and_unit() {
+        assert_eq!(Capacity::Bytes(65_536).to_string(), "64.0 KiB");
+        let json = serde_json::to_string(&Capacity::Entries(7)).unwrap();
+        assert_eq!(json, r#"{"unit":"entries","capacity":7}"#);
+    }
+}

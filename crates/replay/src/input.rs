@@ -1,0 +1,206 @@
+//! Reading recordings line by line, packed or not.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::ReplayError;
+
+/// The lines of a recording, one at a time: of a file, or of standard input if it is called `-`.
+/// What begins like gzip is unpacked, whatever it is called.
+///
+/// ```no_run
+/// use tollgate_replay::Lines;
+///
+/// let mut lines = Lines::open("requests.keys.gz".as_ref(), 1 << 16)?;
+/// while let Some(line) = lines.next_line()? {
+///     println!("{} bytes", line.len());
+/// }
+/// # Ok::<(), tollgate_replay::ReplayError>(())
+/// ```
+pub struct Lines {
+    file: String,
+    reader: Box<dyn BufRead>,
+    longest: usize,
+    line: Vec<u8>,
+    number: u64,
+}
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const BUFFER: usize = 1 << 16;
+
+impl Lines {
+    /// Opens a recording. A line longer than `longest` bytes is an error, so that a file of another
+    /// kind does not fill the memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Open`] if the file cannot be opened or its first bytes cannot be read.
+    pub fn open(path: &Path, longest: usize) -> Result<Self, ReplayError> {
+        if path.as_os_str() == "-" {
+            return Self::from_reader("standard input", io::stdin(), longest);
+        }
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Self::from_reader(&name, file, longest),
+            Err(source) => Err(ReplayError::Open { file: name, source }),
+        }
+    }
+
+    /// Reads from elsewhere; `name` stands in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Open`] if the first bytes cannot be read.
+    pub fn from_reader(
+        name: &str,
+        mut reader: impl Read + 'static,
+        longest: usize,
+    ) -> Result<Self, ReplayError> {
+        let mut start = Vec::new();
+        let limit = GZIP.len() as u64;
+        if let Err(source) = reader.by_ref().take(limit).read_to_end(&mut start) {
+            let file = name.to_owned();
+            return Err(ReplayError::Open { file, source });
+        }
+        let packed = start == GZIP;
+        let whole = BufReader::with_capacity(BUFFER, Cursor::new(start).chain(reader));
+        let reader: Box<dyn BufRead> = if packed {
+            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole)))
+        } else {
+            Box::new(whole)
+        };
+        Ok(Self {
+            file: name.to_owned(),
+            reader,
+            longest,
+            line: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// Returns the next line without its end (`\n` or `\r\n`), or nothing after the last.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Read`] if the file cannot be read or unpacked, [`ReplayError::Line`] if the
+    /// line is too long.
+    pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReplayError> {
+        self.line.clear();
+        self.number += 1;
+        // one more than allowed, and a line end of two bytes
+        let limit = (self.longest as u64).saturating_add(3);
+        let mut limited = self.reader.by_ref().take(limit);
+        if let Err(source) = limited.read_until(b'\n', &mut self.line) {
+            return Err(ReplayError::Read {
+                file: self.file.clone(),
+                line: self.number,
+                source,
+            });
+        }
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        for end in [b'\n', b'\r'] {
+            if self.line.last() == Some(&end) {
+                self.line.pop();
+            }
+        }
+        if self.line.len() > self.longest {
+            return Err(self.fault(format!("longer than {} bytes", self.longest)));
+        }
+        Ok(Some(&self.line))
+    }
+
+    /// Makes an error of what is wrong with the line that was read last.
+    #[must_use]
+    pub fn fault(&self, problem: impl fmt::Display) -> ReplayError {
+        ReplayError::Line {
+            file: self.file.clone(),
+            line: self.number,
+            problem: problem.to_string(),
+        }
+    }
+
+    /// Returns how the file was named.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines")
+            .field("file", &self.file)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn all(bytes: Vec<u8>, longest: usize) -> Result<Vec<String>, ReplayError> {
+        let mut lines = Lines::from_reader("x.keys", Cursor::new(bytes), longest)?;
+        let mut found = Vec::new();
+        while let Some(line) = lines.next_line()? {
+            found.push(String::from_utf8_lossy(line).into_owned());
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn lines_are_the_same_packed_or_not() {
+        for text in ["", "a", "a\n", "a\nb", "a\r\n\nb\n"] {
+            let plain = all(text.into(), 10).unwrap();
+            let want: Vec<_> = text.lines().map(str::to_owned).collect();
+            assert_eq!(plain, want, "{text:?}");
+            assert_eq!(all(packed(text.as_bytes()), 10).unwrap(), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn packed_pieces_one_after_another_are_one_file() {
+        let both = [packed(b"a\nb"), packed(b"c\nd\n")].concat();
+        assert_eq!(all(both, 10).unwrap(), ["a", "bc", "d"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_named() {
+        assert_eq!(all("1234567890\r\n".into(), 10).unwrap(), ["1234567890"]);
+        for ending in ["", "\n", "\r\n", "and more than the buffer takes"] {
+            let error = all(format!("a\n12345678901{ending}").into(), 10).unwrap_err();
+            assert_eq!(error.to_string(), "x.keys:2: longer than 10 bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_is_an_error_and_no_end() {
+        let mut bytes = packed(&b"a\n".repeat(100));
+        bytes.truncate(bytes.len() - 9);
+        let error = all(bytes, 10).unwrap_err();
+        assert!(matches!(error, ReplayError::Read { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = Lines::open("/no/such/file".as_ref(), 10).unwrap_err();
+        assert!(error.to_string().starts_with("/no/such/file: "), "{error}");
+    }
+}

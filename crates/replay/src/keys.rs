@@ -1,0 +1,286 @@
+//! Recorded keys: what was asked for, one after another, and nothing about it but its size.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::Path;
+use std::str;
+
+use tollgate_core::FingerprintKey;
+
+use crate::{Capacity, Lines, ReplayError};
+
+/// Recorded requests: which key each was for, and how large what it got.
+///
+/// A line is a key, or a key and a size in bytes, with white space between them. A key is any text
+/// without white space. Either each line has a size or none has; empty lines are skipped. Keys are
+/// numbered in the order they first appear: which they were is not kept, only which are the same.
+///
+/// ```
+/// use tollgate_replay::KeyTrace;
+///
+/// let trace = KeyTrace::from_keys(["a", "b", "a"]);
+/// assert_eq!((trace.requests(), trace.distinct()), (3, 2));
+/// assert_eq!(trace.keys(), [0, 1, 0]);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyTrace {
+    keys: Vec<u32>,
+    sizes: Option<Vec<u32>>,
+    distinct: u32,
+}
+
+/// A key is a name or an address and no document.
+const LONGEST_LINE: usize = 1 << 16;
+
+impl KeyTrace {
+    /// Reads a file, packed with gzip or not; `-` is standard input.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError`] if the file cannot be read, and at the first line that is none of a key
+    /// recording.
+    pub fn read(path: &Path) -> Result<Self, ReplayError> {
+        Self::from_lines(Lines::open(path, LONGEST_LINE)?)
+    }
+
+    /// Reads lines.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError`] at the first line that is none of a key recording.
+    pub fn from_lines(mut lines: Lines) -> Result<Self, ReplayError> {
+        let mut numbers = Numbers::default();
+        let mut keys = Vec::new();
+        let mut sizes = Vec::new();
+        while let Some(line) = lines.next_line()? {
+            let mut words = line
+                .split(u8::is_ascii_whitespace)
+                .filter(|word| !word.is_empty());
+            let Some(key) = words.next() else { continue };
+            let size = words.next().map(parse_size);
+            let problem = if words.next().is_some() {
+                Some("more than a key and a size")
+            } else if size == Some(None) {
+                Some("what follows the key is no size in bytes below 4 GiB")
+            } else if size.is_some() && sizes.len() < keys.len() {
+                Some("a size, but the lines before have none")
+            } else if size.is_none() && !sizes.is_empty() {
+                Some("no size, but the lines before have one")
+            } else {
+                None
+            };
+            let number = numbers.of(key);
+            if let Some(problem) = problem {
+                return Err(lines.fault(problem));
+            }
+            keys.push(number.ok_or_else(|| lines.fault("more distinct keys than 4 billion"))?);
+            sizes.extend(size.flatten());
+        }
+        Ok(Self {
+            distinct: numbers.next,
+            sizes: (!sizes.is_empty()).then_some(sizes),
+            keys,
+        })
+    }
+
+    /// Takes keys from memory; none has a size. Keys beyond the first 4 billion are left out.
+    pub fn from_keys<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Self {
+        let mut numbers = Numbers::default();
+        let numbered = keys.into_iter().filter_map(|key| numbers.of(key.as_ref()));
+        Self {
+            keys: numbered.collect(),
+            sizes: None,
+            distinct: numbers.next,
+        }
+    }
+
+    /// Returns how many requests there are.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// Returns how many different keys there are.
+    #[must_use]
+    pub fn distinct(&self) -> u64 {
+        u64::from(self.distinct)
+    }
+
+    /// Returns the key of each request: dense numbers in order of first appearance.
+    #[must_use]
+    pub fn keys(&self) -> &[u32] {
+        &self.keys
+    }
+
+    /// Says whether the requests have sizes.
+    #[must_use]
+    pub fn is_sized(&self) -> bool {
+        self.sizes.is_some()
+    }
+
+    /// Returns the mean size in bytes; 0 without sizes.
+    #[must_use]
+    pub fn mean_size(&self) -> u32 {
+        let sizes = self.sizes.as_deref().unwrap_or_default();
+        let sum: u64 = sizes.iter().copied().map(u64::from).sum();
+        let mean = sum.checked_div(sizes.len() as u64).unwrap_or(0);
+        u32::try_from(mean).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the largest size in bytes; 0 without sizes.
+    #[must_use]
+    pub fn largest(&self) -> u32 {
+        let sizes = self.sizes.as_deref().unwrap_or_default();
+        sizes.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Returns the requests as key and size in bytes; the size is 0 where none is recorded.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let sizes = self.sizes.as_deref().unwrap_or_default();
+        let sizes = sizes.iter().copied().chain(std::iter::repeat(0));
+        self.keys.iter().copied().zip(sizes)
+    }
+
+    /// Returns capacities from very small to half of everything, each a round number: what a plot
+    /// of hit rate over capacity is read at. Empty if nothing was requested.
+    #[must_use]
+    pub fn capacities(&self) -> Vec<Capacity> {
+        let distinct = self.distinct();
+        let shares = [2000, 1000, 500, 200, 100, 50, 20, 10, 5, 2];
+        let mut found: Vec<_> = shares
+            .iter()
+            .map(|share| round(distinct / share))
+            .filter(|entries| *entries > 0)
+            .collect();
+        if found.is_empty() && distinct > 0 {
+            found.push(1);
+        }
+        found.dedup();
+        found.into_iter().map(Capacity::Entries).collect()
+    }
+}
+
+fn parse_size(word: &[u8]) -> Option<u32> {
+    str::from_utf8(word).ok()?.parse().ok()
+}
+
+/// Rounds down to two digits.
+fn round(number: u64) -> u64 {
+    let mut unit = 1;
+    while number / unit >= 100 {
+        unit *= 10;
+    }
+    number / unit * unit
+}
+
+/// Gives each key a number. Of a key only 128 bits are kept: they tell more keys apart than anyone
+/// records, and take the same room whatever the key.
+#[derive(Debug)]
+struct Numbers {
+    known: HashMap<u128, u32>,
+    secret: FingerprintKey,
+    next: u32,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self {
+            known: HashMap::new(),
+            secret: FingerprintKey::new(0, 0),
+            next: 0,
+        }
+    }
+}
+
+impl Numbers {
+    /// Returns the number of a key, or nothing if the numbers are used up.
+    fn of(&mut self, key: &[u8]) -> Option<u32> {
+        match self.known.entry(self.secret.bytes(key).as_u128()) {
+            Entry::Occupied(known) => Some(*known.get()),
+            Entry::Vacant(free) => {
+                let number = self.next;
+                // the last number stands for "no key" in the simulators
+                self.next = number.checked_add(1)?;
+                Some(*free.insert(number))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<KeyTrace, ReplayError> {
+        let bytes = Cursor::new(text.as_bytes().to_vec());
+        KeyTrace::from_lines(Lines::from_reader("x.keys", bytes, LONGEST_LINE)?)
+    }
+
+    #[test]
+    fn keys_are_any_words_and_are_numbered_as_they_come() {
+        let trace = read("GET:/a?b=1\n\n42\r\nGET:/a?b=1\nž\n").unwrap();
+        assert_eq!(trace.keys(), [0, 1, 0, 2]);
+        assert_eq!(trace.distinct(), 3);
+        assert!(!trace.is_sized());
+        assert_eq!(
+            trace,
+            KeyTrace::from_keys(["GET:/a?b=1", "42", "GET:/a?b=1", "ž"])
+        );
+    }
+
+    #[test]
+    fn sizes_follow_the_keys() {
+        let trace = read("a 10\nb\t0\n  a   20 \n").unwrap();
+        assert_eq!(trace.iter().collect::<Vec<_>>(), [(0, 10), (1, 0), (0, 20)]);
+        assert_eq!((trace.mean_size(), trace.largest()), (10, 20));
+    }
+
+    #[test]
+    fn a_line_of_another_kind_is_named_and_not_skipped() {
+        for (text, want) in [
+            ("a\nb c\n", "x.keys:2: what follows the key is no size"),
+            ("a 1\nb -1\n", "x.keys:2: what follows the key is no size"),
+            (
+                "a 4294967296\n",
+                "x.keys:1: what follows the key is no size",
+            ),
+            ("a 1 2\n", "x.keys:1: more than a key and a size"),
+            ("a 1\n\nb\n", "x.keys:3: no size, but the lines before"),
+            ("a\nb 1\n", "x.keys:2: a size, but the lines before"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(want), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_recording_too() {
+        let trace = read("\n \n").unwrap();
+        assert_eq!((trace.requests(), trace.distinct()), (0, 0));
+        assert_eq!(trace.capacities(), []);
+    }
+
+    #[test]
+    fn capacities_are_round_and_rise() {
+        let numbers = |distinct: u32| -> Vec<u64> {
+            let trace = KeyTrace {
+                distinct,
+                ..KeyTrace::default()
+            };
+            trace
+                .capacities()
+                .into_iter()
+                .map(Capacity::amount)
+                .collect()
+        };
+        assert_eq!(
+            numbers(123_456),
+            [61, 120, 240, 610, 1200, 2400, 6100, 12_000, 24_000, 61_000]
+        );
+        assert_eq!(numbers(12), [1, 2, 6]);
+        assert_eq!(numbers(1), [1]);
+        assert_eq!(numbers(0), [0; 0]);
+    }
+}
