@@ -81,3 +81,31 @@ pub enum Partition {
 fn millis<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     u64::deserialize(from).map(Duration::from_millis)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_milliseconds_and_slips_are_told() {
+        let read = |value| serde_json::from_value::<CacheConfig>(value);
+        let config = read(json!({
+            "stale_while_revalidate_ms": 1500,
+            "stale_if_error_ms": 60_000,
+            "verify_per_thousand": 5,
+            "verify_seed": 7,
+        }));
+        let expected = CacheConfig {
+            stale_while_revalidate: Duration::from_millis(1500),
+            stale_if_error: Duration::from_secs(60),
+            verify_per_thousand: 5,
+            verify_seed: Some(7),
+            ..CacheConfig::default()
+        };
+        assert_eq!(config.unwrap(), expected);
+        assert_eq!(read(json!({})).unwrap(), CacheConfig::default());
+        assert!(read(json!({"stale_if_error": 5})).is_err());
+    }
+}

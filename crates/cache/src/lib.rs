@@ -21,6 +21,30 @@
 //! call. Calls are the same if their arguments are, however they are spelt: order of members, white
 //! space and escapes do not count.
 //!
+//! # What an answer says of itself
+//!
+//! A server may say that an answer must not be kept, or for how long: see
+//! [`Freshness`](tollgate_core::Freshness). That only shortens what the plan allows. An answer that
+//! must not be kept is not shared with identical calls that wait, either.
+//!
+//! # Beyond the rule
+//!
+//! Off unless the operator says otherwise, and for reads alone. *An answer whose lifetime is over is
+//! still served for [`stale_while_revalidate`](CacheConfig::stale_while_revalidate), while one call in
+//! the background fetches a new one; and for [`stale_if_error`](CacheConfig::stale_if_error) in the
+//! place of a failure that is the server's own.* Never one from before a write, and never without a
+//! mark: under [`CACHE_META`](tollgate_core::CACHE_META) in its `_meta` it says that it is stale, how
+//! old it is and why it was given.
+//!
+//! [`verify_per_thousand`](CacheConfig::verify_per_thousand) *of all hits are checked: the call runs
+//! once more in the background, and if its answer is another one although nothing was written
+//! meanwhile, its tool is not cached any more*, and [`CacheHandle::on_volatile`] is told. White space,
+//! the order of members and `_meta` do not count; a check that fails or is refused says nothing.
+//!
+//! Calls in the background go through the inner service like any other, with a
+//! [`Purpose`](tollgate_core::Purpose) of their own, and run on when the caller leaves. They need a
+//! tokio runtime; without one an ended answer is not served, and no hit is checked.
+//!
 //! # Readiness
 //!
 //! Always ready. A hit is answered inside `call`, without a box, a permit or a question to the

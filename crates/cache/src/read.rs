@@ -43,6 +43,8 @@ impl Read {
         let watched = version.footprint.read(&shared.scopes, &call);
         let epochs = match epochs(&watched, shared.scopes.at(now)) {
             Ok(epochs) => epochs,
+            // whoever asks after the write fetches a new answer anyway
+            Err(_) if !for_caller => return Err(overtaken()),
             Err(unquiet) => {
                 shared.bypass(record, &call, unquiet.into());
                 return inner.oneshot(call).await;
@@ -125,6 +127,15 @@ impl Read {
             }
         }
     }
+}
+
+/// A refresh that finds a write in flight is of no use to anybody.
+fn overtaken() -> ToolError {
+    ToolError::new(
+        ErrorKind::Cancelled,
+        Delivery::NotSent,
+        "a write came before the refresh of a kept answer",
+    )
 }
 
 /// Waits for the turn of a call, but not beyond its own deadline.

@@ -183,6 +183,30 @@ async fn no_answer_is_served_that_is_older_than_one_already_given() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refresh_that_fails_has_failed_though_callers_get_the_last_answer() {
+    let both = config(|config| {
+        config.stale_while_revalidate = 60 * SECOND;
+        config.stale_if_error = WINDOW;
+    });
+    let bench = Bench::with(both, then_failing(ErrorKind::Timeout));
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    let reason = mark(&bench.ask(read()).await.unwrap())["reason"].clone();
+    assert_eq!(reason, "revalidating");
+    settle().await;
+    let stats = bench.stats();
+    assert_eq!(
+        (stats.refreshes, stats.failed_refreshes, stats.rescued),
+        (0, 1, 0)
+    );
+    // beyond the shorter window it is sent first, and the failure covered up
+    pass(60 * SECOND).await;
+    let reason = mark(&bench.ask(read()).await.unwrap())["reason"].clone();
+    assert_eq!(reason, "timeout");
+    assert_eq!(bench.stats().rescued, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_gets_the_old_answer_of_another_and_no_write_is_covered_up() {
     let bench = ended(ErrorKind::Timeout).await;
     bench.ask(by("b", read())).await.unwrap_err();

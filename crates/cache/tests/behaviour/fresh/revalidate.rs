@@ -119,6 +119,24 @@ async fn a_write_makes_the_old_answer_unreachable_and_the_refresh_void() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refresh_that_finds_a_write_in_flight_is_not_sent() {
+    let (bench, gate) = ended().await;
+    bench.ask(read()).await.unwrap();
+    // the refresh has not had its turn yet, and the write goes first
+    let mut writing = std::pin::pin!(bench.ask(write()));
+    tokio::select! {
+        biased;
+        _ = &mut writing => panic!("the gate is closed"),
+        () = settle() => {}
+    }
+    let seen = bench.mock.seen();
+    let refreshed = seen.iter().any(|call| call.purpose() == Purpose::Refresh);
+    gate.open(1);
+    writing.await.unwrap();
+    assert_eq!((refreshed, bench.stats().bypassed), (false, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failing_refresh_leaves_the_old_answer_and_pauses_before_the_next() {
     let mock = MockService::new(|_, n| async move {
         match n {
