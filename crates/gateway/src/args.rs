@@ -9,8 +9,10 @@ use tollgate::{Annotations, Profile, RuleSet, Trust};
 
 use crate::config::parse_listen;
 
+mod recording;
 mod replay;
 
+pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
 
 /// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
@@ -74,6 +76,7 @@ Examples:
   tollgate serve
   tollgate serve --config tollgate.toml --check
   tollgate serve --config tollgate.toml --http 127.0.0.1:8080
+  tollgate serve --config tollgate.toml --record calls.jsonl.gz
 
 Ctrl-C or SIGTERM lets calls in flight end (10 s, or `http.drain`); a second one does not.")]
 pub(crate) struct Serve {
@@ -89,6 +92,8 @@ pub(crate) struct Serve {
     /// Say where it listens, or what was checked, as one JSON line on standard output
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
 }
 
 #[derive(Debug, clap::Args)]
@@ -111,6 +116,8 @@ pub(crate) struct Run {
     /// Put NAME__ before the names of the tools (default: names stay as they are)
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
     /// The server to wrap
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

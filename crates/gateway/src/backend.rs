@@ -12,6 +12,7 @@ use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
+use crate::record::Recorder;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
@@ -23,17 +24,25 @@ pub(crate) struct StackBackend {
     stack: Stack,
     upstreams: Vec<Upstream>,
     calls: Inflight,
+    recorder: Recorder,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
 impl StackBackend {
-    /// Takes the stack, the servers behind it, and where calls in flight are counted.
-    pub(crate) fn new(stack: Stack, upstreams: Vec<Upstream>, calls: Inflight) -> Self {
+    /// Takes the stack, the servers behind it, where calls in flight are counted, and where they are
+    /// written down.
+    pub(crate) fn new(
+        stack: Stack,
+        upstreams: Vec<Upstream>,
+        calls: Inflight,
+        recorder: Recorder,
+    ) -> Self {
         let listing = Arc::new(Mutex::new(Arc::new(list(&stack.catalogue()))));
         Self {
             stack,
             upstreams,
             calls,
+            recorder,
             listing,
         }
     }
@@ -88,11 +97,12 @@ impl Backend for StackBackend {
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.calls.enter();
+        let name = request.name.clone();
         let call = self.start(request);
-        let stack = self.stack.clone();
+        let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
-            stack.run(call?).await
+            recorder.run(&stack, &name, call?).await
         })
     }
 

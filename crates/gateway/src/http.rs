@@ -36,6 +36,7 @@ use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
+use crate::record::Recorder;
 use crate::shutdown::{Stop, drain};
 
 /// How long connections may take to write their last answers, once no call is in flight. Streams
@@ -48,6 +49,7 @@ pub(crate) struct Operator {
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) telemetry: Telemetry,
     pub(crate) calls: Inflight,
+    pub(crate) recorder: Recorder,
     pub(crate) allowed_hosts: Vec<String>,
 }
 
@@ -87,6 +89,7 @@ pub(crate) fn gateway(
         operator.stack.clone(),
         operator.upstreams.clone(),
         operator.calls.clone(),
+        operator.recorder.clone(),
     );
     let ready = operator.clone();
     let metrics = operator.clone();

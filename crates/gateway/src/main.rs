@@ -14,6 +14,7 @@ mod listed;
 mod metrics;
 mod output;
 mod plain;
+mod record;
 mod sample;
 mod shutdown;
 mod stdio;

@@ -117,6 +117,18 @@ impl Screen {
         };
     }
 
+    /// Shows how far a run of unknown length has come, if somebody looks; at its end, nothing more.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn counter(&self, done: Option<u64>) {
+        if !stderr().is_terminal() {
+            return;
+        }
+        let _ = match done {
+            None => write!(stderr().lock(), "\r\u{1b}[K"),
+            Some(done) => write!(stderr().lock(), "\r{done} calls"),
+        };
+    }
+
     /// Colours a text by how bad the news is, if standard output shows colour.
     pub(crate) fn toned(&self, text: impl Display, tone: Tone) -> String {
         paint(&text.to_string(), tone.style(), self.out_colour)

@@ -18,6 +18,7 @@ use tollgate::registry::Entry;
 use tollgate::{CallPlan, CallRecord, Caller, Effect, Stack, Tool, ToolError, ToolOutput};
 
 use crate::config::show_duration;
+use crate::record::Recorder;
 
 mod explain;
 mod missing;
@@ -249,6 +250,7 @@ impl CallView {
     /// [`ToolError`] if there is no such tool. A call that fails is told in the view.
     pub(crate) async fn make(
         stack: &Stack,
+        recorder: &Recorder,
         tool: &str,
         arguments: impl Into<Bytes>,
         caller: Arc<Caller>,
@@ -260,7 +262,7 @@ impl CallView {
             .with_caller(caller);
         let effect = call.plan().effect.to_string();
         let started = Instant::now();
-        let answer = stack.run(call).await;
+        let answer = recorder.run(stack, tool, call).await;
         let took = started.elapsed();
         let (result, error) = match answer {
             Ok(output) => (raw(&output), None),

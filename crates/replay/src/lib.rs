@@ -1,7 +1,7 @@
 //! Replays recorded traffic through the cache, and through policies to compare it with.
 //!
 //! Two kinds of recordings are read. *Keys* ([`KeyTrace`]) are bare requests, one key a line: they say
-//! how well a bounded cache chooses what to keep. *Calls* are tool calls with their arguments and
+//! how well a bounded cache chooses what to keep. *Calls* ([`trace`], [`calls`]) are tool calls with their arguments and
 //! what came back: they say whether what was kept was still right.
 //!
 //! What is measured as `tollgate` is the cache layer itself, the one that stands in a stack, over a
@@ -11,6 +11,7 @@
 //! Nothing here prints. What was found is a [`report::Grid`], for people, and serialises, for
 //! machines.
 
+pub mod calls;
 mod capacity;
 mod compare;
 mod error;
@@ -25,6 +26,7 @@ mod policy;
 mod random;
 pub mod report;
 mod table;
+pub mod trace;
 mod workload;
 
 pub use capacity::{Capacity, InvalidCapacity};

@@ -65,7 +65,8 @@ async fn call(
     let _counted = operator.calls.enter();
     // whoever asks here is known no better than a client of the endpoint, and shares its results
     let caller = Arc::new(Caller::new(Principal::new("anonymous")));
-    match CallView::make(&operator.stack, &tool, arguments, caller).await {
+    let recorder = &operator.recorder;
+    match CallView::make(&operator.stack, recorder, &tool, arguments, caller).await {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => refusal(&error),
     }

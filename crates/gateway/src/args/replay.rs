@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::ArgGroup;
 use tollgate_replay::{Capacity, Policy};
 
+use super::ReplayCalls;
+
 #[derive(Debug, clap::Args)]
 #[command(
-    group(ArgGroup::new("recording").required(true).args(["keys"])),
+    group(ArgGroup::new("recording").required(true).args(["keys", "calls"])),
     after_help = "\
 Replays recorded traffic through the cache itself, on a clock that stands still, and through
 simulators of other policies. No server is asked.
@@ -31,13 +33,33 @@ points ours is above lru, and above belady.
 \"most_kept\"} for each policy at each capacity, and at last {\"summary\": {\"keys\", \"requests\",
 \"distinct\", \"to_lru\", \"to_belady\"}}, with \"mean\", \"worst\" and where that is for the last two.
 
+--calls reads one call a line, as `serve --record` writes it: {\"tool\", \"args\"?, \"trace\"?,
+\"session\"?, \"write\"?, \"error\"?, \"result_sha1\"?, \"result_bytes\"?, \"layer\"?, \"at_ms\"?,
+\"duration_ms\"?}; other members are ignored. Calls of one layer of a session run at once. Lines that
+are no calls are left out, and told. The table has a row for each policy, ours first:
+  hits, joined      answered with what was kept, or with the result of an identical call that ran
+  of calls, reads   the share of both
+  stale             answered with another result than the recorded one; unknown without results
+  writes swallowed  answered without being run
+  saved             what servers would have worked for the calls that were answered without them
+  bytes             what is kept at the end
+The policies beside ours:
+  no cache            every call runs
+  flush on any write  knows reads from writes; a write drops everything of its session
+  blind, ...          know no writes: every success is kept, by tool and arguments
+--json prints one object: {\"calls\", \"sessions\", \"left_out\", \"policies\": [{\"policy\", \"calls\",
+\"reads\", \"hits\", \"joined\", \"hit_rate\", \"read_hit_rate\", \"stale\", \"not_compared\",
+\"writes_swallowed\", \"repeats_answered\", \"saved_ms\", \"bytes\"}]}.
+
 Exit code: 0; 1 if a file cannot be read, has a line of another kind, or cannot be written; 2 for a
 wrong command line.
 
 Examples:
   tollgate replay --keys requests.keys.gz
   tollgate replay --keys requests.keys --capacity 128,512 --capacity 4096 --plot hits.svg
-  cut -d' ' -f7 access.log | tollgate replay --keys - --policy lru,tollgate --json"
+  cut -d' ' -f7 access.log | tollgate replay --keys - --policy lru,tollgate --json
+  tollgate serve --config tollgate.toml --record calls.jsonl.gz
+  tollgate replay --calls calls.jsonl.gz"
 )]
 pub(crate) struct Replay {
     /// Replay the keys of this file (`-`: standard input)
@@ -56,4 +78,6 @@ pub(crate) struct Replay {
     /// Draw hit rate over capacity into this file, as SVG
     #[arg(long, value_name = "FILE", requires = "keys")]
     pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recorded: ReplayCalls,
 }

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
 use crate::output::{Cell, Screen, Table, took};
+use crate::record::Recorder;
 use crate::sample::{Embedded, SET};
 use crate::view::CallView;
 
@@ -185,7 +186,11 @@ impl Row {
         let name = format!("{SET}.{}", step.tool);
         let arguments = step.arguments.to_string();
         let before = with.orders.executions();
-        let one = || CallView::make(stack, &name, arguments.clone(), Caller::local());
+        let unrecorded = Recorder::default();
+        let one = || {
+            let caller = Caller::local();
+            CallView::make(stack, &unrecorded, &name, arguments.clone(), caller)
+        };
         let views = join_all((0..step.times).map(|_| one())).await;
         let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;
         let executions = with.orders.executions() - before;

@@ -13,6 +13,7 @@ use crate::config::{Config, ServerConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
+use crate::record::Recorder;
 use crate::shutdown::{self, Stop};
 use crate::view::{CallView, ExplainView, MissingView, ToolView};
 
@@ -116,7 +117,10 @@ impl Place {
         match self {
             Self::Gateway(remote) => remote.call(tool, arguments).await,
             Self::Own(own) => {
-                Ok(CallView::make(&own.stack, tool, arguments, Caller::local()).await?)
+                // what the command itself asks is nobody's traffic
+                let unrecorded = Recorder::default();
+                let caller = Caller::local();
+                Ok(CallView::make(&own.stack, &unrecorded, tool, arguments, caller).await?)
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::error::{AppError, Outcome};
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
+use crate::record::Recorder;
 use crate::{shutdown, stdio};
 
 pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
@@ -21,6 +22,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     };
     let mut config = from::wrap(program, rest, args.prefix.as_deref())?;
     let telemetry = Telemetry::new()?;
+    let recorder = Recorder::open(&args.recording)?;
     let starting = assemble::stack(&config, Environment::Inherited, &telemetry);
     let running = tokio::select! {
         running = starting => running?,
@@ -45,6 +47,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         return serve::listen(
             running,
             telemetry,
+            recorder,
             &config.http,
             Announce::default(),
             &stop,
@@ -58,9 +61,11 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         running.stack,
         running.upstreams,
         calls.clone(),
+        recorder.clone(),
     ));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
+    recorder.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

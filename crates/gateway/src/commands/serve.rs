@@ -17,6 +17,7 @@ use crate::http::{self, Operator};
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::{Cell, Screen, Table};
+use crate::record::Recorder;
 use crate::sample::Embedded;
 use crate::shutdown::{self, Stop};
 use crate::view::ToolView;
@@ -34,6 +35,7 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
     }
     let stop = shutdown::on_signal()?;
     let telemetry = Telemetry::new()?;
+    let recorder = Recorder::open(&args.recording)?;
     let running = tokio::select! {
         running = start(&args, &config, &telemetry) => running?,
         () = stop.asked().cancelled() => return Ok(ExitCode::SUCCESS),
@@ -58,7 +60,16 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
         json: args.json,
         sample: args.config.is_none(),
     };
-    listen(running, telemetry, &config.http, announce, &stop, screen).await
+    listen(
+        running,
+        telemetry,
+        recorder,
+        &config.http,
+        announce,
+        &stop,
+        screen,
+    )
+    .await
 }
 
 async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
@@ -114,6 +125,7 @@ struct Listening {
 pub(crate) async fn listen(
     running: Running,
     telemetry: Telemetry,
+    recorder: Recorder,
     config: &HttpConfig,
     announce: Announce,
     stop: &Stop,
@@ -139,11 +151,13 @@ pub(crate) async fn listen(
         upstreams,
         telemetry,
         calls: calls.clone(),
+        recorder: recorder.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
     });
     let routes = http::gateway(operator, config, stop.asked())?;
     let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;
     shutdown::end_servers(&servers, stop).await;
+    recorder.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

@@ -76,12 +76,7 @@ impl Listing {
             return Ok(Self::Live(Box::new(Live::ask(from).await?)));
         }
         match from.file.as_deref().filter(|file| *file != Path::new("-")) {
-            Some(file) => {
-                let name = file.display().to_string();
-                let bytes =
-                    std::fs::read(file).map_err(AppError::io(format!("{name} cannot be read")))?;
-                Self::text(name, bytes)
-            }
+            Some(file) => Self::of_file(file),
             None => {
                 let bytes = screen
                     .input(
@@ -91,6 +86,17 @@ impl Listing {
                 Self::text("standard input".into(), bytes)
             }
         }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if it cannot be read at all.
+    pub(crate) fn of_file(file: &Path) -> Result<Self, AppError> {
+        let name = file.display().to_string();
+        let bytes = std::fs::read(file).map_err(AppError::io(format!("{name} cannot be read")))?;
+        Self::text(name, bytes)
     }
 
     fn text(name: String, bytes: Vec<u8>) -> Result<Self, AppError> {

@@ -12,6 +12,7 @@ mod demo;
 mod drain;
 mod lexicon;
 mod lint;
+mod record;
 mod refine;
 mod replay_keys;
 mod run;

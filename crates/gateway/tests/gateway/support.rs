@@ -137,6 +137,11 @@ impl Gateway {
         Self::start(&["--config", &path], Some(file)).await
     }
 
+    /// Serves the embedded sample, and records its calls.
+    pub(crate) async fn recording(file: &str) -> Self {
+        Self::start(&["--record", file], None).await
+    }
+
     async fn start(args: &[&str], config: Option<tempfile::NamedTempFile>) -> Self {
         let all = [&["serve", "--json", "--http", "127.0.0.1:0"], args].concat();
         let mut child = tollgate(&all).spawn().unwrap();

@@ -1,5 +1,6 @@
 //! `tollgate replay`: how the cache does on recorded traffic, next to other policies.
 
+mod calls;
 mod keys;
 
 use tollgate_replay::report::{Grid, Mark};
@@ -18,9 +19,12 @@ pub(crate) async fn run(args: Replay, screen: &Screen) -> Outcome {
 }
 
 fn replay(args: &Replay, screen: &Screen) -> Outcome {
-    match &args.keys {
-        Some(file) => keys::run(file, args, screen),
-        None => Err(AppError::Usage("replay: name a file with --keys".into())),
+    match (&args.keys, &args.recorded.calls) {
+        (Some(file), _) => keys::run(file, args, screen),
+        (None, Some(file)) => calls::run(file, args, screen),
+        (None, None) => Err(AppError::Usage(
+            "replay: name a file with --keys or --calls".into(),
+        )),
     }
 }
 

@@ -1,0 +1,119 @@
+//! `tollgate replay --calls`: recorded calls, and what each policy would have answered.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use tollgate::cache::ToolScopes;
+use tollgate::core::{Profile, ToolDefinition, ToolName};
+use tollgate_replay::calls::{self, HintSource, Options, Sessions, Watch};
+use tollgate_replay::trace::Calls;
+use tollgate_replay::{Capacity, ReplayError};
+
+use super::show;
+use crate::args::{Hints, Replay, ReplayCalls};
+use crate::error::{AppError, Outcome};
+use crate::listed::Listing;
+use crate::output::Screen;
+
+/// So often is told how far it has come.
+const TELL_EVERY: u64 = 10_000;
+/// So many bad lines are told one by one.
+const TELL_BAD: u64 = 20;
+
+pub(super) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+    let options = options(&args.recorded)?;
+    let recorded = Calls::open(file)?;
+    let mut told = Told {
+        screen,
+        left_out: 0,
+    };
+    let replayed = calls::replay(recorded, &options, &mut told)?;
+    screen.counter(None);
+    if replayed.left_out > TELL_BAD {
+        screen.error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
+    }
+    if args.json {
+        screen.json(&replayed);
+    } else {
+        screen.heading(&format!(
+            "{}: {} calls of {} sessions",
+            file.display(),
+            replayed.calls,
+            replayed.sessions
+        ));
+        show(&replayed.grid(), screen);
+    }
+    Ok(if replayed.left_out > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn options(args: &ReplayCalls) -> Result<Options, AppError> {
+    let mut options = Options::default();
+    options.hints = match args.hints {
+        Hints::Recorded => HintSource::Recorded,
+        Hints::Inferred => HintSource::Inferred,
+    };
+    if args.share_sessions {
+        options.sessions = Sessions::Shared;
+    }
+    if let Some(file) = &args.tools {
+        options.tools = definitions(file)?;
+    }
+    if let Some(file) = &args.scopes {
+        options.scopes = scopes(file)?;
+    }
+    options.profile = Profile::standard();
+    options.profile.read_ttl = args.ttl;
+    options.ttl = args.ttl;
+    options.capacity = Capacity::Bytes(args.max_bytes.as_u64());
+    options.assumed_duration = args.assume_duration;
+    options.gap = args.gap;
+    Ok(options)
+}
+
+/// Reads listed tools; one that cannot be used is an error here: its plan would be guessed.
+fn definitions(file: &Path) -> Result<Vec<ToolDefinition>, AppError> {
+    let listing = Listing::of_file(file)?;
+    let definition = |found: &crate::listed::Found<'_>| {
+        let wrong =
+            |why: &dyn std::fmt::Display| AppError::Usage(format!("{}: {why}", found.place));
+        let tool = found.tool.as_ref().map_err(|fault| wrong(fault))?;
+        ToolDefinition::from_json(tool.text.to_owned()).map_err(|error| wrong(&error))
+    };
+    listing.found().iter().map(definition).collect()
+}
+
+/// Reads which state each tool reads and writes.
+fn scopes(file: &Path) -> Result<Vec<(ToolName, ToolScopes)>, AppError> {
+    let name = file.display();
+    let text =
+        std::fs::read_to_string(file).map_err(AppError::io(format!("{name} cannot be read")))?;
+    let tools: BTreeMap<ToolName, ToolScopes> =
+        toml::from_str(&text).map_err(|error| AppError::Usage(format!("{name}: {error}")))?;
+    Ok(tools.into_iter().collect())
+}
+
+/// Tells how a replay goes.
+struct Told<'a> {
+    screen: &'a Screen,
+    left_out: u64,
+}
+
+impl Watch for Told<'_> {
+    fn replayed(&mut self, calls: u64) {
+        if calls.is_multiple_of(TELL_EVERY) {
+            self.screen.counter(Some(calls));
+        }
+    }
+
+    fn left_out(&mut self, error: &ReplayError) {
+        self.left_out += 1;
+        if self.left_out <= TELL_BAD {
+            self.screen.error(error);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From a call that ended to its line.
+
+use std::fmt;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use sha1::{Digest, Sha1};
+use tollgate::core::{FingerprintKey, OutputStatus, ToolName};
+use tollgate::{Effect, ToolCall, ToolOutput};
+use tollgate_replay::trace::{Millis, RecordedCall, ResultDigest};
+
+use super::Recorded;
+
+/// Makes lines, with or without what the calls were about.
+#[derive(Debug)]
+pub(super) struct Scribe {
+    trace: String,
+    secret: FingerprintKey,
+    arguments: bool,
+}
+
+impl Scribe {
+    /// `secret` stands between the hashes and whoever tries values; `arguments` writes them as they
+    /// are.
+    pub(super) const fn new(trace: String, secret: FingerprintKey, arguments: bool) -> Self {
+        Self {
+            trace,
+            secret,
+            arguments,
+        }
+    }
+
+    pub(super) fn describe(&self, recorded: &Recorded) -> RecordedCall {
+        let call = &recorded.call;
+        let plan = call.plan();
+        let name = ToolName::new(&recorded.tool).unwrap_or_else(|_| call.tool().name().clone());
+        let output = recorded.answer.as_ref().ok();
+        let mut line = RecordedCall::new(name);
+        line.trace.clone_from(&self.trace);
+        line.session = self.session(call);
+        line.seq = Some(recorded.seq);
+        line.args = self.args(call.arguments());
+        line.result_sha1 = output.map(digest);
+        line.result_bytes = output.map(|output| output.body().len() as u64);
+        line.error = output.is_none_or(ToolOutput::is_error);
+        line.write = Some(plan.effect.is_write());
+        line.effect = Some(plan.effect);
+        line.ttl_ms = lifetime(call, output);
+        line.delivery = recorded.answer.as_ref().err().copied();
+        line.at_ms = Some(Millis::of(recorded.at));
+        line.duration_ms = Some(Millis::of(recorded.took));
+        line.cache = Some(recorded.record.cache().as_str().into());
+        line.set = Some(call.tool().set().as_str().to_owned());
+        line.principal = Some(self.hash(call.caller().principal.as_str().as_bytes()));
+        line
+    }
+
+    /// A session's own name may open it: never written as it is.
+    fn session(&self, call: &ToolCall) -> String {
+        let caller = call.caller();
+        let session = caller.session.as_ref();
+        let name = session.map_or(caller.principal.as_str(), |session| session.as_str());
+        self.hash(name.as_bytes())
+    }
+
+    fn hash(&self, bytes: &[u8]) -> String {
+        short(self.secret.bytes(bytes).as_u128())
+    }
+
+    /// Writes the arguments as they are, or each value as a hash: equal values stay equal.
+    fn args(&self, raw: &[u8]) -> Option<Box<RawValue>> {
+        let text = std::str::from_utf8(raw).ok()?;
+        if self.arguments
+            && let Ok(args) = RawValue::from_string(text.trim().to_owned())
+        {
+            return Some(args);
+        }
+        let hashed = match serde_json::Deserializer::from_str(text).deserialize_map(Members) {
+            Ok(members) => self.hashed(&members),
+            Err(_) => serde_json::to_string(&self.value(text)).ok(),
+        };
+        RawValue::from_string(hashed?).ok()
+    }
+
+    fn hashed(&self, members: &[(String, &RawValue)]) -> Option<String> {
+        let mut object = String::from("{");
+        for (name, value) in members {
+            if object.len() > 1 {
+                object.push(',');
+            }
+            object.push_str(&serde_json::to_string(name).ok()?);
+            object.push(':');
+            object.push_str(&serde_json::to_string(&self.value(value.get())).ok()?);
+        }
+        object.push('}');
+        Some(object)
+    }
+
+    /// Hashes a value by what it means; by how it is spelt, where it can be read in two ways.
+    fn value(&self, raw: &str) -> String {
+        let raw = raw.as_bytes();
+        let hash = self
+            .secret
+            .json(raw)
+            .unwrap_or_else(|_| self.secret.bytes(raw));
+        short(hash.as_u128())
+    }
+}
+
+fn short(hash: u128) -> String {
+    format!("{:016x}", hash >> 64)
+}
+
+fn digest(output: &ToolOutput) -> ResultDigest {
+    ResultDigest::new(Sha1::digest(output.body()).into())
+}
+
+/// How long the result may be kept; nothing for what never is.
+fn lifetime(call: &ToolCall, output: Option<&ToolOutput>) -> Option<u64> {
+    let plan = call.plan();
+    if !matches!(plan.effect, Effect::ReadOnly | Effect::Idempotent) {
+        return None;
+    }
+    // a round of an exchange belongs to who is in the exchange
+    let is_whole = output.is_none_or(|output| output.status() == OutputStatus::Complete);
+    let ttl = plan.result_ttl().filter(|_| is_whole).unwrap_or_default();
+    Some(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Reads the members of an object in their order, each as often as it stands there.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scribe(arguments: bool) -> Scribe {
+        Scribe::new("t".into(), FingerprintKey::new(1, 2), arguments)
+    }
+
+    fn args(arguments: bool, raw: &str) -> String {
+        scribe(arguments)
+            .args(raw.as_bytes())
+            .unwrap()
+            .get()
+            .to_owned()
+    }
+
+    #[test]
+    fn values_are_hashed_and_equal_ones_stay_equal() {
+        let one = args(false, r#"{"id": "secret", "copy":"secret", "n": [1, 2]}"#);
+        let two = args(false, r#"{"id":"s\u0065cret","copy":"other","n":[1,2]}"#);
+        assert!(!one.contains("secret"), "{one}");
+        let [one, two]: [serde_json::Value; 2] =
+            [one, two].map(|text| serde_json::from_str(&text).unwrap());
+        assert_eq!(one["id"], one["copy"]);
+        assert_eq!(one["id"], two["id"]);
+        assert_ne!(one["copy"], two["copy"]);
+        assert_eq!(one["n"], two["n"]);
+    }
+
+    #[test]
+    fn another_recording_has_other_hashes() {
+        let other = Scribe::new("t".into(), FingerprintKey::new(3, 4), false);
+        let raw = r#"{"id":1}"#;
+        assert_ne!(other.args(raw.as_bytes()).unwrap().get(), args(false, raw));
+    }
+
+    #[test]
+    fn arguments_are_written_as_they_are_where_asked() {
+        let raw = "{\"id\": 9007199254740993,\n \"x\": 1e2}";
+        assert_eq!(args(true, raw), raw);
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_still_can() {
+        let twice = args(false, r#"{"id":1,"id":2}"#);
+        assert_eq!(twice.matches("\"id\"").count(), 2, "{twice}");
+        let inside = args(false, r#"{"x":{"id":1,"id":2}}"#);
+        assert!(inside.starts_with(r#"{"x":""#), "{inside}");
+        assert!(args(false, "[1]").starts_with('"'));
+    }
+}

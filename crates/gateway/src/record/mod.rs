@@ -1,0 +1,232 @@
+//! Writing down the calls that pass, for `tollgate replay --calls`.
+//!
+//! A call is never slowed or failed by it: what is to be written goes to a thread of its own, and
+//! what that cannot keep up with is dropped and counted.
+
+mod line;
+mod writer;
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tollgate::core::{CallRecord, FingerprintKey};
+use tollgate::{Delivery, Stack, ToolCall, ToolError, ToolOutput};
+
+use self::line::Scribe;
+use self::writer::{File, Message, Written};
+use crate::args::Recording;
+use crate::error::AppError;
+use crate::output::Screen;
+
+/// Writes down the calls that pass; by default none. Clones share the file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recorder(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    file: String,
+    to_writer: SyncSender<Message>,
+    writer: Mutex<Option<JoinHandle<Written>>>,
+    waiting_bytes: Arc<AtomicUsize>,
+    started: Instant,
+    next: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// A call that ended, with all that a line is made of.
+#[derive(Debug)]
+struct Recorded {
+    call: ToolCall,
+    /// As clients see it.
+    tool: String,
+    seq: u64,
+    record: Arc<CallRecord>,
+    at: Duration,
+    took: Duration,
+    /// The answer, or how far the call got without one.
+    answer: Result<ToolOutput, Delivery>,
+}
+
+/// So many calls may wait to be written.
+const WAITING: usize = 4_096;
+/// And what they hold may weigh this much.
+const WAITING_BYTES: usize = 64 << 20;
+
+impl Recorder {
+    /// Opens the file that the arguments name, if they name one.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if it cannot be written, or holds something else.
+    pub(crate) fn open(recording: &Recording) -> Result<Self, AppError> {
+        let Some(path) = &recording.record else {
+            return Ok(Self::default());
+        };
+        // std seeds each state from the system's random source
+        let word = || RandomState::new().hash_one(0_u8);
+        let secret = FingerprintKey::new(word(), word());
+        let trace = format!("tollgate-{:016x}", word());
+        let scribe = Scribe::new(trace, secret, recording.record_arguments);
+        Self::start(path, scribe)
+    }
+
+    fn start(path: &Path, scribe: Scribe) -> Result<Self, AppError> {
+        let file = File::open(path)?;
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let (to_writer, calls) = sync_channel(WAITING);
+        let weight = waiting_bytes.clone();
+        let writer = std::thread::Builder::new()
+            .name("recorder".into())
+            .spawn(move || writer::run(&calls, file, &scribe, &weight))
+            .map_err(AppError::io("the recorder does not start"))?;
+        Ok(Self(Some(Arc::new(Inner {
+            file: path.display().to_string(),
+            to_writer,
+            writer: Mutex::new(Some(writer)),
+            waiting_bytes,
+            started: Instant::now(),
+            next: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }))))
+    }
+
+    /// Sends a call through the stack, and writes down what became of it. `name` is what the client
+    /// calls the tool. A call that is dropped on the way is written down as one without an answer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the stack.
+    pub(crate) async fn run(
+        &self,
+        stack: &Stack,
+        name: &str,
+        call: ToolCall,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(inner) = &self.0 else {
+            return stack.run(call).await;
+        };
+        let (call, watched) = inner.watch(stack, name, call);
+        let result = stack.run(call).await;
+        watched.end(match &result {
+            Ok(output) => Ok(output.clone()),
+            Err(error) => Err(error.delivery()),
+        });
+        result
+    }
+
+    /// Writes what still waits, and says what was recorded.
+    pub(crate) async fn finish(&self, screen: &Screen) {
+        let Some(inner) = self.0.clone() else {
+            return;
+        };
+        let file = inner.file.clone();
+        let ended = tokio::task::spawn_blocking(move || inner.end()).await;
+        let Ok(Some((written, dropped))) = ended else {
+            return;
+        };
+        screen.note(format_args!("recorded {} calls in {file}", written.lines));
+        if dropped > 0 {
+            screen.warning(&format_args!(
+                "{dropped} calls are missing in {file}: they came faster than they could be written"
+            ));
+        }
+        if written.lost > 0 {
+            screen.warning(&format_args!(
+                "{} calls are missing in {file}: it could not be written",
+                written.lost
+            ));
+        }
+    }
+}
+
+impl Inner {
+    fn watch(self: &Arc<Self>, stack: &Stack, name: &str, call: ToolCall) -> (ToolCall, Watched) {
+        let (call, record) = match call.record().cloned() {
+            Some(record) => (call, record),
+            None => {
+                let record = Arc::new(CallRecord::new());
+                (call.with_record(record.clone()), record)
+            }
+        };
+        let catalogue = stack.catalogue();
+        let tool = catalogue
+            .find(name)
+            .map_or(name, |entry| entry.client_name());
+        let watched = Watched {
+            recorder: self.clone(),
+            began: Instant::now(),
+            recorded: Some(Recorded {
+                call: call.clone(),
+                tool: tool.to_owned(),
+                seq: self.next.fetch_add(1, Ordering::Relaxed),
+                record,
+                at: self.started.elapsed(),
+                took: Duration::ZERO,
+                // whoever goes away without an answer does not know what became of the call
+                answer: Err(Delivery::Unknown),
+            }),
+        };
+        (call, watched)
+    }
+
+    fn push(&self, recorded: Recorded) {
+        let bytes = recorded.bytes();
+        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let sent = if waiting > WAITING_BYTES {
+            Err(TrySendError::Full(Message::Call(Box::new(recorded))))
+        } else {
+            self.to_writer.try_send(Message::Call(Box::new(recorded)))
+        };
+        if sent.is_err() {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until all is written. Blocks. Nothing if somebody did before.
+    fn end(&self) -> Option<(Written, u64)> {
+        let writer = self.writer.lock().take()?;
+        // a writer that is gone needs no telling
+        let _ = self.to_writer.send(Message::End);
+        let written = writer.join().ok()?;
+        Some((written, self.dropped.load(Ordering::Relaxed)))
+    }
+}
+
+impl Recorded {
+    fn bytes(&self) -> usize {
+        let body = self.answer.as_ref().map_or(0, |output| output.body().len());
+        self.call.arguments().len() + body
+    }
+}
+
+/// A call on its way. Dropped before [`end`](Self::end), it had no answer.
+struct Watched {
+    recorder: Arc<Inner>,
+    began: Instant,
+    recorded: Option<Recorded>,
+}
+
+impl Watched {
+    fn end(mut self, answer: Result<ToolOutput, Delivery>) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.answer = answer;
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(mut recorded) = self.recorded.take() {
+            recorded.took = self.began.elapsed();
+            self.recorder.push(recorded);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The thread that writes.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tokio::time::Instant;
+
+use super::Recorded;
+use super::line::Scribe;
+use crate::error::AppError;
+
+/// What the writer is sent.
+#[derive(Debug)]
+pub(super) enum Message {
+    Call(Box<Recorded>),
+    End,
+}
+
+/// What became of the calls that were sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) lines: u64,
+    /// Lines that could not be written.
+    pub(super) lost: u64,
+}
+
+/// So late may a line be written.
+const LATE: Duration = Duration::from_secs(1);
+/// Or when there is this much.
+const MUCH: usize = 1 << 20;
+/// So long is waited for a first line at a time.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// Writes what is sent, until told to end or nobody is left to send.
+pub(super) fn run(
+    calls: &Receiver<Message>,
+    mut file: File,
+    scribe: &Scribe,
+    waiting_bytes: &AtomicUsize,
+) -> Written {
+    let mut batch = Batch::default();
+    let mut written = Written::default();
+    loop {
+        match calls.recv_timeout(batch.patience()) {
+            Ok(Message::Call(recorded)) => {
+                batch.add(scribe, &recorded);
+                waiting_bytes.fetch_sub(recorded.bytes(), Ordering::Relaxed);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
+                batch.write(&mut file, &mut written);
+                return written;
+            }
+        }
+        if batch.is_due() {
+            batch.write(&mut file, &mut written);
+        }
+    }
+}
+
+/// Lines that wait to be written together.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    lines: u64,
+    since: Option<Instant>,
+}
+
+impl Batch {
+    fn add(&mut self, scribe: &Scribe, recorded: &Recorded) {
+        let start = self.bytes.len();
+        if let Err(error) = scribe.describe(recorded).write_line(&mut self.bytes) {
+            // plain data always has a JSON form
+            tracing::debug!(%error, "a call was not recorded");
+            self.bytes.truncate(start);
+            return;
+        }
+        self.lines += 1;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn patience(&self) -> Duration {
+        self.since
+            .map_or(IDLE, |since| LATE.saturating_sub(since.elapsed()))
+    }
+
+    fn is_due(&self) -> bool {
+        self.bytes.len() >= MUCH || self.since.is_some_and(|since| since.elapsed() >= LATE)
+    }
+
+    fn write(&mut self, file: &mut File, written: &mut Written) {
+        if self.lines == 0 {
+            return;
+        }
+        match file.append(&self.bytes) {
+            Ok(()) => written.lines += self.lines,
+            Err(error) => {
+                if written.lost == 0 {
+                    tracing::error!(%error, "calls cannot be recorded; said once, counted at the end");
+                }
+                written.lost += self.lines;
+            }
+        }
+        self.bytes.clear();
+        self.lines = 0;
+        self.since = None;
+    }
+}
+
+/// A recording that grows. What is written at once is a whole: in a compressed file, a member of its
+/// own, so that the file can be read whenever the process ends.
+#[derive(Debug)]
+pub(super) struct File {
+    file: std::fs::File,
+    compressed: bool,
+    /// Up to here the file is good.
+    length: u64,
+    /// What could not be written cannot be taken back either.
+    broken: bool,
+}
+
+/// How gzip begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+impl File {
+    /// Opens a file to append to; a new one can be read by its owner only. It is compressed if its
+    /// name ends in `.gz`.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if it cannot be written, or is not what its name says.
+    pub(super) fn open(path: &Path) -> Result<Self, AppError> {
+        let failed = || AppError::io(format!("{} cannot be recorded to", path.display()));
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+
+            options.mode(0o600);
+        }
+        let mut file = options.open(path).map_err(failed())?;
+        let compressed = path.extension().is_some_and(|extension| extension == "gz");
+        let length = file.metadata().map_err(failed())?.len();
+        let mut start = Vec::new();
+        let limit = GZIP.len() as u64;
+        Read::by_ref(&mut file)
+            .take(limit)
+            .read_to_end(&mut start)
+            .map_err(failed())?;
+        if length > 0 && (start == GZIP) != compressed {
+            return Err(AppError::Usage(format!(
+                "{} is there and {} compressed, against its name; choose another",
+                path.display(),
+                if compressed { "not" } else { "is" }
+            )));
+        }
+        let mut file = Self {
+            file,
+            compressed,
+            length,
+            broken: false,
+        };
+        file.close_line().map_err(failed())?;
+        Ok(file)
+    }
+
+    /// Ends a last line that broke off, so that the next one stands alone.
+    fn close_line(&mut self) -> io::Result<()> {
+        if self.compressed || self.length == 0 {
+            return Ok(());
+        }
+        let mut last = [0];
+        self.file.seek(SeekFrom::End(-1))?;
+        self.file.read_exact(&mut last)?;
+        if last == *b"\n" {
+            return Ok(());
+        }
+        self.append(b"\n")
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("it ends in half a line"));
+        }
+        let packed;
+        let bytes = if self.compressed {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(bytes)?;
+            packed = encoder.finish()?;
+            &packed
+        } else {
+            bytes
+        };
+        let result = self.file.write_all(bytes);
+        if result.is_ok() {
+            self.length += bytes.len() as u64;
+        } else {
+            // what is half there would spoil what comes after it
+            self.broken = self.file.set_len(self.length).is_err();
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_replay::trace::Calls;
+
+    use super::*;
+
+    const LINE: &[u8] = b"{\"tool\":\"a\"}\n";
+
+    fn read(path: &Path) -> Vec<String> {
+        Calls::open(path)
+            .unwrap()
+            .map(|call| call.map_or_else(|error| error.to_string(), |call| call.tool.to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn a_recording_is_appended_to_compressed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.jsonl", "a.jsonl.gz"] {
+            let path = folder.path().join(name);
+            for _ in 0..2 {
+                let mut file = File::open(&path).unwrap();
+                file.append(LINE).unwrap();
+                file.append(LINE).unwrap();
+            }
+            assert_eq!(read(&path), ["a"; 4], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_broke_off_takes_no_other_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, "{\"tool\":\"a\"}\n{\"too").unwrap();
+        File::open(&path).unwrap().append(LINE).unwrap();
+        let read = read(&path);
+        assert_eq!(
+            (read.len(), &*read[0], &*read[2]),
+            (3, "a", "a"),
+            "{read:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_what_its_name_says_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = folder.path().join("a.gz");
+        std::fs::write(&plain, LINE).unwrap();
+        let error = File::open(&plain).unwrap_err().to_string();
+        assert!(error.contains("not compressed"), "{error}");
+        assert_eq!(std::fs::read(&plain).unwrap(), LINE);
+        let nowhere = folder.path().join("none").join("a.jsonl");
+        assert!(
+            File::open(&nowhere)
+                .unwrap_err()
+                .to_string()
+                .contains("cannot be recorded")
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_be_written_is_counted_and_nothing_else_happens() {
+        let mut full = File::open(Path::new("/dev/full")).unwrap();
+        let mut written = Written::default();
+        for lines in 1..=2 {
+            let mut batch = Batch {
+                bytes: LINE.to_vec(),
+                lines,
+                since: None,
+            };
+            batch.write(&mut full, &mut written);
+        }
+        assert_eq!(written, Written { lines: 0, lost: 3 });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        File::open(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Bringing calls into the order they began in.
+//!
+//! A line is written when a call ends, so that the lines of calls that overlapped stand in another
+//! order than the calls began. Where times are recorded, a bounded number of lines is read ahead and
+//! sorted by them; without times, the order of the lines counts.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::time::Duration;
+
+use super::Sessions;
+use super::place::Place;
+use crate::ReplayError;
+use crate::trace::RecordedCall;
+
+/// A call, and when it begins.
+#[derive(Debug)]
+pub(crate) struct Timed {
+    pub(crate) call: RecordedCall,
+    pub(crate) place: Place,
+    /// After the replay's start; `None` if the record has no time.
+    pub(crate) at: Option<Duration>,
+    turn: (Duration, u64),
+}
+
+/// How many lines are read ahead.
+const AHEAD: usize = 1_024;
+
+/// A clock that counts from elsewhere (the time of day, say) starts at most this long before the
+/// first call seen of it: calls that began earlier may stand on later lines.
+const LEAD: Duration = Duration::from_secs(600);
+
+/// Nothing is later: a clock can always say it.
+const LATEST: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
+
+/// Calls in the order they began in.
+#[derive(Debug)]
+pub(crate) struct InOrder<I> {
+    lines: I,
+    sessions: Sessions,
+    ahead: BinaryHeap<Timed>,
+    /// For each recorded clock, what it said first (less the lead), and when that is for us.
+    clocks: HashMap<u128, (Duration, Duration)>,
+    latest: Duration,
+    read: u64,
+    ended: bool,
+}
+
+impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> InOrder<I> {
+    pub(crate) fn new(lines: I, sessions: Sessions) -> Self {
+        Self {
+            lines,
+            sessions,
+            ahead: BinaryHeap::new(),
+            clocks: HashMap::new(),
+            latest: Duration::ZERO,
+            read: 0,
+            ended: false,
+        }
+    }
+
+    fn take_in(&mut self, call: RecordedCall) {
+        let place = Place::of(&call, self.sessions);
+        let at = call
+            .at_ms
+            .map(|at| self.place_in_time(place.clock, at.duration()));
+        self.latest = self.latest.max(at.unwrap_or_default());
+        self.read += 1;
+        self.ahead.push(Timed {
+            turn: (at.unwrap_or(self.latest), self.read),
+            call,
+            place,
+            at,
+        });
+    }
+
+    fn place_in_time(&mut self, clock: u128, at: Duration) -> Duration {
+        let starts = (at.saturating_sub(LEAD), self.latest);
+        let (first, ours) = self.clocks.entry(clock).or_insert(starts);
+        ours.saturating_add(at.saturating_sub(*first)).min(LATEST)
+    }
+}
+
+impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> Iterator for InOrder<I> {
+    type Item = Result<Timed, ReplayError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended && self.ahead.len() < AHEAD {
+            match self.lines.next() {
+                Some(Ok(call)) => self.take_in(call),
+                Some(Err(error)) => return Some(Err(error)),
+                None => self.ended = true,
+            }
+        }
+        self.ahead.pop().map(Ok)
+    }
+}
+
+// A heap gives the greatest first: the one whose turn is earliest.
+impl Ord for Timed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.turn.cmp(&self.turn)
+    }
+}
+
+impl PartialOrd for Timed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Self) -> bool {
+        self.turn == other.turn
+    }
+}
+
+impl Eq for Timed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(lines: &[&str]) -> Vec<(String, Option<u64>)> {
+        let read = lines
+            .iter()
+            .map(|line| Ok(RecordedCall::from_line(line.as_bytes()).unwrap()));
+        InOrder::new(read, Sessions::Apart)
+            .map(|timed| {
+                let timed = timed.unwrap();
+                let at = timed.at.map(|at| at.as_secs());
+                (timed.call.tool.to_string(), at)
+            })
+            .collect()
+    }
+
+    fn owned(want: &[(&str, Option<u64>)]) -> Vec<(String, Option<u64>)> {
+        want.iter()
+            .map(|(tool, at)| ((*tool).to_owned(), *at))
+            .collect()
+    }
+
+    #[test]
+    fn without_times_the_lines_stay_as_they_are() {
+        let lines = [r#"{"tool":"b"}"#, r#"{"tool":"a"}"#, r#"{"tool":"c"}"#];
+        let want = [("b", None), ("a", None), ("c", None)];
+        assert_eq!(order(&lines), owned(&want));
+    }
+
+    #[test]
+    fn with_times_calls_come_as_they_began() {
+        let lines = [
+            r#"{"tool":"short","set":"s","session":"1","at_ms":2000}"#,
+            r#"{"tool":"long","set":"s","session":"2","at_ms":1000}"#,
+            r#"{"tool":"next","set":"s","session":"1","at_ms":9000}"#,
+        ];
+        let want = [("long", Some(1)), ("short", Some(2)), ("next", Some(9))];
+        assert_eq!(order(&lines), owned(&want));
+    }
+
+    #[test]
+    fn sessions_apart_have_clocks_of_their_own_one_after_another() {
+        let lines = [
+            r#"{"tool":"a","session":"1","at_ms":0}"#,
+            r#"{"tool":"b","session":"1","at_ms":9000}"#,
+            r#"{"tool":"c","session":"2","at_ms":1000}"#,
+            r#"{"tool":"d","session":"3","at_ms":1700000000000}"#,
+        ];
+        let want = [
+            ("a", Some(0)),
+            ("b", Some(9)),
+            ("c", Some(10)),
+            ("d", Some(10 + LEAD.as_secs())),
+        ];
+        assert_eq!(order(&lines), owned(&want));
+    }
+}

@@ -1,0 +1,304 @@
+//! Small recordings, each about one rule.
+
+use std::io::Cursor;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_cache::ToolScopes;
+use tollgate_core::{ToolDefinition, ToolName};
+use tollgate_replay::ReplayError;
+use tollgate_replay::calls::{self, Figures, HintSource, Options, Replayed, Sessions, Watch};
+use tollgate_replay::trace::Calls;
+
+pub(crate) fn replay(lines: &[Value], options: &Options) -> Replayed {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let calls = Calls::from_reader("test", Cursor::new(text)).unwrap();
+    let replayed = calls::replay(calls, options, &mut ()).unwrap();
+    assert_eq!((replayed.calls, replayed.left_out), (lines.len() as u64, 0));
+    replayed
+}
+
+/// A read with this result.
+fn read(id: u64, result: u8) -> Value {
+    json!({"session": "s", "tool": "get", "args": {"id": id}, "write": false,
+           "result_sha1": format!("{result:040x}"), "result_bytes": 200})
+}
+
+fn write(id: u64, value: u64) -> Value {
+    json!({"session": "s", "tool": "put", "args": {"id": id, "value": value}, "write": true,
+           "result_sha1": format!("{:040x}", 0xff), "result_bytes": 200})
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`with(call, json!({}))` reads better"
+)]
+fn with(mut call: Value, members: Value) -> Value {
+    let members = members.as_object().unwrap().clone();
+    call.as_object_mut().unwrap().extend(members);
+    call
+}
+
+/// Hits, joined, stale hits, writes swallowed.
+fn told(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
+    (
+        figures.hits,
+        figures.joined,
+        figures.stale,
+        figures.writes_swallowed,
+    )
+}
+
+#[test]
+fn a_repeated_read_is_a_hit_until_something_is_written() {
+    let lines = [
+        read(1, 1),
+        read(1, 1),
+        write(1, 5),
+        write(1, 5),
+        read(1, 2),
+        read(1, 2),
+    ];
+    let replayed = replay(&lines, &Options::default());
+    assert_eq!(told(replayed.ours()), (2, 0, Some(0), 0));
+    let named = |name: &str| told(replayed.policy(name).unwrap());
+    assert_eq!(named("no cache"), (0, 0, Some(0), 0));
+    assert_eq!(named("flush on any write"), (2, 0, Some(0), 0));
+    for blind in ["TTL", "LRU", "FIFO", "LFU", "S3-FIFO", "W-TinyLFU"] {
+        let name = format!("blind, {blind}");
+        assert_eq!(named(&name), (4, 0, Some(2), 1), "{name}");
+    }
+    assert_eq!(replayed.policies.len(), 9);
+}
+
+#[test]
+fn failures_are_never_kept_and_a_write_that_fails_counts_as_one() {
+    let failed = |call| with(call, json!({"error": true}));
+    let lines = [
+        failed(read(1, 9)),
+        read(1, 1),
+        failed(write(1, 5)),
+        read(1, 1),
+        failed(write(1, 5)),
+    ];
+    let replayed = replay(&lines, &Options::default());
+    for figures in &replayed.policies {
+        let blind = u64::from(figures.policy.starts_with("blind"));
+        assert_eq!(told(figures), (blind, 0, Some(0), 0), "{}", figures.policy);
+    }
+}
+
+#[test]
+fn a_failure_that_a_cache_covers_up_is_stale() {
+    let gone = with(read(1, 9), json!({"error": true, "result_sha1": null}));
+    let replayed = replay(&[read(1, 1), gone], &Options::default());
+    assert_eq!(told(replayed.ours()), (1, 0, Some(1), 0));
+}
+
+#[test]
+fn without_results_nobody_knows_what_was_stale() {
+    let bare = with(
+        read(1, 1),
+        json!({"result_sha1": null, "result_bytes": null}),
+    );
+    let replayed = replay(&[bare.clone(), bare], &Options::default());
+    assert_eq!(told(replayed.ours()), (1, 0, None, 0));
+    assert!(replayed.grid().to_string().contains("unknown"));
+    let json = serde_json::to_value(&replayed).unwrap();
+    assert_eq!(json["policies"][0]["stale"], Value::Null);
+}
+
+#[test]
+fn sessions_are_apart_unless_they_share() {
+    let other = with(read(1, 1), json!({"session": "t"}));
+    let write_there = with(write(1, 1), json!({"session": "t"}));
+    let lines = [read(1, 1), other, write_there, read(1, 1)];
+    assert_eq!(replay(&lines, &Options::default()).ours().hits, 1);
+    assert_eq!(replay(&lines, &Options::default()).sessions, 2);
+    let mut shared = Options::default();
+    shared.sessions = Sessions::Shared;
+    assert_eq!(replay(&lines, &shared).ours().hits, 1);
+    assert_eq!(replay(&lines[..2], &Options::default()).ours().hits, 0);
+    assert_eq!(replay(&lines[..2], &shared).ours().hits, 1);
+}
+
+#[test]
+fn a_named_set_is_written_to_by_all_sessions_and_read_by_each_principal() {
+    let of = |call, session: &str, principal: &str| {
+        with(
+            call,
+            json!({"session": session, "set": "s", "principal": principal}),
+        )
+    };
+    let lines = [
+        of(read(1, 1), "1", "p"),
+        of(read(1, 1), "2", "p"),
+        of(read(1, 1), "3", "q"),
+        of(write(1, 2), "3", "q"),
+        of(read(1, 2), "1", "p"),
+    ];
+    assert_eq!(
+        told(replay(&lines, &Options::default()).ours()),
+        (1, 0, Some(0), 0)
+    );
+}
+
+#[test]
+fn calls_of_a_layer_run_at_once_and_join() {
+    let at_once = |layer: u64| with(read(1, 1), json!({"layer": layer}));
+    let lines = [at_once(0), at_once(0), at_once(0), at_once(1)];
+    assert_eq!(
+        told(replay(&lines, &Options::default()).ours()),
+        (1, 2, Some(0), 0)
+    );
+    // a write of the layer is on its way: nothing read beside it may be shared
+    let beside = with(write(1, 1), json!({"layer": 0}));
+    let lines = [beside, at_once(0), at_once(0)];
+    assert_eq!(
+        told(replay(&lines, &Options::default()).ours()),
+        (0, 0, Some(0), 0)
+    );
+}
+
+#[test]
+fn an_idempotent_write_is_answered_only_where_the_record_says_so() {
+    let set = |value| with(write(1, value), json!({"idempotent": true}));
+    let lines = [set(1), set(1), set(2), set(1)];
+    let replayed = replay(&lines, &Options::default());
+    let ours = replayed.ours();
+    assert_eq!((ours.repeats_answered, ours.writes_swallowed), (1, 0));
+    let blind = replayed.policy("blind, TTL").unwrap();
+    assert_eq!((blind.repeats_answered, blind.writes_swallowed), (1, 1));
+    let plain = replay(&[write(1, 1), write(1, 1)], &Options::default());
+    assert_eq!(plain.ours().repeats_answered + plain.ours().hits, 0);
+}
+
+#[test]
+fn plans_come_from_the_record_the_name_or_the_definitions() {
+    let unlabelled = |tool: &str| {
+        let mut call = with(read(1, 1), json!({"tool": tool}));
+        call.as_object_mut().unwrap().remove("write");
+        call
+    };
+    let twice = |call: Value| [call.clone(), call];
+    let hits = |call: Value, options: &Options| replay(&twice(call), options).ours().hits;
+    let recorded = Options::default();
+    assert_eq!(hits(unlabelled("get_order"), &recorded), 1);
+    assert_eq!(hits(unlabelled("frobnicate"), &recorded), 0);
+    let labelled = with(unlabelled("frobnicate"), json!({"write": false}));
+    assert_eq!(hits(labelled.clone(), &recorded), 1);
+    let mut inferred = Options::default();
+    inferred.hints = HintSource::Inferred;
+    assert_eq!(hits(labelled.clone(), &inferred), 0);
+    let definition = json!({"name": "frobnicate", "annotations": {"readOnlyHint": true}});
+    inferred.tools = vec![ToolDefinition::from_json(definition.to_string()).unwrap()];
+    assert_eq!(hits(labelled, &inferred), 1);
+}
+
+#[test]
+fn a_write_leaves_what_its_scopes_do_not_name() {
+    let scopes = |texts: [&'static str; 1], write| match write {
+        false => ToolScopes::reading(texts).unwrap(),
+        true => ToolScopes::writing(texts).unwrap(),
+    };
+    let mut options = Options::default();
+    options.scopes = vec![
+        (ToolName::new("get").unwrap(), scopes(["item:{id}"], false)),
+        (ToolName::new("put").unwrap(), scopes(["item:{id}"], true)),
+    ];
+    let lines = [read(1, 1), read(2, 1), write(1, 5), read(1, 2), read(2, 1)];
+    assert_eq!(told(replay(&lines, &options).ours()), (1, 0, Some(0), 0));
+    let unnamed = replay(&lines, &Options::default());
+    assert_eq!(unnamed.ours().hits, 0);
+}
+
+#[test]
+fn more_sessions_than_are_remembered_lose_hits_and_nothing_else() {
+    let of = |session: usize| with(read(1, 1), json!({"session": session.to_string()}));
+    let lines: Vec<_> = (0..800).chain([799, 0]).map(of).collect();
+    assert_eq!(
+        told(replay(&lines, &Options::default()).ours()),
+        (1, 0, Some(0), 0)
+    );
+}
+
+#[test]
+fn recorded_times_move_the_clock() {
+    let at = |ms: u64| with(read(1, 1), json!({"at_ms": ms, "duration_ms": 40.5}));
+    let lines = [at(0), at(10_000), at(299_000), at(301_000)];
+    let replayed = replay(&lines, &Options::default());
+    for name in ["tollgate", "flush on any write", "blind, TTL"] {
+        assert_eq!(replayed.policy(name).unwrap().hits, 2, "{name}");
+    }
+    assert!(
+        (replayed.ours().saved_ms - 81.0).abs() < 1e-6,
+        "{:?}",
+        replayed.ours()
+    );
+    // begun while the first one ran
+    assert_eq!(
+        told(replay(&[at(0), at(20)], &Options::default()).ours()).1,
+        1
+    );
+}
+
+#[test]
+fn without_times_the_clock_stands_still_unless_told() {
+    let lines = vec![read(1, 1); 5];
+    assert_eq!(replay(&lines, &Options::default()).ours().hits, 4);
+    let mut slow = Options::default();
+    slow.gap = Duration::from_secs(200);
+    assert_eq!(replay(&lines, &slow).ours().hits, 2);
+}
+
+#[test]
+fn a_result_that_may_not_be_kept_is_not() {
+    let lines = vec![with(read(1, 1), json!({"ttl_ms": 0})); 2];
+    assert_eq!(replay(&lines, &Options::default()).ours().hits, 0);
+    let huge = vec![with(read(1, 1), json!({"result_bytes": u64::MAX})); 2];
+    assert_eq!(replay(&huge, &Options::default()).ours().hits, 0);
+}
+
+#[test]
+fn a_write_without_an_answer_may_still_land() {
+    let lost = with(write(1, 2), json!({"delivery": "unknown", "error": true}));
+    let lines = [read(1, 1), lost, read(1, 1), read(1, 2)];
+    assert_eq!(
+        told(replay(&lines, &Options::default()).ours()),
+        (0, 0, Some(0), 0)
+    );
+    let unsent = with(write(1, 2), json!({"delivery": "not_sent", "error": true}));
+    let lines = [unsent, read(1, 1), read(1, 1)];
+    assert_eq!(
+        told(replay(&lines, &Options::default()).ours()),
+        (1, 0, Some(0), 0)
+    );
+}
+
+#[test]
+fn bad_lines_are_told_and_left_out() {
+    #[derive(Default)]
+    struct Told(Vec<String>, u64);
+
+    impl Watch for Told {
+        fn replayed(&mut self, calls: u64) {
+            self.1 = calls;
+        }
+
+        fn left_out(&mut self, error: &ReplayError) {
+            self.0.push(error.to_string());
+        }
+    }
+
+    let text = format!("{}\nno json\n{}\n", read(1, 1), read(1, 1));
+    let calls = Calls::from_reader("f", Cursor::new(text)).unwrap();
+    let mut told = Told::default();
+    let replayed = calls::replay(calls, &Options::default(), &mut told).unwrap();
+    assert_eq!((replayed.calls, replayed.left_out, told.1), (2, 1, 2));
+    assert!(
+        told.0[0].starts_with("f:2: is no JSON object"),
+        "{:?}",
+        told.0
+    );
+    assert_eq!(replayed.ours().hits, 1);
+}
