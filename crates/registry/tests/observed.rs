@@ -115,8 +115,10 @@ fn what_was_seen_of_a_tool_that_is_gone_is_no_matter() {
     list(&registry, "a", &two_tools());
     let old = tool(&registry, "get_order");
     list(&registry, "a", &[read("get_order", "Another order.")]);
+    let generation = registry.catalogue().generation();
     assert!(registry.observe(&old, seen()).is_empty());
     assert!(is_kept(&registry, "get_order"));
+    assert_eq!(registry.catalogue().generation(), generation);
     let elsewhere = Registry::new();
     assert!(elsewhere.observe(&old, seen()).is_empty());
 }
