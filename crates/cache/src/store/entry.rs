@@ -32,12 +32,16 @@ use super::account::Account;
 #[derive(Debug, Clone)]
 pub struct Entry(Arc<Inner>);
 
+/// In this order in memory: what every hit touches stands first, next to the counts of the pointer.
 #[derive(Debug)]
+#[repr(C)]
 struct Inner {
-    output: ToolOutput,
-    made: Instant,
+    /// How often the entry was found, roughly: a hit lost to a race changes no decision.
+    hits: AtomicU32,
     /// The end of the lifetime, which every hit looks at.
     ends: Instant,
+    output: ToolOutput,
+    made: Instant,
     /// Nanoseconds, as are the three below: half the size of a [`Duration`].
     ttl: u64,
     stale: u64,
@@ -47,8 +51,6 @@ struct Inner {
     account: Option<Arc<Account>>,
     /// What the account was charged; 0 as long as no store has taken the entry in.
     charged: AtomicU64,
-    /// How often the entry was found, roughly: a hit lost to a race changes no decision.
-    hits: AtomicU32,
     /// What `hits` was when the entry began the life it is in.
     hits_before: AtomicU32,
     /// The bits of an `f32`: how likely another hit was when that life began.
