@@ -167,6 +167,7 @@ impl StackBuilder {
             cache: cache.handle(),
             changed: watch::Sender::new(0),
         });
+        shared.follow_cache();
 
         let mut members: BTreeMap<ReplicaSetId, Vec<Member<Guarded>>> = BTreeMap::new();
         let mut known = Vec::new();

@@ -52,6 +52,7 @@ mod builder;
 mod explain;
 mod leaf;
 mod local;
+mod observed;
 mod order;
 mod scan;
 mod server;

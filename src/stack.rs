@@ -16,9 +16,10 @@ use tokio::time::Instant;
 use tollgate_breaker::BreakerStatus;
 use tollgate_cache::{CacheHandle, CacheStats};
 use tollgate_core::{
-    BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolOutput,
+    BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
+    ToolOutput,
 };
-use tollgate_registry::{Catalogue, Entry};
+use tollgate_registry::{Catalogue, Entry, Observation};
 use tower::ServiceExt;
 use tower::util::Oneshot;
 use tower_service::Service;
@@ -223,6 +224,21 @@ impl Stack {
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
+    }
+
+    /// Returns what was seen of tools while they ran, in the order of sets and tools: those whose
+    /// results change although nothing is written, which a cache that checks its hits finds out. Their
+    /// plans keep no result, until the definition changes or [`take_back`](Self::take_back).
+    #[must_use]
+    pub fn observations(&self) -> Vec<Observation> {
+        self.0.shared.registry.observations()
+    }
+
+    /// Takes back what was seen of a tool, so that its results are kept again; says whether anything
+    /// was. Should it be seen again, it counts again.
+    #[must_use = "a name that was mistyped takes nothing back"]
+    pub fn take_back(&self, set: &ReplicaSetId, tool: &ToolName) -> bool {
+        self.0.shared.take_back(set, tool)
     }
 
     /// Returns every breaker that has seen a failure.

@@ -1,6 +1,8 @@
 //! What an operator may choose about the cache.
 
-use serde::Deserialize;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
 
 use crate::scope::ScopeRules;
 
@@ -25,6 +27,23 @@ pub struct CacheConfig {
     /// Which state single tools read and write. Default: each touches all of its replica set.
     #[serde(skip)]
     pub scopes: ScopeRules,
+    /// How long after its lifetime the result of a read may still be served, marked as stale, while
+    /// one call in the background fetches a new one. The server may shorten it. In configuration:
+    /// `stale_while_revalidate_ms`. Default: zero, not at all.
+    #[serde(rename = "stale_while_revalidate_ms", deserialize_with = "millis")]
+    pub stale_while_revalidate: Duration,
+    /// How long after its lifetime the result of a read may still be served, marked as stale, in the
+    /// place of a failure of the server. The server may shorten it. In configuration:
+    /// `stale_if_error_ms`. Default: zero, not at all.
+    #[serde(rename = "stale_if_error_ms", deserialize_with = "millis")]
+    pub stale_if_error: Duration,
+    /// Of a thousand hits of reads, how many are checked: the call is run once more in the background,
+    /// within the retry budget, and a tool whose results change without a write is not cached any
+    /// more. Above 1000 counts as 1000. Default: 0, none.
+    pub verify_per_thousand: u32,
+    /// Seeds the choice of those hits: the same hits in the same order are then checked. Default:
+    /// none, which draws a seed when the layer is made.
+    pub verify_seed: Option<u64>,
 }
 
 impl Default for CacheConfig {
@@ -36,6 +55,10 @@ impl Default for CacheConfig {
             partition: Partition::Principal,
             idempotent_writes: true,
             scopes: ScopeRules::default(),
+            stale_while_revalidate: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            verify_per_thousand: 0,
+            verify_seed: None,
         }
     }
 }
@@ -52,4 +75,9 @@ pub enum Partition {
     Principal,
     /// Every principal. Right only where the tools answer everybody alike.
     Shared,
+}
+
+/// Reads whole milliseconds.
+fn millis<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    u64::deserialize(from).map(Duration::from_millis)
 }

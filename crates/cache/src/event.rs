@@ -1,10 +1,11 @@
 //! What happened in the cache, told as it happens.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
-use tollgate_core::{ReplicaSetId, ToolName};
+use tollgate_core::{ErrorKind, Fingerprint, ReplicaSetId, ToolName};
 
 use crate::reason::{BypassReason, Cause, RefusalReason};
 
@@ -43,6 +44,28 @@ pub enum Happened {
     },
     /// A result was not kept.
     Refused(RefusalReason),
+    /// A call was answered from the cache after the end of the entry's lifetime.
+    Stale {
+        /// How old the entry is.
+        age: Duration,
+        /// Why it was given all the same.
+        reason: StaleReason,
+    },
+    /// A new result was fetched for one that was served beyond its lifetime.
+    Refreshed,
+    /// No new result could be fetched for one that was served beyond its lifetime; the word says
+    /// why: that of an error, or of a [`RefusalReason`].
+    RefreshFailed(&'static str),
+    /// A hit was checked, and was right.
+    Verified,
+    /// A hit was checked, and the tool answered otherwise although nothing was written: it is not
+    /// cached any more.
+    TurnedVolatile {
+        /// The digest of the tool's definition: of another one nothing is known.
+        definition: Fingerprint,
+        /// What was seen, as the end of a sentence.
+        evidence: Arc<str>,
+    },
     /// An entry was dropped.
     Evicted {
         /// Why.
@@ -50,6 +73,27 @@ pub enum Happened {
         /// How many bytes it took.
         bytes: u64,
     },
+}
+
+/// Why an answer was given beyond its lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StaleReason {
+    /// The server failed so.
+    Failed(ErrorKind),
+    /// A new one is being fetched.
+    Revalidating,
+}
+
+impl StaleReason {
+    /// Returns the word used in the answer's `_meta`: the error's, or `revalidating`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed(kind) => kind.as_str(),
+            Self::Revalidating => "revalidating",
+        }
+    }
 }
 
 /// The events of one cache. A listener that does not keep up loses the oldest; no call waits for

@@ -7,13 +7,15 @@
 //! answers nobody must not make everybody wait for all who came before. Nobody can be stranded, because the place is
 //! given back by dropping it; and who stops waiting leaves the queue by dropping his wait.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::DashMap;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tollgate_core::ToolOutput;
+
+use crate::sync::{AtomicUsize, DashMap, OnceLock, Ordering, Semaphore, SemaphorePermit};
+
+#[cfg(all(test, shuttle))]
+mod interleavings;
 
 /// All flights of one cache, by key. The key holds the epoch, so that a read that begins after a
 /// write never joins one that began before it.
@@ -80,7 +82,11 @@ impl Seat<'_> {
                 return Turn::Take(answer.clone());
             }
             // closed only after the answer is set, so that the next round returns
-            if let Ok(permit) = self.flight.place.acquire().await {
+            let Ok(permit) = self.flight.place.acquire().await else {
+                continue;
+            };
+            // given back by one who answered, before another who did could close it
+            if self.flight.answer.get().is_none() {
                 return Turn::Run(permit);
             }
         }
@@ -116,6 +122,7 @@ impl Drop for Seat<'_> {
 }
 
 #[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests {
     use std::future::Future;
     use std::pin::{Pin, pin};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::broadcast::Receiver;
-use tollgate_core::{Principal, ReplicaSetId, ToolName};
+use tollgate_core::{Principal, ReplicaSetId, Tool, ToolName};
 
 use crate::event::CacheEvent;
 use crate::shared::Shared;
@@ -41,6 +41,20 @@ impl CacheHandle {
     #[must_use]
     pub fn events(&self) -> Receiver<CacheEvent> {
         self.shared.events.listen()
+    }
+
+    /// Names who is told when results of a tool turn out to change without a write: with the tool, and
+    /// with what was seen, as the end of a sentence. Called beside the calls, once for each definition
+    /// of a tool; it must not block. Only the first one named is told; says whether this one is.
+    ///
+    /// Whoever only wants to know listens to [`events`](Self::events); a listener may lose some.
+    pub fn on_volatile(&self, told: impl Fn(&Arc<Tool>, &str) + Send + Sync + 'static) -> bool {
+        self.shared.fresh.observer.set(told)
+    }
+
+    /// Caches a tool again whose results were seen to change without a write.
+    pub fn trust_again(&self, set: &ReplicaSetId, tool: &ToolName) {
+        self.shared.tools.trust_again(set, tool);
     }
 
     /// Forgets everything. What running reads bring back is not kept either; the same holds for

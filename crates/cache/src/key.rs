@@ -55,9 +55,18 @@ impl Keyring {
         })
     }
 
-    /// Returns the digest of a principal.
+    /// Returns what stands for a principal: a short name itself with its length in the last byte,
+    /// which no digest has there, or the digest of a long one.
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
-        self.secret.bytes(principal.as_str().as_bytes()).as_u128()
+        let name = principal.as_str().as_bytes();
+        let mut word = [0; 16];
+        match (word.get_mut(..name.len()), u8::try_from(name.len())) {
+            (Some(place), Ok(length @ 0..16)) => {
+                place.copy_from_slice(name);
+                u128::from_le_bytes(word) | u128::from(length) << 120
+            }
+            _ => self.secret.bytes(name).as_u128() | 0xff << 120,
+        }
     }
 
     /// Returns the key of the call if it is made under these epochs of what it depends on.
@@ -92,6 +101,13 @@ pub(crate) struct Identity {
     arguments: u128,
     /// `None` if the result is for everybody.
     pub(crate) principal: Option<u128>,
+}
+
+impl Identity {
+    /// Says whether the result is for everybody.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.principal.is_none()
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +162,20 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn principals_are_told_apart_however_long_their_names_are() {
+        let ring = Keyring::random(Partition::Principal);
+        let mut names: Vec<String> = (0..40).map(|length| "a".repeat(length)).collect();
+        names.extend(["\0", "\0\0", "a\0", "aaaaaaaaaaaaaaa\u{f}"].map(str::to_owned));
+        let mut words: Vec<u128> = names
+            .iter()
+            .map(|name| ring.principal(&Principal::new(name.as_str())))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), names.len());
     }
 
     #[test]

@@ -100,8 +100,11 @@
 mod config;
 mod event;
 mod flight;
+mod fresh;
 mod future;
 mod handle;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod key;
 mod layer;
 mod principals;
@@ -113,11 +116,12 @@ mod shared;
 mod spelling;
 mod stats;
 mod store;
+mod sync;
 mod tools;
 mod write;
 
 pub use config::{CacheConfig, Partition};
-pub use event::{CacheEvent, Happened};
+pub use event::{CacheEvent, Happened, StaleReason};
 pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;

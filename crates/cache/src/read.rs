@@ -14,11 +14,11 @@ use crate::flight::{Answer, Seat, Turn};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::scope::{are_current, epochs};
-use crate::shared::{Kept, Shared, note, unshareable};
+use crate::shared::{Kept, Shared, note};
 use crate::tools::Version;
 
 /// A read that was not found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Read {
     pub(crate) shared: Arc<Shared>,
     pub(crate) version: Arc<Version>,
@@ -38,6 +38,7 @@ impl Read {
     ) -> Result<ToolOutput, ToolError> {
         let (shared, version) = (&*self.shared, &*self.version);
         let record = &*version.record;
+        let for_caller = !call.purpose().is_background();
         let now = Instant::now();
         let watched = version.footprint.read(&shared.scopes, &call);
         let epochs = match epochs(&watched, shared.scopes.at(now)) {
@@ -51,50 +52,78 @@ impl Read {
         let seat = shared.flights.join(key);
         // Once more, now from within a flight: the one before it may have ended since the look-up
         // in `call`, and whoever ends a flight stores first.
-        if let Some(output) = shared.find(key, record, &call, now) {
+        let found = if for_caller {
+            shared.find(key, record, &call, now)
+        } else {
+            shared.peek(key, now)
+        };
+        if let Some(output) = found {
             return Ok(output);
         }
         let _permit = match turn(&seat, &call).await? {
             Turn::Take(answer) => {
-                record.counters.joined.add_one();
-                record.counters.save(answer.took);
-                shared.tell(record, || Happened::Joined);
-                note(&call, CacheStatus::Joined);
+                if for_caller {
+                    record.counters.joined.add_one();
+                    record.counters.save(answer.took);
+                    shared.tell(record, || Happened::Joined);
+                    note(&call, CacheStatus::Joined);
+                }
                 return Ok(answer.output);
             }
             Turn::Run(permit) => permit,
         };
-        record.counters.misses.add_one();
-        shared.tell(record, || Happened::Miss);
-        note(&call, CacheStatus::Miss);
-        let (ttl, usual) = (self.ttl, call.plan().limits.estimated_duration);
+        if for_caller {
+            record.counters.misses.add_one();
+            shared.tell(record, || Happened::Miss);
+            note(&call, CacheStatus::Miss);
+        }
+        let usual = call.plan().limits.estimated_duration;
+        let in_need = shared.covers_failures(&call).then(|| call.clone());
         let sent = Instant::now();
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
-        let refusal = match &result {
-            Err(_) => Some(RefusalReason::Failed),
-            Ok(output) => unshareable(output),
+        let lifetime = match &result {
+            Err(_) => Err(RefusalReason::Failed),
+            Ok(output) => shared.lifetime(output, self.ttl, &self.identity),
         };
-        match (&result, refusal) {
-            (Ok(output), None) => {
+        // kept under other epochs than the current ones, nobody would ever find it
+        let undisturbed =
+            are_current(&watched, &epochs) && shared.key(&self.identity, &epochs) == key;
+        match (result, lifetime) {
+            (Ok(output), Ok(lifetime)) => {
                 record.took(took);
-                // stored under other epochs than the current ones, nobody would ever find it
-                if are_current(&watched, &epochs) {
-                    shared.keep(key, record, output, Kept { ttl, took, usual });
+                if undisturbed {
+                    let kept = Kept {
+                        lifetime,
+                        took,
+                        usual,
+                    };
+                    shared.keep(key, record, &output, kept);
                 } else {
                     shared.refuse(record, RefusalReason::Overtaken);
                 }
+                let answer = output.clone();
                 seat.answer(Answer {
-                    output: output.clone(),
+                    output: answer,
                     took,
                 });
+                Ok(output)
             }
-            (_, reason) => {
-                shared.refuse(record, reason.unwrap_or(RefusalReason::Failed));
+            (result, lifetime) => {
+                match lifetime.err().unwrap_or(RefusalReason::Failed) {
+                    RefusalReason::NoStore => {
+                        shared.supersede(key, record, RefusalReason::NoStore);
+                    }
+                    reason => shared.refuse(record, reason),
+                }
                 seat.widen();
+                result.or_else(|error| {
+                    let call = in_need.filter(|_| undisturbed);
+                    let last = call.and_then(|call| self.in_place_of(&error, key, &call));
+                    last.ok_or(error)
+                })
             }
         }
-        result
     }
 }
 

@@ -8,12 +8,13 @@ use tokio::time::Instant;
 use tollgate_core::{CacheRule, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
+use crate::fresh::Check;
 use crate::future::CacheFuture;
 use crate::key::Role;
 use crate::read::Read;
 use crate::reason::BypassReason;
 use crate::scope::epochs;
-use crate::shared::Shared;
+use crate::shared::{Look, Shared};
 use crate::tools::Version;
 use crate::write::{Keep, Write, WriteFuture};
 
@@ -44,16 +45,34 @@ impl<S: ToolService> Cache<S> {
             return self.pass(call, &version, BypassReason::Arguments);
         };
         let key = shared.key(&identity, &epochs);
-        if let Some(output) = shared.find(key, &version.record, &call, now) {
+        let found = shared.look(key, &version.record, &call, now);
+        drop(watched);
+        if let Look::Hit(output, age) = found {
+            if shared.fresh.draws() {
+                let check = Check {
+                    shared: shared.clone(),
+                    version,
+                    identity,
+                    key,
+                    served: output.clone(),
+                    at: now,
+                    age,
+                };
+                check.start(&self.inner, &call);
+            }
             return CacheFuture::hit(output);
         }
-        drop(watched);
         let read = Read {
             shared: shared.clone(),
             version,
             identity,
             ttl,
         };
+        if let Look::Ended(entry) = &found
+            && let Some(output) = read.while_revalidating(key, entry, &self.inner, &call, now)
+        {
+            return CacheFuture::hit(output);
+        }
         CacheFuture::read(Box::pin(read.run(self.inner.clone(), call)))
     }
 
@@ -115,7 +134,7 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
         }
         match call.plan().cache {
             CacheRule::Bypass => self.pass(call, &version, BypassReason::Plan),
-            CacheRule::Store { .. } if version.record.is_volatile() => {
+            CacheRule::Store { .. } if version.is_volatile() => {
                 self.pass(call, &version, BypassReason::Volatile)
             }
             CacheRule::Store { ttl } => self.read(call, version, ttl),

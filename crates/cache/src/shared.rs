@@ -9,6 +9,7 @@ use tollgate_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 use crate::CacheConfig;
 use crate::event::{Events, Happened};
 use crate::flight::Flights;
+use crate::fresh::{Fresh, Lifetime};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
@@ -28,12 +29,22 @@ pub(crate) struct Shared {
     pub(crate) principals: Principals,
     pub(crate) events: Arc<Events>,
     pub(crate) evictions: Arc<EvictionCounters>,
+    pub(crate) fresh: Fresh,
+}
+
+/// What a look-up found.
+pub(crate) enum Look {
+    /// An answer that has not ended, and how old it is.
+    Hit(ToolOutput, Duration),
+    /// An entry that has.
+    Ended(Entry),
+    Nothing,
 }
 
 /// How long an answer is kept, and what it took to get.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
-    pub(crate) ttl: Duration,
+    pub(crate) lifetime: Lifetime,
     /// How long this call took.
     pub(crate) took: Duration,
     /// How long its tool says that calls take.
@@ -47,6 +58,7 @@ impl Shared {
         store.watch(watcher(events.clone(), evictions.clone()));
         Self {
             keys: Keyring::random(config.partition),
+            fresh: Fresh::new(&config),
             config,
             store,
             flights: Flights::default(),
@@ -79,29 +91,51 @@ impl Shared {
         call: &ToolCall,
         now: Instant,
     ) -> Option<ToolOutput> {
-        let entry = self.store.get(key)?;
-        let cost = entry.cost();
+        match self.look(key, record, call, now) {
+            Look::Hit(output, _) => Some(output),
+            Look::Ended(_) | Look::Nothing => None,
+        }
+    }
+
+    /// Returns a stored answer that has not ended, for nobody's call.
+    pub(crate) fn peek(&self, key: u128, now: Instant) -> Option<ToolOutput> {
+        self.store.get(key)?.into_fresh(now)
+    }
+
+    /// Looks for a stored answer; counts and notes the hit, if it is one.
+    pub(crate) fn look(&self, key: u128, record: &Record, call: &ToolCall, now: Instant) -> Look {
+        let Some(entry) = self.store.get(key) else {
+            return Look::Nothing;
+        };
         if entry.hits() == 1 {
             record.counters.reused.add_one();
         }
-        let output = entry.into_fresh(now)?;
+        if !entry.is_fresh(now) {
+            return Look::Ended(entry);
+        }
         record.counters.hits.add_one();
-        record.counters.save(cost);
+        record.counters.save(entry.cost());
         self.tell(record, || Happened::Hit);
         note(call, CacheStatus::Hit);
-        Some(output)
+        Look::Hit(entry.output().clone(), entry.age(now))
     }
 
-    /// Stores an answer, if it may be kept.
+    /// Stores an answer, if it may be kept. If not, an older one of the same key goes too: nobody may
+    /// get it who could have seen this one.
     pub(crate) fn keep(&self, key: u128, record: &Record, output: &ToolOutput, kept: Kept) {
-        let Kept { ttl, took, usual } = kept;
+        let Kept {
+            lifetime: Lifetime { ttl, stale },
+            took,
+            usual,
+        } = kept;
         if output.body().len() as u64 > self.config.max_item_bytes {
-            return self.refuse(record, RefusalReason::TooLarge);
+            return self.supersede(key, record, RefusalReason::TooLarge);
         }
         if ttl.is_zero() {
-            return self.refuse(record, RefusalReason::NoLifetime);
+            return self.supersede(key, record, RefusalReason::NoLifetime);
         }
         let mut entry = Entry::new(output.clone(), ttl, Instant::now())
+            .with_stale(stale)
             .with_cost(took)
             .with_usual_cost(usual.or_else(|| record.mean_duration()).unwrap_or(took))
             .with_account(record.account.clone());
@@ -114,9 +148,15 @@ impl Shared {
                 record.counters.stored.add_one();
                 self.tell(record, || Happened::Stored { bytes, ttl });
             }
-            Admission::TooLarge => self.refuse(record, RefusalReason::TooLarge),
-            Admission::TooCheap => self.refuse(record, RefusalReason::NotWorthIt),
+            Admission::TooLarge => self.supersede(key, record, RefusalReason::TooLarge),
+            Admission::TooCheap => self.supersede(key, record, RefusalReason::NotWorthIt),
         }
+    }
+
+    /// Counts a result that is not kept, and takes away the one it would have replaced.
+    pub(crate) fn supersede(&self, key: u128, record: &Record, reason: RefusalReason) {
+        self.store.remove(key);
+        self.refuse(record, reason);
     }
 
     /// Counts a result that is not kept.

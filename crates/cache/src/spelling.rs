@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Fingerprint, FingerprintError, FingerprintKey};
 
-/// A table of spellings, of fixed size. A place that is taken is given to whoever comes last.
+/// A table of spellings, of fixed size. Each spelling has two places to be in, side by side; where
+/// both are taken, one is given to whoever comes last.
 #[derive(Debug)]
-pub(crate) struct Spellings(Box<[Place]>);
+pub(crate) struct Spellings(Box<[[Place; 2]]>);
 
 /// What is remembered in one place: a spelling and its fingerprint, as four words.
 ///
@@ -30,13 +31,13 @@ struct Place {
 
 impl Default for Spellings {
     fn default() -> Self {
-        Self::with_places(PLACES)
+        Self::with_pairs(PAIRS)
     }
 }
 
 impl Spellings {
-    fn with_places(places: usize) -> Self {
-        Self((0..places).map(|_| Place::default()).collect())
+    fn with_pairs(pairs: usize) -> Self {
+        Self((0..pairs).map(|_| Default::default()).collect())
     }
 
     /// Returns the structural fingerprint of a text.
@@ -50,28 +51,35 @@ impl Spellings {
         text: &[u8],
     ) -> Result<Fingerprint, FingerprintError> {
         let spelling = key.bytes(text).as_u128();
-        let Some(place) = self.place(spelling) else {
-            return key.json(text);
-        };
-        if let Some(fingerprint) = place.read(spelling) {
-            return Ok(fingerprint);
+        let pair = self.pair(spelling);
+        if let Some(found) = pair.iter().find_map(|place| place.read(spelling)) {
+            return Ok(found);
         }
         let fingerprint = key.json(text)?;
-        place.write(spelling, fingerprint);
+        let free = pair.iter().position(Place::is_empty);
+        // a bit that had no part in choosing the pair
+        let place = free.unwrap_or_else(|| usize::from(spelling >> 127 == 0));
+        if let Some(place) = pair.get(place) {
+            place.write(spelling, fingerprint);
+        }
         Ok(fingerprint)
     }
 
-    fn place(&self, spelling: u128) -> Option<&Place> {
+    fn pair(&self, spelling: u128) -> &[Place] {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "part of a uniform hash is a uniform hash"
         )]
-        let number = (spelling >> 64) as usize & (self.0.len() - 1);
-        self.0.get(number)
+        let number = (spelling >> 64) as usize & self.0.len().saturating_sub(1);
+        self.0.get(number).map_or(&[], |pair| &pair[..])
     }
 }
 
 impl Place {
+    fn is_empty(&self) -> bool {
+        words(&self.fingerprint) == [0, 0]
+    }
+
     fn read(&self, spelling: u128) -> Option<Fingerprint> {
         let [low, high] = words(&self.fingerprint);
         let [a, b] = words(&self.spelling);
@@ -114,8 +122,8 @@ fn join(low: u64, high: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// 128 KiB in all. A power of two.
-const PLACES: usize = 4096;
+/// 256 KiB in all. A power of two.
+const PAIRS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -132,16 +140,33 @@ mod tests {
 
     #[test]
     fn a_spelling_is_walked_once() {
-        let table = Spellings::with_places(1);
+        let table = Spellings::with_pairs(1);
         let text = br#"{"a":1}"#;
         let first = table.fingerprint(&key(), text).unwrap();
         assert_eq!(Ok(first), key().json(text));
         let spelling = key().bytes(text).as_u128();
-        assert_eq!(table.0[0].read(spelling), Some(first));
+        assert_eq!(table.0[0][0].read(spelling), Some(first));
         // what the table says is what counts from then on
         let forged = Fingerprint::from_u128(7);
-        table.0[0].write(spelling, forged);
+        table.0[0][0].write(spelling, forged);
         assert_eq!(table.fingerprint(&key(), text), Ok(forged));
+    }
+
+    #[test]
+    fn two_spellings_live_side_by_side_and_a_third_takes_a_place() {
+        let table = Spellings::with_pairs(1);
+        let texts = [&b"1"[..], b"2", b"3"];
+        let known = |text: &[u8]| {
+            let spelling = key().bytes(text).as_u128();
+            table.0[0]
+                .iter()
+                .any(|place| place.read(spelling).is_some())
+        };
+        for text in texts {
+            assert_eq!(table.fingerprint(&key(), text), key().json(text));
+            assert!(known(text));
+        }
+        assert_eq!(texts.iter().filter(|text| known(text)).count(), 2);
     }
 
     #[test]
@@ -184,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_fight_for_two_places_get_right_answers() {
-        let table = Spellings::with_places(2);
+    fn threads_that_fight_for_few_places_get_right_answers() {
+        let table = Spellings::with_pairs(2);
         let texts: Vec<String> = (0..16).map(|id| json!({"id": id}).to_string()).collect();
         let answers: Vec<_> = texts
             .iter()
@@ -210,7 +235,7 @@ mod tests {
         fn the_table_changes_no_answer(
             texts in prop::collection::vec(" ?\\{ ?\"[ab]\" ?: ?[0-2] ?,? ?\\} ?|\\[[0-2]\\]", 1..40),
         ) {
-            let table = Spellings::with_places(4);
+            let table = Spellings::with_pairs(2);
             for text in texts.iter().chain(texts.iter().rev()) {
                 let found = table.fingerprint(&key(), text.as_bytes());
                 prop_assert_eq!(found, key().json(text.as_bytes()), "{}", text);

@@ -12,6 +12,7 @@ use crate::store::StoreUsage;
 /// What the cache did since it was built, and what it keeps now.
 ///
 /// Each call counts once, when it is decided: as hit, stale, miss, joined, invalidation or bypass.
+/// What the cache calls by itself counts as refresh or check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -77,12 +78,22 @@ pub struct ToolStats {
 pub struct Counts {
     /// Answered from the cache.
     pub hits: u64,
-    /// Answered from the cache after the end of the entry's lifetime.
+    /// Answered from the cache after the end of the entry's lifetime, while a new one is fetched.
     pub stale: u64,
     /// Answered with the result of an identical read that was already running.
     pub joined: u64,
     /// Reads that were looked up, not found, and sent.
     pub misses: u64,
+    /// Of the misses, those that failed and were answered with the last result, stale.
+    pub rescued: u64,
+    /// New results fetched for stale ones, in the background.
+    pub refreshes: u64,
+    /// The same, where that failed.
+    pub failed_refreshes: u64,
+    /// Hits that were checked, by a call in the background.
+    pub checks: u64,
+    /// The same, where nothing can be said: the call failed or was refused, or there was a write.
+    pub unclear_checks: u64,
     /// Writes sent: each made unreachable what it may have changed.
     pub invalidations: u64,
     /// Sent without a look-up.
@@ -120,6 +131,11 @@ impl std::ops::AddAssign for Counts {
         self.stale += other.stale;
         self.joined += other.joined;
         self.misses += other.misses;
+        self.rescued += other.rescued;
+        self.refreshes += other.refreshes;
+        self.failed_refreshes += other.failed_refreshes;
+        self.checks += other.checks;
+        self.unclear_checks += other.unclear_checks;
         self.invalidations += other.invalidations;
         self.bypassed += other.bypassed;
         self.bypasses += other.bypasses;
@@ -139,6 +155,11 @@ pub(crate) struct Counters {
     pub(crate) stale: Counter,
     pub(crate) joined: Counter,
     pub(crate) misses: Counter,
+    pub(crate) rescued: Counter,
+    pub(crate) refreshes: Counter,
+    pub(crate) failed_refreshes: Counter,
+    pub(crate) checks: Counter,
+    pub(crate) unclear_checks: Counter,
     pub(crate) invalidations: Counter,
     pub(crate) bypasses: BypassCounters,
     pub(crate) stored: Counter,
@@ -169,6 +190,11 @@ impl Counters {
             stale: self.stale.get(),
             joined: self.joined.get(),
             misses: self.misses.get(),
+            rescued: self.rescued.get(),
+            refreshes: self.refreshes.get(),
+            failed_refreshes: self.failed_refreshes.get(),
+            checks: self.checks.get(),
+            unclear_checks: self.unclear_checks.get(),
             invalidations: self.invalidations.get(),
             bypassed: bypasses.total(),
             bypasses,

@@ -1,7 +1,8 @@
 //! What the cache knows of each tool.
 
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -18,7 +19,7 @@ use crate::store::Account;
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     /// By address: each version holds its tool, so no address is used twice while it is here.
-    versions: DashMap<usize, Arc<Version>>,
+    versions: DashMap<usize, Arc<Version>, BuildHasherDefault<Address>>,
     records: DashMap<(ReplicaSetId, ToolName), Arc<Record>>,
     /// How many versions there may be before those are dropped that nobody else holds.
     enough: AtomicUsize,
@@ -27,6 +28,30 @@ pub(crate) struct Tools {
     /// A record that is made anew after it was dropped must not begin with an epoch it had before.
     epochs: AtomicU64,
 }
+
+/// Hashes an address, which nobody outside chooses: spreads it over the high bits.
+#[derive(Debug, Default)]
+struct Address(u64);
+
+impl Hasher for Address {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        let mixed = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
+/// The mark of a record of which no version is known to be volatile.
+const STEADY: u64 = 0;
 
 /// Fewer versions than this are not worth a look.
 const FEW: usize = 256;
@@ -51,7 +76,9 @@ pub(crate) struct Record {
     pub(crate) account: Arc<Account>,
     /// Nanoseconds, 0 for never.
     mean_duration: AtomicU64,
-    pub(crate) volatile: AtomicBool,
+    /// The definition whose results were seen to change without a write, by the lower half of its
+    /// digest: another definition is another tool.
+    volatile: AtomicU64,
 }
 
 impl Tools {
@@ -108,7 +135,7 @@ impl Tools {
                 counters: Counters::default(),
                 account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
                 mean_duration: AtomicU64::new(0),
-                volatile: AtomicBool::new(false),
+                volatile: AtomicU64::new(STEADY),
             })
         };
         self.records
@@ -121,6 +148,13 @@ impl Tools {
     pub(crate) fn raise(&self, set: &ReplicaSetId, tool: &ToolName) {
         if let Some(record) = self.records.get(&(set.clone(), tool.clone())) {
             record.own.raise();
+        }
+    }
+
+    /// Forgets that results of a tool were seen to change.
+    pub(crate) fn trust_again(&self, set: &ReplicaSetId, tool: &ToolName) {
+        if let Some(record) = self.records.get(&(set.clone(), tool.clone())) {
+            record.volatile.store(STEADY, Ordering::Relaxed);
         }
     }
 
@@ -149,6 +183,30 @@ impl Tools {
 }
 
 impl Version {
+    pub(crate) fn tool(&self) -> &Arc<Tool> {
+        &self.tool
+    }
+
+    /// Says whether results of this version were seen to change without a write.
+    pub(crate) fn is_volatile(&self) -> bool {
+        let volatile = self.record.volatile.load(Ordering::Relaxed);
+        volatile != STEADY && volatile == self.definition()
+    }
+
+    /// Notes that results of this version were seen to change without a write, and drops them; says
+    /// whether that is new.
+    pub(crate) fn turn_volatile(&self) -> bool {
+        let definition = self.definition();
+        let before = self.record.volatile.swap(definition, Ordering::Relaxed);
+        self.record.own.raise();
+        before != definition
+    }
+
+    /// The lower half of the definition's digest, as what marks a record; never [`STEADY`].
+    fn definition(&self) -> u64 {
+        (self.tool.digest().as_u128() as u64).max(STEADY + 1)
+    }
+
     /// Returns the digest of the tool in its role.
     pub(crate) fn digest(&self, role: Role) -> u128 {
         match role {
@@ -177,10 +235,6 @@ impl Record {
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    pub(crate) fn is_volatile(&self) -> bool {
-        self.volatile.load(Ordering::Relaxed)
-    }
-
     fn stats(&self) -> ToolStats {
         ToolStats {
             set: self.set.clone(),
@@ -189,7 +243,7 @@ impl Record {
             entries: self.account.entries(),
             bytes: self.account.bytes(),
             mean_duration: self.mean_duration(),
-            volatile: self.is_volatile(),
+            volatile: self.volatile.load(Ordering::Relaxed) != STEADY,
         }
     }
 }

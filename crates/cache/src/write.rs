@@ -14,10 +14,11 @@ use tollgate_core::{
 use tower_service::Service;
 
 use crate::event::Happened;
+use crate::fresh::Lifetime;
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::scope::{List, Outcome, WriteGuard};
-use crate::shared::{Kept, Shared, note, unshareable};
+use crate::shared::{Kept, Shared, note};
 use crate::tools::Version;
 
 pin_project! {
@@ -161,14 +162,23 @@ impl Write {
             return;
         };
         let (shared, record) = (&*self.shared, &*self.version.record);
-        if let Some(reason) = unshareable(output) {
-            return shared.refuse(record, reason);
-        }
+        let lifetime = match shared.lifetime(output, keep.ttl, &keep.identity) {
+            // a write is not served beyond its time
+            Ok(lifetime) => Lifetime {
+                stale: Duration::ZERO,
+                ..lifetime
+            },
+            Err(reason) => return shared.refuse(record, reason),
+        };
         record.took(took);
         if let Some(epochs) = produced {
             let key = shared.key(&keep.identity, &epochs);
-            let (ttl, usual) = (keep.ttl, keep.usual);
-            shared.keep(key, record, output, Kept { ttl, took, usual });
+            let kept = Kept {
+                lifetime,
+                took,
+                usual: keep.usual,
+            };
+            shared.keep(key, record, output, kept);
         } else {
             shared.refuse(record, RefusalReason::Overtaken);
         }

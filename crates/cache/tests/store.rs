@@ -125,8 +125,7 @@ fn an_account_holds_what_its_store_holds() {
             store.remove(key(number));
         }
         store.usage();
-        drop(store);
-        assert_eq!((account.entries(), account.bytes()), (0, 0));
+        assert_eq!((account.entries(), account.bytes()), (0, 0), "{store:?}");
     }
 }
 

@@ -24,6 +24,7 @@ pub struct ToolCall {
     progress: Option<Arc<dyn ProgressSink>>,
     record: Option<Arc<CallRecord>>,
     attempt: Attempt,
+    purpose: Purpose,
 }
 
 impl ToolCall {
@@ -45,6 +46,26 @@ impl ToolCall {
             progress: None,
             record: None,
             attempt: Attempt::first(),
+            purpose: Purpose::Caller,
+        }
+    }
+
+    /// Makes the same call once more, for the runtime's own sake: the same tool, arguments and
+    /// caller, but nobody who waits for it. So it has no deadline, reports no progress, writes into no
+    /// record, and begins with its first attempt.
+    #[must_use]
+    pub fn in_background(&self, purpose: Purpose) -> Self {
+        Self {
+            tool: self.tool.clone(),
+            arguments: self.arguments.clone(),
+            applied: self.applied,
+            caller: self.caller.clone(),
+            deadline: None,
+            trace: self.trace.clone(),
+            progress: None,
+            record: None,
+            attempt: Attempt::first(),
+            purpose,
         }
     }
 
@@ -138,6 +159,12 @@ impl ToolCall {
         self.record.as_ref()
     }
 
+    /// Returns what the call is made for.
+    #[must_use]
+    pub fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
     /// Returns which attempt this is.
     #[must_use]
     pub fn attempt(&self) -> &Attempt {
@@ -169,7 +196,53 @@ impl fmt::Debug for ToolCall {
             .field("caller", &self.caller)
             .field("deadline", &self.deadline)
             .field("attempt", &self.attempt)
+            .field("purpose", &self.purpose)
             .finish_non_exhaustive()
+    }
+}
+
+/// What a call is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// Somebody wants the answer.
+    #[default]
+    Caller,
+    /// A cache fetches a new answer in the place of its callers, who have an old one.
+    Refresh,
+    /// A cache looks whether an answer it gave is still right. Nobody would miss the call.
+    Verify,
+}
+
+impl Purpose {
+    /// Says whether the runtime makes the call by itself. Such a call is not repeated: its failure is
+    /// nobody's.
+    #[must_use]
+    pub const fn is_background(self) -> bool {
+        !matches!(self, Self::Caller)
+    }
+
+    /// Says whether the call is load that its callers would not have caused. Such a call is paid for
+    /// like a repeat.
+    #[must_use]
+    pub const fn is_extra(self) -> bool {
+        matches!(self, Self::Verify)
+    }
+
+    /// Returns the word used in events and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Refresh => "refresh",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 

@@ -24,6 +24,7 @@ mod config;
 mod effect;
 mod error;
 mod fingerprint;
+mod freshness;
 pub mod infer;
 mod judge;
 pub mod lint;
@@ -42,13 +43,14 @@ mod tool;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
-pub use call::{Attempt, ProgressSink, ToolCall, TraceContext};
+pub use call::{Attempt, ProgressSink, Purpose, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use config::InvalidConfig;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, ToolError};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
+pub use freshness::{CACHE_META, Freshness};
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use judge::{Judgement, judge};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};

@@ -1,10 +1,16 @@
 //! What a tool answered.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::Freshness;
+
+mod compare;
+mod meta;
 
 /// Where the answer stands in its exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,6 +41,8 @@ pub struct ToolOutput {
     body: Bytes,
     is_error: bool,
     status: OutputStatus,
+    /// What was said of its freshness beside the body. Few answers have any.
+    freshness: Option<Arc<Freshness>>,
 }
 
 /// An answer that is not a JSON object with the members a tool result has.
@@ -84,6 +92,7 @@ impl ToolOutput {
             body,
             is_error,
             status,
+            freshness: None,
         })
     }
 
@@ -124,6 +133,44 @@ impl ToolOutput {
             body: body.into(),
             is_error,
             status: OutputStatus::Complete,
+            freshness: None,
+        }
+    }
+
+    /// Adds what the source says about freshness beside the body: for a tool in process. What is said
+    /// more than once counts in its strictest form.
+    #[must_use]
+    pub fn with_freshness(mut self, said: Freshness) -> Self {
+        let said = match &self.freshness {
+            Some(known) => known.strictest(said),
+            None => said,
+        };
+        self.freshness = (said != Freshness::SILENT).then(|| Arc::new(said));
+        self
+    }
+
+    /// Adds what a `Cache-Control` header says: for a tool in process that asks over HTTP. See
+    /// [`Freshness::from_cache_control`].
+    ///
+    /// ```
+    /// use tollgate_core::ToolOutput;
+    ///
+    /// let output = ToolOutput::text("sunny").with_cache_control("max-age=60");
+    /// assert_eq!(output.freshness().max_age.map(|age| age.as_secs()), Some(60));
+    /// ```
+    #[must_use]
+    pub fn with_cache_control(self, value: &str) -> Self {
+        self.with_freshness(Freshness::from_cache_control(value))
+    }
+
+    /// Returns what is said about freshness, beside the body and in it. Reads the whole body: meant
+    /// for who is about to keep the answer.
+    #[must_use]
+    pub fn freshness(&self) -> Freshness {
+        let said = Freshness::from_result(&self.body);
+        match &self.freshness {
+            Some(known) => known.strictest(said),
+            None => said,
         }
     }
 

@@ -21,6 +21,9 @@ pub enum CacheStatus {
     Miss = 3,
     /// A write: the call ran, and what it may have changed was dropped.
     Invalidated = 4,
+    /// Answered from the cache after the end of the answer's lifetime: while a new one is fetched, or
+    /// because the server fails. The answer's `_meta` says so.
+    Stale = 5,
 }
 
 impl CacheStatus {
@@ -33,6 +36,7 @@ impl CacheStatus {
             Self::Joined => "joined",
             Self::Miss => "miss",
             Self::Invalidated => "invalidated",
+            Self::Stale => "stale",
         }
     }
 
@@ -42,6 +46,7 @@ impl CacheStatus {
             2 => Self::Joined,
             3 => Self::Miss,
             4 => Self::Invalidated,
+            5 => Self::Stale,
             _ => Self::Bypass,
         }
     }

@@ -142,6 +142,15 @@ impl ToolDefinition {
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
+
+    /// Works out the digest of the definition: another definition under the same name has another.
+    #[must_use]
+    pub fn digest(&self) -> Fingerprint {
+        // One that has no structural digest (a duplicate member, say) is told apart by its bytes;
+        // both are keyed alike in every process, so that replicas agree.
+        let key = FingerprintKey::fixed();
+        key.json(&self.raw).unwrap_or_else(|_| key.bytes(&self.raw))
+    }
 }
 
 /// One callable operation of one replica set: definition, verdict and plan.
@@ -166,12 +175,7 @@ impl Tool {
         resolved: Resolved,
         plan: CallPlan,
     ) -> Self {
-        // A definition that has no structural digest (a duplicate member, say) is told apart by its
-        // bytes; both are keyed alike in every process, so that replicas agree.
-        let key = FingerprintKey::fixed();
-        let digest = key
-            .json(&definition.raw)
-            .unwrap_or_else(|_| key.bytes(&definition.raw));
+        let digest = definition.digest();
         Self {
             set,
             definition,

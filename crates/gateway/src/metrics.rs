@@ -10,6 +10,7 @@ use tollgate::Stack;
 use tollgate::telemetry::Metrics;
 
 use crate::error::AppError;
+use crate::inflight::Inflight;
 
 /// Where metrics come together.
 pub(crate) struct Telemetry {
@@ -115,6 +116,16 @@ impl Telemetry {
                     observer.observe(1, &attributes);
                 }
             })
+            .build();
+    }
+
+    /// Adds the calls that are in flight.
+    pub(crate) fn observe_calls(&self, calls: &Inflight) {
+        let calls = calls.clone();
+        self.meter
+            .u64_observable_gauge("tollgate_calls_in_flight")
+            .with_description("Calls that came in and are not answered yet")
+            .with_callback(move |observer| observer.observe(calls.count() as u64, &[]))
             .build();
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tollgate::core::activity::Activity;
+use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
 use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule, Strength};
 use tollgate::registry::Entry;
@@ -62,6 +63,9 @@ pub(crate) struct PlanView {
     pub(crate) annotations: Annotations,
     /// Who decided each hint.
     pub(crate) sources: BTreeMap<String, String>,
+    /// Why an answer must be fresh, where something says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) volatile: Option<VolatileView>,
     /// How many rules over the arguments may give a call another plan than the tool's own.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) argument_rules: usize,
@@ -73,6 +77,26 @@ pub(crate) struct PlanView {
 )]
 const fn is_none(count: &usize) -> bool {
     *count == 0
+}
+
+/// Why an answer must be fresh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VolatileView {
+    /// `clock` or `cursor`.
+    pub(crate) kind: String,
+    /// Who says so: `inferred`, or `observed` while it ran.
+    pub(crate) source: String,
+    pub(crate) reason: String,
+}
+
+impl VolatileView {
+    fn of(volatile: &Volatile) -> Self {
+        Self {
+            kind: volatile.volatility.as_str().to_owned(),
+            source: volatile.source().to_string(),
+            reason: volatile.reason().into_owned(),
+        }
+    }
 }
 
 impl PlanView {
@@ -102,6 +126,7 @@ impl PlanView {
             action: action.to_string(),
             annotations: resolved.annotations().clone(),
             sources: resolved.all_provenance().iter().map(source).collect(),
+            volatile: resolved.volatility().map(VolatileView::of),
             argument_rules: tool.refinements().rules().len(),
         }
     }

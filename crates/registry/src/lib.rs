@@ -12,6 +12,10 @@
 //! is reported. A tool that cannot be used (its hints contradict each other, its name is taken) is
 //! refused visibly, and never hides the others.
 //!
+//! What is seen of a tool while it runs ([`Registry::observe`]) counts as its
+//! [`Observed`](tollgate_core::Source::Observed) source: the plan is derived again, and stays so until
+//! the definition changes or the operator takes it back.
+//!
 //! # Names
 //!
 //! Clients see `set__tool`, or `tool` where the set has no prefix: unique, stable, in the order of
@@ -34,11 +38,14 @@
 //! ```
 
 mod catalogue;
+mod listing;
+mod observed;
 mod options;
 mod registry;
 mod rename;
 
 pub use catalogue::{Catalogue, Entry, Refusal};
+pub use observed::Observation;
 pub use options::SetOptions;
 pub use registry::{Changes, Registry};
 pub use rename::rename;

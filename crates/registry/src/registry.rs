@@ -1,17 +1,16 @@
 //! From listings to catalogues.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tollgate_core::infer::Listed;
-use tollgate_core::{
-    FingerprintKey, Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool,
-    ToolDefinition, ToolName, judge,
-};
+use tollgate_core::infer::Volatile;
+use tollgate_core::{FingerprintKey, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
 use crate::catalogue::{Catalogue, Entry, Refusal};
+use crate::listing::Listing;
+use crate::observed::{Observation, Observed};
 use crate::{SetOptions, rename};
 
 /// The longest name with a prefix that clients see: several model APIs take no more.
@@ -51,19 +50,12 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Set {
-    options: SetOptions,
+    options: Arc<SetOptions>,
+    observed: Observed,
     /// In the order the servers came: the first one's definition counts.
     servers: Vec<(ServerId, Listing)>,
     /// In the order of the first server's list, then what only later ones have.
     tools: Vec<Arc<Tool>>,
-}
-
-/// What one server lists, already read: what can be offered, and what cannot.
-#[derive(Debug, Default)]
-struct Listing {
-    tools: Vec<Arc<Tool>>,
-    names: Arc<HashSet<ToolName>>,
-    refused: Vec<Refusal>,
 }
 
 impl Registry {
@@ -87,7 +79,7 @@ impl Registry {
 
     /// Sets how the tools of a set are read. Applies to what is registered from now on.
     pub fn set_options(&self, set: ReplicaSetId, options: SetOptions) {
-        self.state.lock().sets.entry(set).or_default().options = options;
+        self.state.lock().sets.entry(set).or_default().options = Arc::new(options);
     }
 
     /// Takes what a server lists now, in place of what it listed before.
@@ -99,7 +91,8 @@ impl Registry {
     ) -> Changes {
         let mut state = self.state.lock();
         let entry = state.sets.entry(set.clone()).or_default();
-        let listing = read(set, server, definitions, &entry.options);
+        let (options, observed) = (&entry.options, &entry.observed);
+        let listing = Listing::read(set, server, definitions, options, observed);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
@@ -121,6 +114,51 @@ impl Registry {
         changes
     }
 
+    /// Takes note that answers of a tool were seen to change although nothing was written: from now on
+    /// its plan keeps none of them. `seen` is the tool it was seen of; nothing happens if it is
+    /// defined otherwise by now, or known for it already.
+    ///
+    /// It holds until the definition changes or the operator takes it back; servers may come, go and
+    /// list the same again. What clients see of the tool is not touched, but its plan is part of what
+    /// they are told: [`Changes`] says so, and they are to be notified as of any other change.
+    pub fn observe(&self, seen: &Tool, volatile: Volatile) -> Changes {
+        let mut state = self.state.lock();
+        let Some(set) = state.sets.get_mut(seen.set()) else {
+            return Changes::default();
+        };
+        let is_current =
+            |tool: &Arc<Tool>| tool.name() == seen.name() && tool.digest() == seen.digest();
+        if !set.tools.iter().any(is_current) || !set.observed.note(seen, volatile) {
+            return Changes::default();
+        }
+        let changes = set.read_again(seen.set(), seen.name());
+        self.publish(&state);
+        changes
+    }
+
+    /// Takes back what was observed of a tool: its plan is again what its hints say. Whoever stopped
+    /// keeping its answers has to be told as well.
+    pub fn take_back(&self, set: &ReplicaSetId, tool: &ToolName) -> Changes {
+        let mut state = self.state.lock();
+        let Some(entry) = state.sets.get_mut(set) else {
+            return Changes::default();
+        };
+        if !entry.observed.take_back(tool) {
+            return Changes::default();
+        }
+        let changes = entry.read_again(set, tool);
+        self.publish(&state);
+        changes
+    }
+
+    /// Returns everything that was observed, in the order of sets and tools.
+    #[must_use]
+    pub fn observations(&self) -> Vec<Observation> {
+        let state = self.state.lock();
+        let of = |(set, entry): (_, &'_ Set)| entry.observed.all(set).collect::<Vec<_>>();
+        state.sets.iter().flat_map(of).collect()
+    }
+
     fn publish(&self, state: &State) {
         let next = state.catalogue(&self.current.load());
         self.current.store(Arc::new(next));
@@ -138,7 +176,7 @@ impl Set {
         let mut first: HashMap<ToolName, Arc<Tool>> = HashMap::new();
         let mut changes = Changes::default();
         for (server, listing) in &self.servers {
-            for tool in &listing.tools {
+            for tool in listing.tools() {
                 let name = tool.name();
                 if let Some(first) = first.get(name) {
                     if first.digest() != tool.digest() {
@@ -168,6 +206,8 @@ impl Set {
                 });
             }
         }
+        self.observed
+            .forget_others(self.tools.iter().map(|tool| &**tool));
         changes.removed = old.into_keys().collect();
         changes.removed.sort_unstable();
         changes
@@ -175,6 +215,14 @@ impl Set {
 }
 
 impl Set {
+    /// Weighs what is said of one tool again, wherever it is listed.
+    fn read_again(&mut self, set: &ReplicaSetId, tool: &ToolName) -> Changes {
+        for (_, listing) in &mut self.servers {
+            listing.read_again(tool, &self.observed);
+        }
+        self.merge(set)
+    }
+
     /// Finds the tools that the operator says something of, and that no server lists: a slip of the
     /// keyboard there would otherwise leave a tool without its hints. Of new ones the log tells.
     fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {
@@ -271,78 +319,6 @@ impl State {
 fn offer(tool: &Arc<Tool>, name: &str) -> Result<Arc<Entry>, serde_json::Error> {
     let listed = rename(tool.definition().raw(), name)?;
     Ok(Arc::new(Entry::new(tool.clone(), name.into(), listed)))
-}
-
-fn read(
-    set: &ReplicaSetId,
-    server: &ServerId,
-    definitions: Vec<ToolDefinition>,
-    options: &SetOptions,
-) -> Listing {
-    let mut listing = Listing::default();
-    let mut names = HashSet::new();
-    let inferred = infer(server, &definitions, options);
-    for (definition, inferred) in definitions.into_iter().zip(inferred) {
-        let name = definition.name().clone();
-        let refuse = |reason: String| {
-            tracing::warn!(%server, tool = %name, reason, "tool refused");
-            Refusal {
-                server: server.clone(),
-                tool: name.clone(),
-                reason,
-            }
-        };
-        if names.contains(&name) {
-            listing.refused.push(refuse("listed twice".to_owned()));
-            continue;
-        }
-        match bind(set, definition, &inferred, options) {
-            Ok(tool) => {
-                listing.tools.push(Arc::new(tool));
-                names.insert(name);
-            }
-            Err(reason) => listing.refused.push(refuse(reason)),
-        }
-    }
-    listing.names = Arc::new(names);
-    listing
-}
-
-/// Draws conclusions about all tools of a server.
-fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
-    let listed: Vec<Listed<'_>> = tools
-        .iter()
-        .map(|tool| Listed::new(Subject::of(tool, Some(server)), tool.annotations()))
-        .collect();
-    options.inference().infer_all(&listed)
-}
-
-/// Reads one definition's hints and derives its plan.
-fn bind(
-    set: &ReplicaSetId,
-    definition: ToolDefinition,
-    inferred: &Inferred,
-    options: &SetOptions,
-) -> Result<Tool, String> {
-    let mut hints = Hints::new(inferred, definition.annotations(), options.trust)
-        .with_server_defaults(&options.defaults);
-    if let Some(operator) = options.overrides.get(definition.name()) {
-        hints = hints.with_operator(operator);
-    }
-    let judged = judge(&hints, &options.profile);
-    if let Some(reason) = judged.refusal() {
-        return Err(reason);
-    }
-    for warning in judged.resolved.warnings() {
-        tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
-    }
-    let rules = options
-        .refinements
-        .get(definition.name())
-        .map_or(&[][..], Vec::as_slice);
-    let refinements = Refinements::bind(rules, &hints, &judged.plan, &options.profile);
-    let tool = Tool::new(set.clone(), definition, judged.resolved, judged.plan);
-    Ok(tool.with_refinements(refinements))
 }
 
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {

@@ -8,16 +8,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use tollgate_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
-use tollgate_core::{
-    Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall, ToolDefinition,
-    ToolError, ToolOutput,
-};
+use tollgate_core::{Profile, Tool, ToolCall, ToolError, ToolOutput};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::made::{paused, tool};
 use crate::policies::Simulator;
 use crate::{Capacity, ReplayError};
 
@@ -74,15 +72,15 @@ impl Ours {
         };
         config.max_item_bytes = u64::MAX;
         let layer = CacheLayer::new(config);
+        let mut profile = Profile::standard();
+        profile.read_ttl = TTL;
         Ok(Self {
-            runtime: runtime::Builder::new_current_thread()
-                .enable_time()
-                .start_paused(true)
-                .build()
-                .map_err(ReplayError::cache)?,
+            runtime: paused()?,
             cache: layer.layer(origin.clone()),
             handle: layer.handle(),
-            tool: read_only()?,
+            tool: tool("replay", "get", &profile, |hints| {
+                hints.read_only_hint = Some(true);
+            })?,
             origin,
             charge,
             capacity,
@@ -187,19 +185,6 @@ impl Service<ToolCall> for Origin {
             ToolOutput::from_json(body).unwrap_or_else(|_| ToolOutput::text(""))
         ))
     }
-}
-
-fn read_only() -> Result<Arc<Tool>, ReplayError> {
-    let mut hints = Annotations::default();
-    hints.read_only_hint = Some(true);
-    let mut profile = Profile::standard();
-    profile.read_ttl = TTL;
-    let definition = ToolDefinition::from_json(r#"{"name":"get","inputSchema":{"type":"object"}}"#)
-        .map_err(ReplayError::cache)?;
-    let resolved = Resolved::from_single(hints, Source::Declared);
-    let plan = CallPlan::derive(&resolved, &profile);
-    let set = ReplicaSetId::new("replay").map_err(ReplayError::cache)?;
-    Ok(Arc::new(Tool::new(set, definition, resolved, plan)))
 }
 
 #[cfg(test)]

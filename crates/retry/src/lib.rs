@@ -23,6 +23,9 @@
 //! are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with
 //! a multiple of the usual load.
 //!
+//! A call that the runtime makes by itself ([`Purpose`](tollgate_core::Purpose)) is never repeated.
+//! One that nobody would miss takes from the same budget before its *first* attempt, like a repeat.
+//!
 //! # Readiness
 //!
 //! Ready when the inner service is. A repeat awaits readiness of the very value it calls; an error
@@ -45,6 +48,9 @@
 //! source. Every other error keeps its kind and says how many attempts were made. Its delivery is
 //! that of the whole call: `Unknown`, not `NotSent`, if the last attempt was not sent and an earlier
 //! one was.
+//!
+//! And [`RateLimited`](tollgate_core::ErrorKind::RateLimited), not sent: a call that nobody would
+//! miss, while the budget is spent.
 //!
 //! A fault that the server *answered* is passed on as it is, and is no promise that nothing
 //! happened: a 503 can follow the effect. Who called an unsafe tool should check before calling

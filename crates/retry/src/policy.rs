@@ -54,6 +54,7 @@ enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Attempts,
+    Background,
     Budget,
     Deadline,
     RetryAfter,
@@ -87,8 +88,30 @@ impl RepeatPolicy {
         self.shared.budgets.status()
     }
 
+    /// Takes from the budget what a call costs that nobody would miss, before its first attempt.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::RateLimited`], not sent, if the budget is spent.
+    pub(crate) fn admit(&self, call: &ToolCall) -> Result<(), ToolError> {
+        if !call.purpose().is_extra() || self.with_budget(call, TokenBucket::withdraw) {
+            return Ok(());
+        }
+        let message = format!(
+            "the retry budget of replica set `{}` is spent, so no call is sent only to {}",
+            call.tool().set(),
+            call.purpose()
+        );
+        Err(ToolError::new(
+            ErrorKind::RateLimited,
+            Delivery::NotSent,
+            message,
+        ))
+    }
+
     fn pay_once(&mut self, call: &ToolCall) {
-        if !std::mem::replace(&mut self.paid, true) {
+        // what is made at the cost of repeats pays for none
+        if !std::mem::replace(&mut self.paid, true) && !call.purpose().is_extra() {
             self.with_budget(call, TokenBucket::deposit);
         }
     }
@@ -106,6 +129,9 @@ impl RepeatPolicy {
         let Verdict::Repeat { floor } = classify(call.plan().repeat, error) else {
             return Decision::Give(Reason::Rule);
         };
+        if call.purpose().is_background() {
+            return Decision::Give(Reason::Background);
+        }
         if call.attempt().number >= config.max_attempts {
             return Decision::Give(Reason::Attempts);
         }

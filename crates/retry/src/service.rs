@@ -11,14 +11,17 @@ use crate::{RepeatPolicy, RetryFuture};
 #[derive(Debug, Clone)]
 pub struct Retry<S> {
     inner: tower::retry::Retry<RepeatPolicy, S>,
+    /// The same one that `inner` holds, which does not show it.
+    policy: RepeatPolicy,
 }
 
 impl<S> Retry<S> {
     /// Wraps a service. Services that are given clones of one policy share its budgets.
     #[must_use]
-    pub const fn new(inner: S, policy: RepeatPolicy) -> Self {
+    pub fn new(inner: S, policy: RepeatPolicy) -> Self {
         Self {
-            inner: tower::retry::Retry::new(policy, inner),
+            inner: tower::retry::Retry::new(policy.clone(), inner),
+            policy,
         }
     }
 }
@@ -33,6 +36,9 @@ impl<S: ToolService> Service<ToolCall> for Retry<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> RetryFuture<S> {
-        RetryFuture::new(self.inner.call(call))
+        match self.policy.admit(&call) {
+            Ok(()) => RetryFuture::new(self.inner.call(call)),
+            Err(refusal) => RetryFuture::refused(refusal),
+        }
     }
 }

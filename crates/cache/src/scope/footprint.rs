@@ -137,9 +137,9 @@ impl Footprint {
         list
     }
 
-    fn named<'a>(&'a self, said: &'a Said, arguments: &Value) -> Vec<Named<'a>> {
+    fn named<'a>(&'a self, said: &'a Said, arguments: &Value) -> SmallVec<[Named<'a>; 2]> {
         let Said::By(templates) = said else {
-            return vec![Named::Everything(&self.set)];
+            return smallvec![Named::Everything(&self.set)];
         };
         let mut left = MOST;
         templates

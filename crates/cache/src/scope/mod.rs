@@ -37,13 +37,13 @@ mod table;
 mod watch;
 mod write;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 pub(crate) use footprint::{Footprint, List};
 pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::{ScopeRef, Scopes};
 pub(crate) use watch::{Epochs, Unquiet, are_current, epochs};
 pub(crate) use write::{Outcome, WriteGuard};
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// A moment on the cache's own clock, in nanoseconds; see [`Scopes::at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,4 +113,5 @@ impl Scope {
 }
 
 #[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests;

@@ -6,9 +6,8 @@ use tollgate_core::{ReplicaSetId, ToolName};
 
 /// How many entries a group has, and how many bytes they take: those of one tool, say.
 ///
-/// An entry made [`with_account`](super::Entry::with_account) adds itself when a store takes it
-/// in, and takes itself out when the last copy of it is dropped. A result that is still being
-/// handed to somebody therefore counts a moment longer than the store keeps it.
+/// An entry made [`with_account`](super::Entry::with_account) is added when a store takes it in, and
+/// taken out when the store drops it.
 #[derive(Debug, Default)]
 pub struct Account {
     tool: Option<(ReplicaSetId, ToolName)>,

@@ -36,6 +36,8 @@ pub struct Entry(Arc<Inner>);
 struct Inner {
     output: ToolOutput,
     made: Instant,
+    /// The end of the lifetime, which every hit looks at.
+    ends: Instant,
     /// Nanoseconds, as are the three below: half the size of a [`Duration`].
     ttl: u64,
     stale: u64,
@@ -61,6 +63,7 @@ impl Entry {
         Self(Arc::new(Inner {
             output: output.compact(),
             made: now,
+            ends: now + Duration::from_nanos(nanos(ttl)),
             ttl: nanos(ttl),
             stale: 0,
             cost: 0,
@@ -163,7 +166,7 @@ impl Entry {
     /// Says whether the entry has not ended yet.
     #[must_use]
     pub fn is_fresh(&self, now: Instant) -> bool {
-        self.age(now) < self.ttl()
+        now < self.0.ends
     }
 
     /// Says whether the entry may be served at all: as fresh, or marked as stale.
@@ -215,6 +218,15 @@ impl Entry {
         }
     }
 
+    /// Takes the entry off its account. Stores call it when they drop the entry; its memory is free
+    /// when the last copy is dropped, which may be later.
+    pub fn discharge(&self) {
+        let charged = self.0.charged.swap(0, Ordering::Relaxed);
+        if let (Some(account), 1..) = (&self.0.account, charged) {
+            account.take_out(charged);
+        }
+    }
+
     /// Returns how often the entry was found in the life it is in.
     pub(super) fn hits_in_this_life(&self) -> u32 {
         let before = self.0.hits_before.load(Ordering::Relaxed);
@@ -250,6 +262,7 @@ impl Inner {
         Self {
             output: self.output.clone(),
             made: self.made,
+            ends: self.ends,
             ttl: self.ttl,
             stale: self.stale,
             cost: self.cost,
@@ -264,6 +277,7 @@ impl Inner {
 }
 
 impl Drop for Inner {
+    /// For stores that are dropped as a whole.
     fn drop(&mut self) {
         let charged = *self.charged.get_mut();
         if let (Some(account), 1..) = (&self.account, charged) {

@@ -53,6 +53,7 @@ impl LeanStore {
 
 impl Ends {
     fn tell(&self, entry: &Entry, cause: Cause) {
+        entry.discharge();
         if let Some(watcher) = self.watcher.get() {
             watcher(entry, cause);
         }

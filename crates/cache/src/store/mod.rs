@@ -37,7 +37,7 @@ pub use moka::MokaStore;
 /// - *It keeps its bound.* What it counts in bytes is what it takes in memory: the entry's own
 ///   [`bytes`](Entry::bytes) and what it spends on it.
 /// - *It tells.* It calls [`Entry::touch`] on what it finds and [`Entry::charge`] on what it takes
-///   in, and its watcher about what it drops, with neither of its own locks held that a call into
+///   in, [`Entry::discharge`] and its watcher about what it drops, with neither of its own locks held that a call into
 ///   the store would take.
 ///
 /// Keys are keyed hashes: uniform already, and not to be guessed by whoever makes calls.

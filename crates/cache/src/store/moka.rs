@@ -191,6 +191,7 @@ impl Ends {
     }
 
     fn tell(&self, entry: &Entry, cause: Cause) {
+        entry.discharge();
         if let Some(watcher) = self.watcher.0.get() {
             watcher(entry, cause);
         }

@@ -3,6 +3,7 @@
 mod common;
 mod events;
 mod flight;
+mod fresh;
 mod reads;
 mod scopes;
 mod writes;

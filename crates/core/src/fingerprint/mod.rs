@@ -16,6 +16,7 @@ use std::fmt;
 use std::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
+use smallvec::{SmallVec, smallvec};
 
 mod scan;
 
@@ -130,11 +131,13 @@ impl FingerprintKey {
     /// Returns one fingerprint of several, in this order.
     #[must_use]
     pub fn combine(&self, parts: &[u128]) -> Fingerprint {
-        let mut hasher = self.0;
-        hasher.write_u8(Tag::Combined as u8);
+        // one write: the hasher is slow to begin and end each
+        let mut bytes: SmallVec<[u8; 256]> = smallvec![Tag::Combined as u8];
         for part in parts {
-            hasher.write_u128(*part);
+            bytes.extend_from_slice(&part.to_le_bytes());
         }
+        let mut hasher = self.0;
+        hasher.write(&bytes);
         Fingerprint(hasher.finish128().into())
     }
 }

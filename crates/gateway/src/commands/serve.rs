@@ -145,6 +145,7 @@ pub(crate) async fn listen(
     screen.note(format_args!("try:  {}", announce.next(&tools, address)));
     let servers = upstreams.clone();
     let calls = Inflight::default();
+    telemetry.observe_calls(&calls);
     let operator = Arc::new(Operator {
         stack,
         upstreams,

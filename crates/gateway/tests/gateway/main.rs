@@ -7,6 +7,7 @@
 mod annotate;
 mod cli;
 mod crash;
+mod crowd;
 mod demo;
 mod drain;
 mod lexicon;

@@ -31,26 +31,6 @@ async fn a_legacy_client_and_a_modern_one_share_the_endpoint() {
 }
 
 #[tokio::test]
-async fn identical_reads_at_once_run_once() {
-    let gateway = Gateway::sample().await;
-    let one = || {
-        gateway.mcp(
-            "orders__sales_report",
-            json!({"region": "north", "delay_ms": 1_000}),
-        )
-    };
-    let answers = join_all((0..64).map(|_| one())).await;
-    for answer in &answers {
-        assert_eq!(
-            answer["result"]["structuredContent"]["region"], "north",
-            "{answer}"
-        );
-    }
-    let stats = gateway.stats("orders__orders_stats", "after").await;
-    assert_eq!(stats["tools"]["sales_report"]["executions"], 1, "{stats}");
-}
-
-#[tokio::test]
 async fn different_slow_reads_run_at_the_same_time() {
     let gateway = Gateway::sample().await;
     let one = |n: usize| {

@@ -1,0 +1,210 @@
+//! Flights in many orders of steps, chosen by a scheduler.
+//!
+//! Guests join one key at the same time. Each that runs answers, fails or goes away; some that wait
+//! lose their patience, some are dropped. Then nobody who waits is stranded (the scheduler sees
+//! that nobody can go on), no more run at once than failures allow, an answer is found once and
+//! taken by all, and no flight is left behind. A runner that panics drops what one drops that goes
+//! away, in the same order; that it is a panic is in `tests/flight.rs`.
+//!
+//! Each of these faults, put in one at a time, fails a test here: a semaphore closed before the
+//! answer is set; an answer that does not close the semaphore; an answer that does not end the
+//! flight; a seat counted or given up outside the map's lock; a flight ended by the seat of an
+//! earlier one; a seat that never leaves; a runner that fails and keeps its place; two places from
+//! the start.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::AtomicUsize as Count;
+use std::task::Poll;
+
+use shuttle::future::{block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Mutex;
+
+use super::*;
+
+const KEY: u128 = 1;
+const GUESTS: usize = 4;
+/// How many orders each test tries: enough to find each fault above several times over.
+const ORDERS: usize = 4_000;
+
+/// How a guest behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Answers,
+    Fails,
+    /// Goes away while it runs.
+    GoesAway,
+    /// Waits for so many polls only.
+    Impatient(u8),
+}
+
+/// What a guest came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Found,
+    Took,
+    Answered,
+    Nothing,
+}
+
+/// The flights, what is stored, and who runs.
+#[derive(Debug, Default)]
+struct Table {
+    flights: Flights,
+    /// Whether answers are stored; if not, who comes after a flight makes one of his own.
+    keeps: bool,
+    stored: Mutex<Option<ToolOutput>>,
+    running: Count,
+    /// How many may run at once.
+    failed: Count,
+    answered: Count,
+}
+
+impl Table {
+    /// A read, as the cache makes it: see `Read::run`.
+    async fn guest(&self, manner: Manner) -> End {
+        let seat = self.flights.join(KEY);
+        if self.stored.lock().unwrap().is_some() {
+            return End::Found;
+        }
+        let patience = match manner {
+            Manner::Impatient(polls) => polls,
+            _ => u8::MAX,
+        };
+        let _permit = match within(patience, seat.turn()).await {
+            None => return End::Nothing,
+            Some(Turn::Take(answer)) => {
+                assert_eq!(answer.output.to_text(), "answer");
+                return End::Took;
+            }
+            Some(Turn::Run(permit)) => permit,
+        };
+        self.run(manner, &seat).await
+    }
+
+    async fn run(&self, manner: Manner, seat: &Seat<'_>) -> End {
+        let running = Running::begin(self);
+        yield_now().await;
+        match manner {
+            Manner::Fails => {
+                self.failed.fetch_add(1, Ordering::SeqCst);
+                drop(running);
+                seat.widen();
+                End::Nothing
+            }
+            Manner::GoesAway => End::Nothing,
+            Manner::Answers | Manner::Impatient(_) => {
+                drop(running);
+                let output = ToolOutput::text("answer");
+                if self.keeps {
+                    self.stored.lock().unwrap().replace(output.clone());
+                }
+                seat.answer(Answer {
+                    output,
+                    took: Duration::ZERO,
+                });
+                self.answered.fetch_add(1, Ordering::SeqCst);
+                End::Answered
+            }
+        }
+    }
+}
+
+/// Counts who runs, and says if too many do.
+struct Running<'a>(&'a Table);
+
+impl<'a> Running<'a> {
+    fn begin(table: &'a Table) -> Self {
+        let others = table.running.fetch_add(1, Ordering::SeqCst);
+        let allowed = table.failed.load(Ordering::SeqCst);
+        assert!(others <= allowed, "{others} ran, {allowed} failed");
+        Self(table)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits for a number of polls only, then drops what it waits for.
+async fn within<F: Future>(polls: u8, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if polls == u8::MAX => Poll::Pending,
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Lets guests of these manners meet; drops the first while it waits or runs, if told so.
+fn meet(manners: &[Manner], keeps: bool, drop_first: bool) {
+    let table = Arc::new(Table {
+        keeps,
+        ..Table::default()
+    });
+    let guests: Vec<_> = manners
+        .iter()
+        .map(|manner| {
+            let (table, manner) = (table.clone(), *manner);
+            spawn(async move { table.guest(manner).await })
+        })
+        .collect();
+    if drop_first && let Some(first) = guests.first() {
+        first.abort();
+    }
+    for (guest, manner) in guests.into_iter().zip(manners) {
+        let end = block_on(guest).unwrap_or(End::Nothing);
+        let sound = *manner == Manner::Answers && !drop_first;
+        assert!(!sound || end != End::Nothing, "{manners:?}");
+    }
+    let (answered, failed) = (
+        table.answered.load(Ordering::SeqCst),
+        table.failed.load(Ordering::SeqCst),
+    );
+    assert!(
+        !keeps || answered <= 1 + failed,
+        "{answered} answered, {failed} failed"
+    );
+    assert!(table.flights.0.is_empty(), "a flight is left: {manners:?}");
+}
+
+fn any_manner() -> Manner {
+    let mut rng = thread_rng();
+    match rng.gen_range(0..8) {
+        0 => Manner::Fails,
+        1 | 2 => Manner::GoesAway,
+        3 | 4 => Manner::Impatient(rng.gen_range(0..3)),
+        _ => Manner::Answers,
+    }
+}
+
+fn any_meeting() {
+    let manners: Vec<Manner> = (0..GUESTS).map(|_| any_manner()).collect();
+    let mut rng = thread_rng();
+    meet(&manners, rng.gen_bool(0.7), rng.gen_bool(0.3));
+}
+
+#[test]
+fn nobody_is_stranded_in_random_orders() {
+    shuttle::check_random(any_meeting, ORDERS);
+}
+
+#[test]
+fn nobody_is_stranded_in_orders_with_few_changes() {
+    shuttle::check_pct(any_meeting, ORDERS, 3);
+}

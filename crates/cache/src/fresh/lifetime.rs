@@ -1,0 +1,63 @@
+//! How long an answer is kept, its own word included.
+
+use std::time::Duration;
+
+use tollgate_core::{Freshness, ToolOutput};
+
+use crate::key::Identity;
+use crate::reason::RefusalReason;
+use crate::shared::{Shared, unshareable};
+
+/// How long an answer is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    /// How long it is served as it is.
+    pub(crate) ttl: Duration,
+    /// How much longer it may be served with a mark, for whatever reason.
+    pub(crate) stale: Duration,
+}
+
+/// How much longer than its lifetime an answer may be served.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Windows {
+    pub(super) revalidate: Duration,
+    pub(super) error: Duration,
+}
+
+impl Shared {
+    /// Says how long an answer may be given to other calls where its plan allows `planned`, or why it
+    /// may not.
+    pub(crate) fn lifetime(
+        &self,
+        output: &ToolOutput,
+        planned: Duration,
+        identity: &Identity,
+    ) -> Result<Lifetime, RefusalReason> {
+        if let Some(reason) = unshareable(output) {
+            return Err(reason);
+        }
+        let said = output.freshness();
+        // what is not kept at all may still be shared with those who wait for it now
+        let least = planned.max(Duration::from_nanos(1));
+        let Some(ttl) = said.lifetime(least, identity.is_shared()) else {
+            return Err(RefusalReason::NoStore);
+        };
+        let ttl = ttl.min(planned);
+        let Windows { revalidate, error } = self.windows_of(&said, identity);
+        let stale = revalidate.max(error);
+        Ok(Lifetime { ttl, stale })
+    }
+
+    /// Says how much longer than its lifetime a kept answer may be served.
+    pub(super) fn windows(&self, output: &ToolOutput, identity: &Identity) -> Windows {
+        self.windows_of(&output.freshness(), identity)
+    }
+
+    fn windows_of(&self, said: &Freshness, identity: &Identity) -> Windows {
+        let (config, shared) = (&self.config, identity.is_shared());
+        Windows {
+            revalidate: said.revalidation_window(config.stale_while_revalidate, shared),
+            error: said.error_window(config.stale_if_error, shared),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The whole layer in many orders of steps, chosen by a scheduler.
+//!
+//! Clients read, set and bump one value through the cache; a store and the atomics, locks and places
+//! of the cache hand over to the scheduler at each step, and so does the server before and after each
+//! effect. Some clients go away, and what they sent may land when they are gone. Then each read
+//! answers a value the server held between the read's beginning and end, and each write that did not
+//! run would have changed nothing at some moment of that time.
+//!
+//! `tests/never_stale.rs` asks the same of random scripts, but lets each task run as far as it can;
+//! here a task may be stopped between any two steps.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex as Whole;
+use serde_json::json;
+use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Mutex;
+use tollgate_core::{ToolCall, ToolError, ToolOutput, TraceContext};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Layer, ServiceExt};
+
+use crate::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, Store, StoreUsage};
+
+/// How many orders each test tries: enough to find each fault above several times over.
+const ORDERS: usize = 4_000;
+
+/// A store whose every use is a step.
+#[derive(Debug, Default)]
+struct Stepped(Mutex<HashMap<u128, Entry>>);
+
+impl Store for Stepped {
+    fn get(&self, key: u128) -> Option<Entry> {
+        self.0.lock().unwrap().get(&key).cloned()
+    }
+
+    fn put(&self, key: u128, entry: Entry) {
+        self.0.lock().unwrap().insert(key, entry);
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
+    fn usage(&self) -> StoreUsage {
+        StoreUsage::default()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Read,
+    Set(u64),
+    Bump,
+}
+
+impl Action {
+    fn any() -> Self {
+        let mut rng = thread_rng();
+        match rng.gen_range(0..8) {
+            0..4 => Self::Read,
+            4..7 => Self::Set(rng.gen_range(0..2)),
+            _ => Self::Bump,
+        }
+    }
+
+    fn to_call(self, id: usize) -> ToolCall {
+        let call = match self {
+            Self::Read => call(&tool("get").read_only().build(), json!({})),
+            Self::Set(value) => call(&tool("set").idempotent().build(), json!({ "value": value })),
+            Self::Bump => call(&tool("bump").build(), json!({})),
+        };
+        call.with_trace(Arc::new(TraceContext::new(id.to_string(), None)))
+    }
+}
+
+/// The server: all values it ever held, and what is on its way. Each change is one step.
+#[derive(Debug, Default)]
+struct World {
+    actions: Vec<Action>,
+    held: Vec<u64>,
+    ran: Vec<usize>,
+    /// Writes whose clients left, and that may land any time.
+    ghosts: Vec<usize>,
+}
+
+impl World {
+    fn now(&self) -> usize {
+        self.held.len()
+    }
+
+    fn value(&self) -> u64 {
+        self.held.last().copied().unwrap_or(0)
+    }
+
+    fn run(&mut self, id: usize) -> ToolOutput {
+        match self.actions[id] {
+            Action::Read => return ToolOutput::text(self.value().to_string()),
+            Action::Set(value) => self.held.push(value),
+            Action::Bump => self.held.push(100 + self.now() as u64),
+        }
+        self.ran.push(id);
+        ToolOutput::text("done")
+    }
+
+    /// Says whether this value was there at some moment since `from`.
+    fn held_since(&self, from: usize, value: u64) -> bool {
+        let first = if from == 0 { 0 } else { self.held[from - 1] };
+        first == value || self.held[from..].contains(&value)
+    }
+}
+
+/// A call inside the server. Dropped before its effect, it may still land.
+struct Inside {
+    world: Arc<Whole<World>>,
+    id: usize,
+    applied: bool,
+}
+
+impl Inside {
+    async fn run(mut self) -> Result<ToolOutput, ToolError> {
+        yield_now().await;
+        let output = self.world.lock().run(self.id);
+        self.applied = true;
+        yield_now().await;
+        Ok(output)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if !self.applied {
+            self.world.lock().ghosts.push(self.id);
+        }
+    }
+}
+
+/// A cache in front of a server.
+#[derive(Clone)]
+struct Setting {
+    world: Arc<Whole<World>>,
+    cache: Cache<MockService>,
+    handle: CacheHandle,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let world = Arc::new(Whole::new(World::default()));
+        let inside = world.clone();
+        let server = MockService::new(move |call, _| {
+            let id = call.trace().and_then(|trace| trace.parent.parse().ok());
+            Inside {
+                world: inside.clone(),
+                id: id.unwrap(),
+                applied: false,
+            }
+            .run()
+        });
+        let layer = CacheLayer::with_store(CacheConfig::default(), Arc::new(Stepped::default()));
+        Self {
+            world,
+            handle: layer.handle(),
+            cache: layer.layer(server),
+        }
+    }
+
+    /// A client that does this, and checks what it is told.
+    fn client(&self, actions: Vec<Action>) -> JoinHandle<()> {
+        let this = self.clone();
+        spawn(async move {
+            for action in actions {
+                this.ask(action).await;
+            }
+        })
+    }
+
+    async fn ask(&self, action: Action) -> ToolOutput {
+        let (id, began) = {
+            let mut world = self.world.lock();
+            world.actions.push(action);
+            (world.actions.len() - 1, world.now())
+        };
+        let output = self
+            .cache
+            .clone()
+            .oneshot(action.to_call(id))
+            .await
+            .unwrap();
+        let world = self.world.lock();
+        let sound = match action {
+            Action::Read => output
+                .to_text()
+                .parse()
+                .is_ok_and(|value| world.held_since(began, value)),
+            Action::Set(value) => world.ran.contains(&id) || world.held_since(began, value),
+            Action::Bump => world.ran.contains(&id),
+        };
+        assert!(sound, "call {id} from {began}: {output:?} of {world:?}");
+        output
+    }
+
+    /// Reads twice, and need not see what changed behind the cache's back.
+    fn client_of_old(&self) -> JoinHandle<()> {
+        let this = self.clone();
+        spawn(async move {
+            for _ in 0..2 {
+                let id = {
+                    let mut world = this.world.lock();
+                    world.actions.push(Action::Read);
+                    world.actions.len() - 1
+                };
+                let read = this.cache.clone().oneshot(Action::Read.to_call(id));
+                assert!(read.await.is_ok());
+            }
+        })
+    }
+
+    /// Lets land what was sent for clients that left.
+    fn haunt(&self) -> JoinHandle<()> {
+        let world = self.world.clone();
+        spawn(async move {
+            for _ in 0..4 {
+                yield_now().await;
+                let ghost = world.lock().ghosts.pop();
+                if let Some(id) = ghost {
+                    world.lock().run(id);
+                }
+            }
+        })
+    }
+}
+
+fn clients() {
+    let setting = Setting::new();
+    let clients: Vec<_> = (0..3)
+        .map(|_| setting.client((0..2).map(|_| Action::any()).collect()))
+        .collect();
+    let ghosts = setting.haunt();
+    if thread_rng().gen_bool(0.3) {
+        clients[0].abort();
+    }
+    for client in clients {
+        // one of them may have left
+        let _left = block_on(client);
+    }
+    block_on(ghosts).unwrap();
+    // what comes after everybody sees the end of it
+    block_on(setting.ask(Action::Read));
+}
+
+/// What changes behind the cache's back is seen after a purge.
+fn purges() {
+    let setting = Setting::new();
+    // maps of tools and sets have locks that no scheduler knows: from here on nobody writes to them
+    block_on(setting.ask(Action::Read));
+    let reader = setting.client_of_old();
+    let world = setting.world.clone();
+    let handle = setting.handle.clone();
+    let changer = spawn(async move {
+        world.lock().held.push(7);
+        handle.purge_all();
+    });
+    block_on(changer).unwrap();
+    assert_eq!(block_on(setting.ask(Action::Read)).to_text(), "7");
+    block_on(reader).unwrap();
+    assert_eq!(block_on(setting.ask(Action::Read)).to_text(), "7");
+}
+
+/// Identical reads at the same time run once, and those that come later find what was stored.
+fn crowd() {
+    let setting = Setting::new();
+    let clients: Vec<_> = (0..4).map(|_| setting.client(vec![Action::Read])).collect();
+    for client in clients {
+        block_on(client).unwrap();
+    }
+    let stats = setting.handle.stats();
+    assert_eq!(
+        (stats.misses, stats.hits + stats.joined),
+        (1, 3),
+        "{stats:?}"
+    );
+}
+
+#[test]
+fn no_read_is_stale_in_random_orders() {
+    shuttle::check_random(clients, ORDERS);
+}
+
+#[test]
+fn no_read_is_stale_in_orders_with_few_changes() {
+    shuttle::check_pct(clients, ORDERS, 3);
+}
+
+#[test]
+fn a_purge_is_seen_in_random_orders() {
+    shuttle::check_random(purges, ORDERS);
+}
+
+#[test]
+fn a_crowd_runs_once_in_random_orders() {
+    shuttle::check_random(crowd, ORDERS);
+}

@@ -1,0 +1,170 @@
+//! Doubles that let a scheduler choose who goes next: as much of each type as this crate uses.
+//!
+//! What the doubles do themselves is done in one step. For tokio's semaphore that is enough: it has
+//! tests of its own kind, and all it knows of the world outside are wakers.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
+use std::hash::Hash;
+use std::ops::Deref;
+
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::sync::{Mutex, MutexGuard};
+use tokio::sync::AcquireError;
+
+/// A point at which another may go first.
+#[derive(Debug, Default)]
+struct Step(AtomicBool);
+
+impl Step {
+    fn take(&self) {
+        self.0.load(Ordering::SeqCst);
+    }
+}
+
+/// A cell that is written once.
+#[derive(Debug)]
+pub(crate) struct OnceLock<T> {
+    step: Step,
+    cell: std::sync::OnceLock<T>,
+}
+
+impl<T> OnceLock<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            step: Step::default(),
+            cell: std::sync::OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.step.take();
+        self.cell.get()
+    }
+
+    pub(crate) fn set(&self, value: T) -> Result<(), T> {
+        self.step.take();
+        self.cell.set(value)
+    }
+}
+
+/// Places for a number of runners.
+#[derive(Debug)]
+pub(crate) struct Semaphore {
+    step: Step,
+    places: tokio::sync::Semaphore,
+}
+
+impl Semaphore {
+    pub(crate) fn new(places: usize) -> Self {
+        Self {
+            step: Step::default(),
+            places: tokio::sync::Semaphore::new(places),
+        }
+    }
+
+    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+        self.step.take();
+        let place = self.places.acquire().await?;
+        let step = &self.step;
+        Ok(SemaphorePermit {
+            step,
+            place: Some(place),
+        })
+    }
+
+    pub(crate) fn add_permits(&self, n: usize) {
+        self.step.take();
+        self.places.add_permits(n);
+    }
+
+    pub(crate) fn close(&self) {
+        self.step.take();
+        self.places.close();
+    }
+}
+
+/// One place, given back by dropping it.
+#[derive(Debug)]
+pub(crate) struct SemaphorePermit<'a> {
+    step: &'a Step,
+    place: Option<tokio::sync::SemaphorePermit<'a>>,
+}
+
+impl Drop for SemaphorePermit<'_> {
+    fn drop(&mut self) {
+        self.step.take();
+        self.place.take();
+    }
+}
+
+/// A map with one lock where the real one has many: two keys may meet behind one lock there, too.
+#[derive(Debug)]
+pub(crate) struct DashMap<K, V>(Mutex<HashMap<K, V>>);
+
+impl<K, V> Default for DashMap<K, V> {
+    fn default() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+}
+
+impl<K: Eq + Hash + Clone, V> DashMap<K, V> {
+    pub(crate) fn entry(&self, key: K) -> Entry<'_, K, V> {
+        let map = self.lock();
+        Entry { map, key }
+    }
+
+    pub(crate) fn remove_if(
+        &self,
+        key: &K,
+        condition: impl FnOnce(&K, &V) -> bool,
+    ) -> Option<(K, V)> {
+        let mut map = self.lock();
+        match map.entry(key.clone()) {
+            Place::Occupied(place) if condition(key, place.get()) => Some(place.remove_entry()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// A call that panicked while it held the lock left the map whole: each change is one step.
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, V>> {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The place of one key; nobody else gets at the map as long as it is held.
+pub(crate) struct Entry<'a, K, V> {
+    map: MutexGuard<'a, HashMap<K, V>>,
+    key: K,
+}
+
+impl<'a, K: Eq + Hash + Clone, V> Entry<'a, K, V> {
+    pub(crate) fn or_insert_with(mut self, make: impl FnOnce() -> V) -> Held<'a, K, V> {
+        self.map.entry(self.key.clone()).or_insert_with(make);
+        Held {
+            map: self.map,
+            key: self.key,
+        }
+    }
+}
+
+/// The value of one key; nobody else gets at the map as long as it is held.
+pub(crate) struct Held<'a, K, V> {
+    map: MutexGuard<'a, HashMap<K, V>>,
+    key: K,
+}
+
+impl<K: Eq + Hash, V> Deref for Held<'_, K, V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.map[self.key.borrow()]
+    }
+}

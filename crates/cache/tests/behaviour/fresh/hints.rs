@@ -1,0 +1,108 @@
+//! What an answer says of its own freshness.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate_cache::{CacheConfig, Partition, RefusalReason};
+use tollgate_core::ToolOutput;
+use tollgate_testkit::MockService;
+
+use super::{SECOND, TTL, answer, pass, with};
+use crate::common::{Bench, by, read, set};
+
+fn saying(output: ToolOutput) -> MockService {
+    MockService::new(move |_, _| std::future::ready(Ok(output.clone())))
+}
+
+async fn lives(output: ToolOutput) -> Duration {
+    let bench = Bench::new(saying(output));
+    bench.ask(read()).await.unwrap();
+    let mut lived = Duration::ZERO;
+    loop {
+        bench.ask(read()).await.unwrap();
+        if bench.mock.started() > 1 {
+            return lived;
+        }
+        pass(SECOND).await;
+        lived += SECOND;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_lives_as_long_as_it_says_and_never_longer_than_its_plan() {
+    for (output, expected) in [
+        (answer("a"), TTL),
+        (answer("a").with_cache_control("max-age=60"), 60 * SECOND),
+        (answer("a").with_cache_control("public, max-age=86400"), TTL),
+        (with(&json!({"ttlMs": 5000})), 5 * SECOND),
+        (with(&json!({"_meta": {"ttlMs": 9_000_000}})), TTL),
+        (
+            with(&json!({"_meta": {"io.tollgate/cache": {"age_ms": 100_000}}})),
+            200 * SECOND,
+        ),
+        (with(&json!({"ttlMs": "5000"})), TTL),
+    ] {
+        let body = output.to_text();
+        assert_eq!(lives(output).await, expected, "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_must_not_be_kept_is_not_even_shared_while_it_comes() {
+    for output in [
+        answer("a").with_cache_control("no-store"),
+        with(&json!({"ttlMs": 0})),
+        with(&json!({"_meta": {"cache_hint": "no-cache"}})),
+        with(&json!({"_meta": {"io.tollgate/cache": {"status": "stale"}}})),
+    ] {
+        let bench = Bench::new(MockService::new(move |_, _| {
+            let output = output.clone();
+            async move {
+                tokio::time::sleep(SECOND).await;
+                Ok(output)
+            }
+        }));
+        let (first, second) = tokio::join!(bench.ask(read()), bench.ask(read()));
+        first.and(second).unwrap();
+        assert_eq!(bench.mock.started(), 2);
+        let refused = bench.stats().refusals.get(RefusalReason::NoStore);
+        assert_eq!((refused, bench.stats().stored), (2, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_private_answer_stays_with_its_principal_where_others_are_shared() {
+    let shared = || super::config(|config| config.partition = Partition::Shared);
+    let asked = async |output: ToolOutput, config: CacheConfig| {
+        let bench = Bench::with(config, saying(output));
+        for who in ["a", "b", "a"] {
+            bench.ask(by(who, read())).await.unwrap();
+        }
+        bench.mock.started()
+    };
+    let private = with(&json!({"cacheScope": "private"}));
+    assert_eq!(asked(answer("a"), shared()).await, 1);
+    assert_eq!(asked(private.clone(), shared()).await, 3);
+    assert_eq!(asked(private, CacheConfig::default()).await, 2);
+    // and what is called public is not given to others on that account
+    let public = with(&json!({"cacheScope": "public"}));
+    assert_eq!(asked(public, CacheConfig::default()).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_of_a_write_is_kept_no_longer_than_it_says() {
+    let bench = Bench::new(saying(answer("a").with_cache_control("max-age=2")));
+    bench.ask(set(1)).await.unwrap();
+    pass(SECOND).await;
+    bench.ask(set(1)).await.unwrap();
+    assert_eq!(bench.mock.started(), 1);
+    pass(SECOND).await;
+    bench.ask(set(1)).await.unwrap();
+    assert_eq!(bench.mock.started(), 2);
+
+    let never = Bench::new(saying(with(&json!({"ttlMs": 0}))));
+    for _ in 0..2 {
+        never.ask(set(1)).await.unwrap();
+    }
+    assert_eq!(never.mock.started(), 2);
+}

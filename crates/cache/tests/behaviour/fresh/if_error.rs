@@ -1,0 +1,193 @@
+//! Serving the last answer because the server fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_cache::{CacheConfig, Happened, StaleReason};
+use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolError, ToolOutput};
+use tollgate_testkit::MockService;
+
+use super::{SECOND, TTL, answer, config, mark, pass};
+use crate::common::{Bench, by, read, set, settle, write};
+
+const WINDOW: Duration = Duration::from_secs(600);
+
+fn on() -> CacheConfig {
+    config(|config| config.stale_if_error = WINDOW)
+}
+
+/// Answers the first call, and fails the others so.
+fn then_failing(kind: ErrorKind) -> MockService {
+    MockService::new(move |_, n| async move {
+        match n {
+            1 => Ok(answer("1")),
+            _ => Err(ToolError::new(kind, Delivery::Unknown, "failed")),
+        }
+    })
+}
+
+/// A cache with an answer whose time is over, before a server that fails from now on.
+async fn ended(kind: ErrorKind) -> Bench {
+    let bench = Bench::with(on(), then_failing(kind));
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_answer_stands_in_for_a_failing_server_and_says_so() {
+    let bench = ended(ErrorKind::BreakerOpen).await;
+    let mut events = bench.handle.events();
+    let record = Arc::new(CallRecord::new());
+    let old = bench.ask(read().with_record(record.clone())).await.unwrap();
+    assert_eq!(old.to_text(), "1");
+    assert_eq!(record.cache(), CacheStatus::Stale);
+    let mark = mark(&old);
+    assert_eq!(
+        (&mark["status"], &mark["age_ms"], &mark["reason"]),
+        (&"stale".into(), &300_000.into(), &"breaker_open".into())
+    );
+    let stats = bench.stats();
+    assert_eq!((stats.misses, stats.rescued, stats.stale), (2, 1, 0));
+    let reason = StaleReason::Failed(ErrorKind::BreakerOpen);
+    let expected = Happened::Stale { age: TTL, reason };
+    assert_eq!(events.recv().await.unwrap().what, Happened::Miss);
+    loop {
+        let what = events.recv().await.unwrap().what;
+        if what == expected {
+            break;
+        }
+    }
+    // each is sent first: a server that is well again is heard of at once
+    bench.ask(read()).await.unwrap();
+    assert_eq!(bench.mock.started(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_servers_own_failure_is_covered_up() {
+    for (kind, covered) in [
+        (ErrorKind::BreakerOpen, true),
+        (ErrorKind::Cancelled, false),
+        (ErrorKind::ConnectFailed, true),
+        (ErrorKind::ConnectionLost, true),
+        (ErrorKind::DeadlineExceeded, false),
+        (ErrorKind::Internal, false),
+        (ErrorKind::InvalidCall, false),
+        (ErrorKind::NoEligibleServer, true),
+        (ErrorKind::OutcomeUnknown, false),
+        (ErrorKind::Overloaded, false),
+        (ErrorKind::Protocol, true),
+        (ErrorKind::RateLimited, false),
+        (ErrorKind::ServerFault, true),
+        (ErrorKind::Timeout, true),
+        (ErrorKind::Unauthorized, false),
+        (ErrorKind::UnknownTool, false),
+    ] {
+        let answer = ended(kind).await.ask(read()).await;
+        assert_eq!(answer.is_ok(), covered, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_tool_itself_says_is_no_failure_of_its_server() {
+    let mock = MockService::new(|_, n| async move {
+        Ok(match n {
+            1 => answer("1"),
+            _ => ToolOutput::error_text("no such order"),
+        })
+    });
+    let bench = Bench::with(on(), mock);
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    assert!(bench.ask(read()).await.unwrap().is_error());
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_off_by_default_and_ends_with_its_window() {
+    let off = Bench::new(then_failing(ErrorKind::Timeout));
+    off.ask(read()).await.unwrap();
+    pass(TTL).await;
+    off.ask(read()).await.unwrap_err();
+
+    let bench = ended(ErrorKind::Timeout).await;
+    pass(WINDOW - Duration::from_nanos(1)).await;
+    bench.ask(read()).await.unwrap();
+    pass(Duration::from_nanos(1)).await;
+    bench.ask(read()).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_answer_from_before_a_write_is_ever_served() {
+    let mock = MockService::new(|call, n| async move {
+        match n {
+            1 => Ok(answer("1")),
+            _ if call.plan().is_write() => Ok(answer("written")),
+            _ => Err(ToolError::new(
+                ErrorKind::Timeout,
+                Delivery::Unknown,
+                "slow",
+            )),
+        }
+    });
+    let bench = Bench::with(on(), mock);
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    bench.ask(write()).await.unwrap();
+    bench.ask(read()).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_while_the_read_fails_takes_the_old_answer_away() {
+    let mock = MockService::new(|call, n| async move {
+        match n {
+            1 => Ok(answer("1")),
+            _ if call.plan().is_write() => Ok(answer("written")),
+            _ => {
+                tokio::time::sleep(10 * SECOND).await;
+                Err(ToolError::new(
+                    ErrorKind::Timeout,
+                    Delivery::Unknown,
+                    "slow",
+                ))
+            }
+        }
+    });
+    let bench = Bench::with(on(), mock);
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    let reading = bench.start(read()).await;
+    bench.ask(write()).await.unwrap();
+    reading.await.unwrap().unwrap_err();
+    settle().await;
+    assert_eq!(bench.stats().rescued, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_answer_is_served_that_is_older_than_one_already_given() {
+    let mock = MockService::new(|_, n| async move {
+        match n {
+            1 => Ok(answer("1")),
+            2 => Ok(answer("2").with_cache_control("no-store")),
+            _ => Err(ToolError::new(
+                ErrorKind::Timeout,
+                Delivery::Unknown,
+                "slow",
+            )),
+        }
+    });
+    let bench = Bench::with(on(), mock);
+    bench.ask(read()).await.unwrap();
+    pass(TTL).await;
+    assert_eq!(bench.text(read()).await, "2");
+    bench.ask(read()).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_the_old_answer_of_another_and_no_write_is_covered_up() {
+    let bench = ended(ErrorKind::Timeout).await;
+    bench.ask(by("b", read())).await.unwrap_err();
+    let writes = Bench::with(on(), then_failing(ErrorKind::ConnectFailed));
+    writes.ask(set(1)).await.unwrap();
+    pass(5 * SECOND).await;
+    writes.ask(set(1)).await.unwrap_err();
+}

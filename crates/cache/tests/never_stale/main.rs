@@ -1,0 +1,55 @@
+//! A client behind the cache cannot tell it is there: random clients against a simulated server.
+//!
+//! Clients of three principals read, set (idempotent), bump and move (mutating) and wipe
+//! (destructive) the keys of a server with two replica sets. Each call takes its effect and is
+//! answered when the script says so, in any order; some fail, the answers of some are lost and what
+//! they asked lands late; clients go away or lose their patience; time passes; entries expire and
+//! are evicted; something changes behind the cache's back and is purged, in each of six ways. The
+//! setting is random, too: whose results are shared, how scopes are named (by templates over
+//! arguments, by tags, by each value), for which tools they are, and how much room there is. The
+//! server knows which keys each call touches; what is said of scopes is true of it. Then:
+//!
+//! - a read answers what was so at one moment between its beginning and end, for whoever asks;
+//! - a write that was answered well ran, or would have changed nothing when it was asked for;
+//! - no call is sent twice, and nobody is left waiting;
+//! - each call is counted once, as what it was.
+//!
+//! `NEVER_STALE_CASES` says how many scripts are tried, 10,000 if it is not set. A script that fails
+//! is made shorter, and told line by line.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+mod play;
+mod script;
+mod world;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::play::Play;
+use crate::script::script;
+
+#[test]
+fn a_client_cannot_tell_the_cache_is_there() {
+    let cases = std::env::var("NEVER_STALE_CASES").map_or(10_000, |cases| cases.parse().unwrap());
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    };
+    let run = TestRunner::new(config).run(&script(), |script| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(Play::new(script.setting).play(script))
+    });
+    match run {
+        Ok(()) => {}
+        Err(proptest::test_runner::TestError::Fail(why, _)) => panic!("{}", why.message()),
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,280 @@
+//! Plays one script.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tollgate_cache::{Cache, CacheHandle, CacheLayer};
+use tollgate_core::{
+    Caller, Delivery, ErrorKind, Principal, ToolCall, ToolError, ToolOutput, TraceContext,
+};
+use tollgate_testkit::{MockService, call};
+use tower::{Layer, ServiceExt};
+
+use crate::script::{Action, Ask, Ending, Purge, Script, Setting, Step};
+use crate::world::{World, failure};
+
+/// What a call came to.
+type Answer = Result<ToolOutput, ToolError>;
+
+/// A call on its way, and what was so when it began.
+struct Client {
+    id: usize,
+    began: usize,
+    idle: bool,
+    running: JoinHandle<Answer>,
+}
+
+/// One script on its way.
+pub(crate) struct Play {
+    setting: Setting,
+    world: Arc<Mutex<World>>,
+    cache: Cache<MockService>,
+    handle: CacheHandle,
+    clients: Vec<Client>,
+    /// Calls of which the cache decided nothing: their clients left first.
+    undecided: usize,
+    answered: usize,
+    /// What happened, to be read by people.
+    log: String,
+}
+
+impl Play {
+    pub(crate) fn new(setting: Setting) -> Self {
+        let world = Arc::new(Mutex::new(World::new(setting)));
+        let inside = world.clone();
+        let server = MockService::new(move |call, _| {
+            let id = call.trace().and_then(|trace| trace.parent.parse().ok());
+            let answer = inside.lock().arrive(id.unwrap());
+            async move {
+                answer
+                    .await
+                    .unwrap_or_else(|_| Err(failure(Delivery::Unknown)))
+            }
+        });
+        let layer = CacheLayer::new(setting.config());
+        Self {
+            setting,
+            world,
+            handle: layer.handle(),
+            cache: layer.layer(server),
+            clients: Vec::new(),
+            undecided: 0,
+            answered: 0,
+            log: format!("{setting:?}\n"),
+        }
+    }
+
+    pub(crate) async fn play(mut self, script: Script) -> Result<(), TestCaseError> {
+        for step in script.steps {
+            self.step(step).await?;
+        }
+        self.finish().await
+    }
+
+    async fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        self.world.lock().step += 1;
+        match step {
+            Step::Start(ask) => self.start(ask),
+            Step::Apply(which) => self.with_inside(which, "lands, not answered", World::apply),
+            Step::Answer(which, ending) => self.answer(which, ending),
+            Step::Land(which) => {
+                let mut world = self.world.lock();
+                if !world.ghosts.is_empty() {
+                    let lands = which.index(world.ghosts.len());
+                    let id = world.ghosts.remove(lands).id;
+                    world.run(id);
+                    drop(world);
+                    self.say(format_args!("call {id} lands late"));
+                }
+            }
+            Step::Leave(which) => self.leave(which).await,
+            Step::Advance(secs) => {
+                let by = Duration::from_secs(secs);
+                self.world.lock().land_until(Instant::now() + by);
+                tokio::time::advance(by).await;
+                self.say(format_args!("{secs} s pass"));
+            }
+            Step::Drift(who, by) => {
+                self.world.lock().drift(who);
+                self.say(format_args!(
+                    "the rate of p{who} changes, and a purge: {by:?}"
+                ));
+                self.purge(who, by);
+            }
+            Step::Purge(by) => {
+                self.say(format_args!("a purge: {by:?}"));
+                self.purge(0, by);
+            }
+        }
+        self.let_run().await
+    }
+
+    fn start(&mut self, ask: Ask) {
+        let (id, began, idle) = {
+            let mut world = self.world.lock();
+            (world.note(ask), world.step, world.is_idle(ask.action))
+        };
+        self.say(format_args!("call {id}: {ask:?}"));
+        let trace = TraceContext::new(id.to_string(), None);
+        let caller = Caller::new(Principal::new(format!("p{}", ask.who)));
+        let mut call: ToolCall = call(ask.action.tool(), ask.action.arguments(ask.spelling))
+            .with_trace(Arc::new(trace))
+            .with_caller(Arc::new(caller));
+        if let Some(secs) = ask.patience {
+            let deadline = Instant::now() + Duration::from_secs(secs);
+            call = call.with_deadline(deadline.into_std());
+        }
+        self.clients.push(Client {
+            id,
+            began,
+            idle,
+            running: tokio::spawn(self.cache.clone().oneshot(call)),
+        });
+    }
+
+    fn answer(&mut self, which: Index, ending: Ending) {
+        let what = match ending {
+            Ending::Well => "is answered".into(),
+            Ending::ToolFailed => "is answered with an error".into(),
+            Ending::Failed(delivery) => format!("fails, {delivery:?}"),
+        };
+        self.with_inside(which, &what, |world, which| world.answer(which, ending));
+    }
+
+    fn with_inside(&mut self, which: Index, what: &str, act: impl FnOnce(&mut World, usize)) {
+        let mut world = self.world.lock();
+        if world.inside.is_empty() {
+            return;
+        }
+        let which = which.index(world.inside.len());
+        let id = world.inside[which].id;
+        act(&mut world, which);
+        drop(world);
+        self.say(format_args!("call {id} {what}"));
+    }
+
+    async fn leave(&mut self, which: Index) {
+        if self.clients.is_empty() {
+            return;
+        }
+        let gone = self.clients.remove(which.index(self.clients.len()));
+        gone.running.abort();
+        let _aborted = gone.running.await;
+        self.say(format_args!("the client of call {} leaves", gone.id));
+        self.undecided += usize::from(self.world.lock().arrived[gone.id] == 0);
+    }
+
+    fn purge(&self, who: usize, by: Purge) {
+        let rate = Action::Rate.tool();
+        match by {
+            Purge::All => self.handle.purge_all(),
+            Purge::Set => self.handle.purge_set(rate.set()),
+            Purge::Tool => self.handle.purge_tool(rate.set(), rate.name()),
+            Purge::Tag => self.handle.purge_tag("rates"),
+            Purge::Scope => {
+                let said = self.setting.says(Action::Rate);
+                self.handle.purge_tag(if said { "fx" } else { "rates" });
+            }
+            Purge::Principal => {
+                let principal = Principal::new(format!("p{who}"));
+                self.handle.purge_principal(&principal);
+            }
+        }
+    }
+
+    async fn let_run(&mut self) -> Result<(), TestCaseError> {
+        // lets all tasks run as far as they can
+        for _ in 0..16 {
+            tokio::task::yield_now().await;
+        }
+        self.world.lock().sweep();
+        self.check_ended().await
+    }
+
+    async fn check_ended(&mut self) -> Result<(), TestCaseError> {
+        let (ended, running) = std::mem::take(&mut self.clients)
+            .into_iter()
+            .partition::<Vec<_>, _>(|client| client.running.is_finished());
+        self.clients = running;
+        for client in ended {
+            let id = client.id;
+            let answer = client.running.await.unwrap();
+            let arrived = self.world.lock().arrived[id];
+            self.check(
+                arrived <= 1,
+                format_args!("call {id} was sent {arrived} times"),
+            )?;
+            match answer {
+                Ok(output) => {
+                    self.answered += usize::from(arrived == 0);
+                    if !output.is_error() {
+                        let text = output.to_text();
+                        self.say(format_args!("    call {id} is told {text}"));
+                        let (sound, what) =
+                            self.world
+                                .lock()
+                                .judge(id, client.began, client.idle, &output);
+                        self.check(sound, format_args!("call {id} {what}: {text}"))?;
+                    }
+                }
+                Err(error) if arrived == 0 => {
+                    let late = error.kind() == ErrorKind::DeadlineExceeded;
+                    self.check(
+                        late,
+                        format_args!("call {id} failed before it was sent: {error}"),
+                    )?;
+                    self.undecided += 1;
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers everything that is still there; then nobody may be waiting, and the counts add up.
+    async fn finish(&mut self) -> Result<(), TestCaseError> {
+        while !self.world.lock().inside.is_empty() {
+            self.world.lock().step += 1;
+            self.world.lock().answer(0, Ending::Well);
+            self.let_run().await?;
+        }
+        let waiting: Vec<usize> = self.clients.iter().map(|client| client.id).collect();
+        self.check(
+            waiting.is_empty(),
+            format_args!("{waiting:?} are left waiting"),
+        )?;
+        let stats = self.handle.stats();
+        let (all, sent) = {
+            let world = self.world.lock();
+            (world.asks.len(), world.arrived.iter().sum::<usize>())
+        };
+        let counted_sent = stats.misses + stats.invalidations + stats.bypassed;
+        let counted = stats.hits + stats.stale + stats.joined;
+        let adds_up = counted_sent == sent as u64
+            && counted == self.answered as u64
+            && sent + self.answered + self.undecided == all;
+        let why = format_args!(
+            "{all} calls, {sent} sent, {} answered without, {} undecided: {stats:?}",
+            self.answered, self.undecided
+        );
+        self.check(adds_up, why)
+    }
+
+    fn say(&mut self, what: std::fmt::Arguments<'_>) {
+        let step = self.world.lock().step;
+        let _never_fails = writeln!(self.log, "{step:>3}  {what}");
+    }
+
+    fn check(&self, holds: bool, why: std::fmt::Arguments<'_>) -> Result<(), TestCaseError> {
+        if holds {
+            return Ok(());
+        }
+        Err(TestCaseError::fail(format!("{why}\n{}", self.log)))
+    }
+}

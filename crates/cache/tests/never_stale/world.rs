@@ -1,0 +1,235 @@
+//! The server, and everything that ever happened to it.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+
+use crate::script::{Action, Ask, Ending, Setting};
+
+/// Items are 0 and 1.
+pub(crate) const NOTE: usize = 2;
+/// One for each principal.
+pub(crate) const RATES: usize = 3;
+/// Of another replica set.
+pub(crate) const ACCOUNTS: usize = 6;
+
+type State = [u64; 8];
+
+/// The server, and everything that ever happened to it.
+#[derive(Debug)]
+pub(crate) struct World {
+    setting: Setting,
+    pub(crate) step: usize,
+    pub(crate) asks: Vec<Ask>,
+    /// Since which step what was so.
+    history: Vec<(usize, State)>,
+    /// How often each call arrived.
+    pub(crate) arrived: Vec<usize>,
+    pub(crate) ran: Vec<bool>,
+    pub(crate) inside: Vec<Inside>,
+    pub(crate) ghosts: Vec<Ghost>,
+}
+
+/// A call that arrived and is not answered.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    pub(crate) id: usize,
+    effect: Option<ToolOutput>,
+    reply: oneshot::Sender<Result<ToolOutput, ToolError>>,
+}
+
+/// A write nobody waits for any more, and until when it may land.
+#[derive(Debug)]
+pub(crate) struct Ghost {
+    pub(crate) id: usize,
+    until: Instant,
+}
+
+impl World {
+    pub(crate) fn new(setting: Setting) -> Self {
+        Self {
+            setting,
+            step: 0,
+            asks: Vec::new(),
+            history: vec![(0, State::default())],
+            arrived: Vec::new(),
+            ran: Vec::new(),
+            inside: Vec::new(),
+            ghosts: Vec::new(),
+        }
+    }
+
+    /// Notes what somebody is about to ask; returns the number of the call.
+    pub(crate) fn note(&mut self, ask: Ask) -> usize {
+        self.asks.push(ask);
+        self.arrived.push(0);
+        self.ran.push(false);
+        self.asks.len() - 1
+    }
+
+    /// Takes a call in.
+    pub(crate) fn arrive(&mut self, id: usize) -> oneshot::Receiver<Result<ToolOutput, ToolError>> {
+        let (reply, answer) = oneshot::channel();
+        self.arrived[id] += 1;
+        self.inside.push(Inside {
+            id,
+            effect: None,
+            reply,
+        });
+        answer
+    }
+
+    fn now(&self) -> State {
+        self.history.last().unwrap().1
+    }
+
+    /// Changes something that no call changes.
+    pub(crate) fn drift(&mut self, who: usize) {
+        let mut state = self.now();
+        state[RATES + who] = self.fresh();
+        self.history.push((self.step, state));
+    }
+
+    /// A value that was never there before.
+    fn fresh(&self) -> u64 {
+        100 + self.history.len() as u64
+    }
+
+    /// Lets a call take its effect; returns its answer.
+    pub(crate) fn run(&mut self, id: usize) -> ToolOutput {
+        let ask = self.asks[id];
+        let mut state = self.now();
+        let fresh = self.fresh();
+        match ask.action {
+            Action::Set(key, value) => state[key] = value,
+            Action::WriteNote(value) => state[NOTE] = value,
+            Action::Bump(key) => state[key] = fresh,
+            Action::Move(from, to) => {
+                state[from] = fresh;
+                state[to] = fresh;
+            }
+            Action::Pay(account) => {
+                state[ACCOUNTS + account] = fresh;
+                if self.setting.says(ask.action) {
+                    state[account] = fresh;
+                }
+            }
+            Action::Wipe => state[..=NOTE].fill(fresh),
+            _ => return self.told(ask, state),
+        }
+        self.ran[id] = true;
+        self.history.push((self.step, state));
+        self.told(ask, state)
+    }
+
+    /// What a call is told in this state.
+    fn told(&self, ask: Ask, state: State) -> ToolOutput {
+        let shared = self.setting.shared && !ask.action.is_write() && ask.action != Action::Rate;
+        let who = if shared {
+            "all".into()
+        } else {
+            format!("p{}", ask.who)
+        };
+        let values: Vec<u64> = ask
+            .action
+            .reads(ask.who)
+            .into_iter()
+            .map(|key| state[key])
+            .collect();
+        ToolOutput::text(format!("{who}: {values:?}"))
+    }
+
+    /// Says whether a call could end like this without a cache, and what would be wrong if not.
+    pub(crate) fn judge(
+        &self,
+        id: usize,
+        began: usize,
+        idle: bool,
+        output: &ToolOutput,
+    ) -> (bool, &'static str) {
+        if !self.is_true(id, began, output) {
+            return (false, "is told what is not so, or another's");
+        }
+        let swallowed = self.asks[id].action.is_write() && !self.ran[id] && !idle;
+        (!swallowed, "was swallowed")
+    }
+
+    /// Says whether this call may be told this: it was so for whoever asks, since it began.
+    fn is_true(&self, id: usize, began: usize, output: &ToolOutput) -> bool {
+        self.history.iter().enumerate().any(|(n, (_, state))| {
+            let ended = self.history.get(n + 1).map_or(usize::MAX, |next| next.0);
+            ended >= began && self.told(self.asks[id], *state).body() == output.body()
+        })
+    }
+
+    /// Says whether a write would change nothing.
+    pub(crate) fn is_idle(&self, action: Action) -> bool {
+        match action {
+            Action::Set(key, value) => self.now()[key] == value,
+            Action::WriteNote(value) => self.now()[NOTE] == value,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, which: usize) {
+        if self.inside[which].effect.is_none() {
+            self.inside[which].effect = Some(self.run(self.inside[which].id));
+        }
+    }
+
+    pub(crate) fn answer(&mut self, which: usize, ending: Ending) {
+        if matches!(ending, Ending::Well) {
+            self.apply(which);
+        }
+        let Inside { id, effect, reply } = self.inside.remove(which);
+        let applied = effect.is_some();
+        let answer = match (ending, effect) {
+            (Ending::Well, Some(output)) => Ok(output),
+            (Ending::Well | Ending::ToolFailed, _) => Ok(ToolOutput::error_text("no")),
+            // what took effect was sent
+            (Ending::Failed(Delivery::NotSent), Some(_)) => Err(failure(Delivery::Answered)),
+            (Ending::Failed(delivery), _) => Err(failure(delivery)),
+        };
+        if !applied && matches!(&answer, Err(error) if error.delivery() == Delivery::Unknown) {
+            self.haunt(id);
+        }
+        // the client may have left in the meantime
+        let _answered = reply.send(answer);
+    }
+
+    fn haunt(&mut self, id: usize) {
+        let action = self.asks[id].action;
+        if action.is_write() {
+            let settling: Duration = action.tool().plan().limits.attempt_timeout;
+            let until = Instant::now() + settling;
+            self.ghosts.push(Ghost { id, until });
+        }
+    }
+
+    /// Turns calls whose clients left into ghosts.
+    pub(crate) fn sweep(&mut self) {
+        let (left, inside) = std::mem::take(&mut self.inside)
+            .into_iter()
+            .partition::<Vec<_>, _>(|inside| inside.reply.is_closed());
+        self.inside = inside;
+        for gone in left {
+            if gone.effect.is_none() {
+                self.haunt(gone.id);
+            }
+        }
+    }
+
+    /// Lets what may land land at the last moment before `now`.
+    pub(crate) fn land_until(&mut self, now: Instant) {
+        while let Some(due) = self.ghosts.iter().position(|ghost| ghost.until <= now) {
+            let id = self.ghosts.remove(due).id;
+            self.run(id);
+        }
+    }
+}
+
+pub(crate) fn failure(delivery: Delivery) -> ToolError {
+    ToolError::new(ErrorKind::ServerFault, delivery, "as the script says")
+}

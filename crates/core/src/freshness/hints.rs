@@ -1,0 +1,234 @@
+//! What a tool result says of its own freshness, in its members and in its `_meta`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{CACHE_META, Freshness};
+use crate::CacheStatus;
+use crate::members::{Members, Text};
+
+/// The protocol's lifetime in milliseconds. It states it for lists, not for tool results; a server
+/// that states it for a result all the same is taken at its word.
+const TTL: &str = "ttlMs";
+/// The protocol's scope: `public` or `private`.
+const SCOPE: &str = "cacheScope";
+/// Proposed for tool results: `no-cache` or `cache`; with the prefix it is to get, or without.
+const HINT: [&str; 2] = ["cache_hint", "io.modelcontextprotocol/cache_hint"];
+
+pub(super) fn read(body: &[u8]) -> Freshness {
+    if !may_say(body) {
+        return Freshness::SILENT;
+    }
+    let Ok(top) = serde_json::from_slice::<Top<'_>>(body) else {
+        return Freshness::SILENT;
+    };
+    let mut said = top.said;
+    for meta in top.meta {
+        let Ok(members) = Members::read(meta.get()) else {
+            continue;
+        };
+        for (name, value) in members.iter() {
+            said = said
+                .strictest(member(name, value))
+                .strictest(meta_member(name, value));
+        }
+    }
+    said
+}
+
+/// Says whether the body may say anything at all: a look at the bytes costs a hundredth of reading
+/// them. A name may be written with escapes, too.
+fn may_say(body: &[u8]) -> bool {
+    ["_meta", TTL, SCOPE, "\\u"]
+        .iter()
+        .any(|part| memchr::memmem::find(body, part.as_bytes()).is_some())
+}
+
+/// What is read of the members of the result, in one pass and without keeping the others.
+struct Top<'a> {
+    said: Freshness,
+    /// More than one only if somebody wants to be read in two ways.
+    meta: Vec<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Top<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Top<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut top = Top {
+                    said: Freshness::SILENT,
+                    meta: Vec::new(),
+                };
+                while let Some(Text(name)) = map.next_key()? {
+                    match &*name {
+                        "_meta" => top.meta.push(map.next_value()?),
+                        TTL | SCOPE => {
+                            top.said = top.said.strictest(member(&name, map.next_value()?));
+                        }
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(top)
+            }
+        }
+
+        from.deserialize_map(Object)
+    }
+}
+
+/// What the protocol's own members say, wherever they stand.
+fn member(name: &str, value: &RawValue) -> Freshness {
+    let mut said = Freshness::SILENT;
+    match name {
+        TTL => {
+            said.max_age = millis(value);
+            said.no_store = said.max_age == Some(Duration::ZERO);
+        }
+        SCOPE => said.private = word(value).as_deref() == Some("private"),
+        _ => {}
+    }
+    said
+}
+
+/// What only `_meta` says.
+fn meta_member(name: &str, value: &RawValue) -> Freshness {
+    let mut said = Freshness::SILENT;
+    if HINT.contains(&name) {
+        said.no_store = word(value).as_deref() == Some("no-cache");
+    } else if name == CACHE_META
+        && let Ok(members) = Members::read(value.get())
+    {
+        for (name, value) in members.iter() {
+            match name {
+                // A cache further up gave it although its time was over: no reason to keep it here.
+                "status" if word(value).as_deref() == Some(CacheStatus::Stale.as_str()) => {
+                    said.no_store = true;
+                }
+                "age_ms" => said.age = said.age.max(millis(value)),
+                _ => {}
+            }
+        }
+    }
+    said
+}
+
+fn word(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Reads milliseconds; less than none is none. What is no number says nothing.
+fn millis(value: &RawValue) -> Option<Duration> {
+    let number: f64 = serde_json::from_str(value.get()).ok()?;
+    if number.is_nan() || number < 1.0 {
+        return Some(Duration::ZERO);
+    }
+    Some(Duration::try_from_secs_f64(number / 1000.0).unwrap_or(Duration::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn said(body: &str) -> Freshness {
+        read(body.as_bytes())
+    }
+
+    fn aged(millis: u64) -> Freshness {
+        Freshness {
+            max_age: Some(Duration::from_millis(millis)),
+            ..Freshness::SILENT
+        }
+    }
+
+    #[test]
+    fn the_protocols_members_count_in_the_result_and_in_its_meta() {
+        assert_eq!(said(r#"{"content":[],"ttlMs":1500}"#), aged(1500));
+        assert_eq!(said(r#"{"content":[],"_meta":{"ttlMs":1500}}"#), aged(1500));
+        assert_eq!(
+            said(r#"{"ttlMs":9000,"_meta":{"x":1,"ttlMs":2e3}}"#),
+            aged(2000)
+        );
+        let private = said(r#"{"cacheScope":"private","content":[]}"#);
+        assert!(private.private && private.max_age.is_none());
+        let escaped = said(r#"{"\u005fmeta":{"ttl\u004ds":1500}}"#);
+        assert_eq!(escaped, aged(1500));
+    }
+
+    #[test]
+    fn a_lifetime_of_nothing_forbids_to_keep() {
+        for none in ["0", "-5", "0.4"] {
+            let body = format!(r#"{{"ttlMs":{none}}}"#);
+            assert!(said(&body).no_store, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_hint_against_caching_is_heeded_and_one_for_it_changes_nothing() {
+        assert!(said(r#"{"_meta":{"cache_hint":"no-cache"}}"#).no_store);
+        assert!(said(r#"{"_meta":{"io.modelcontextprotocol/cache_hint":"no-cache"}}"#).no_store);
+        for silent in [
+            r#"{"_meta":{"cache_hint":"cache","cacheScope":"public"}}"#,
+            r#"{"cacheScope":"public","content":[{"_meta":{"ttlMs":1}}]}"#,
+            r#"{"cache_hint":"no-cache"}"#,
+        ] {
+            assert_eq!(said(silent), Freshness::SILENT, "{silent}");
+        }
+    }
+
+    #[test]
+    fn what_a_cache_further_up_says_of_age_counts() {
+        let hit = said(r#"{"_meta":{"io.tollgate/cache":{"status":"hit","age_ms":250}}}"#);
+        assert_eq!(hit.age, Some(Duration::from_millis(250)));
+        assert!(!hit.no_store);
+        let stale = said(r#"{"_meta":{"io.tollgate/cache":{"status":"stale","age_ms":250}}}"#);
+        assert!(stale.no_store);
+    }
+
+    #[test]
+    fn wrong_types_and_broken_bodies_say_nothing() {
+        for body in [
+            r#"{"ttlMs":"60000","cacheScope":1}"#,
+            r#"{"ttlMs":null,"_meta":null}"#,
+            r#"{"_meta":[{"ttlMs":1}]}"#,
+            r#"{"_meta":{"ttlMs":[1],"cache_hint":{},"io.tollgate/cache":"stale"}}"#,
+            r#"{"_meta":{"io.tollgate/cache":{"status":7,"age_ms":"x"}}}"#,
+            "[]",
+            "",
+            "{",
+        ] {
+            assert_eq!(said(body), Freshness::SILENT, "{body}");
+        }
+        assert_eq!(said(r#"{"ttlMs":1e300}"#).max_age, Some(Duration::MAX));
+    }
+
+    #[test]
+    fn said_twice_the_stricter_counts() {
+        assert_eq!(said(r#"{"ttlMs":9,"ttlMs":5,"ttlMs":7}"#), aged(5));
+        assert_eq!(
+            said(r#"{"_meta":{"ttlMs":5},"_meta":{"ttlMs":7}}"#),
+            aged(5)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_read(body in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = read(&body);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether two answers say the same.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::ToolOutput;
+use crate::members::Members;
+use crate::{Fingerprint, FingerprintKey};
+
+/// What is said beside an answer, not by it; `isError` and `resultType` are compared as they are
+/// understood, since both may be left out.
+const BESIDE: [&str; 5] = ["_meta", "cacheScope", "isError", "resultType", "ttlMs"];
+
+impl ToolOutput {
+    /// Says whether two answers say the same, whatever stands in their `_meta`. White space and the
+    /// order of members do not count; text is compared as text, and numbers exactly.
+    ///
+    /// `None` if it cannot be told: one has a member twice, say.
+    ///
+    /// ```
+    /// use tollgate_core::ToolOutput;
+    ///
+    /// let a = ToolOutput::from_json(r#"{"structuredContent":{"a":1,"b":2},"content":[]}"#)?;
+    /// let b = ToolOutput::from_json(r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#)?;
+    /// assert_eq!(a.says_the_same(&b), Some(true));
+    /// # Ok::<(), tollgate_core::InvalidOutput>(())
+    /// ```
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> Option<bool> {
+        if self.is_error != other.is_error || self.status != other.status {
+            return Some(false);
+        }
+        if self.body == other.body {
+            return Some(true);
+        }
+        Some(members(&self.body)? == members(&other.body)?)
+    }
+}
+
+/// A member of an answer, in a form that can be compared.
+#[derive(PartialEq, Eq)]
+enum Said<'a> {
+    /// The blocks of `content`: each may have a `_meta` of its own.
+    Blocks(Vec<BTreeMap<Cow<'a, str>, Fingerprint>>),
+    Json(Fingerprint),
+}
+
+fn members(body: &[u8]) -> Option<BTreeMap<String, Said<'_>>> {
+    let members = Members::read(std::str::from_utf8(body).ok()?).ok()?;
+    let mut said = BTreeMap::new();
+    for (name, value) in members.iter() {
+        if BESIDE.contains(&name) {
+            continue;
+        }
+        let value = match blocks(name, value) {
+            Some(blocks) => Said::Blocks(blocks),
+            None => Said::Json(digest(value)?),
+        };
+        if said.insert(name.to_owned(), value).is_some() {
+            return None;
+        }
+    }
+    Some(said)
+}
+
+/// Reads `content` block by block; `None` if it is not what the protocol says it is.
+fn blocks<'a>(name: &str, value: &'a RawValue) -> Option<Vec<BTreeMap<Cow<'a, str>, Fingerprint>>> {
+    if name != "content" {
+        return None;
+    }
+    let blocks: Vec<Members<'a>> = serde_json::from_str(value.get()).ok()?;
+    blocks
+        .into_iter()
+        .map(|block| {
+            let mut parts = BTreeMap::new();
+            for (name, value) in block.into_iter().filter(|(name, _)| name != "_meta") {
+                if parts.insert(name, digest(value)?).is_some() {
+                    return None;
+                }
+            }
+            Some(parts)
+        })
+        .collect()
+}
+
+fn digest(value: &RawValue) -> Option<Fingerprint> {
+    FingerprintKey::fixed().json(value.get().as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(a: &str, b: &str) -> Option<bool> {
+        let output = |body: &str| ToolOutput::from_json(body.to_owned()).unwrap();
+        let verdict = output(a).says_the_same(&output(b));
+        assert_eq!(output(b).says_the_same(&output(a)), verdict);
+        verdict
+    }
+
+    #[test]
+    fn spelling_order_and_what_stands_beside_do_not_count() {
+        for (a, b) in [
+            (r#"{"a":1,"content":[]}"#, r#"{ "content" : [ ] , "a": 1 }"#),
+            (
+                r#"{"content":[],"_meta":{"t":1}}"#,
+                r#"{"content":[],"ttlMs":5}"#,
+            ),
+            (
+                r#"{"content":[],"isError":false}"#,
+                r#"{"content":[],"resultType":"complete"}"#,
+            ),
+            (
+                r#"{"content":[{"type":"text","text":"a","_meta":{"n":1}}]}"#,
+                r#"{"content":[{"text":"\u0061","type":"text","_meta":{"n":2}}]}"#,
+            ),
+            (
+                r#"{"structuredContent":{"a":{"c":1,"d":2}}}"#,
+                r#"{"structuredContent":{"a":{"d":2,"c":1}}}"#,
+            ),
+        ] {
+            assert_eq!(same(a, b), Some(true), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn content_and_structure_count() {
+        for (a, b) in [
+            (r#"{"content":[1]}"#, r#"{"content":[2]}"#),
+            (r#"{"content":[]}"#, r#"{"content":[],"isError":true}"#),
+            (r#"{"content":[]}"#, r#"{"content":[],"extra":null}"#),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
+                r#"{"content":[{"type":"text","text":"b"},{"type":"text","text":"a"}]}"#,
+            ),
+            (
+                r#"{"structuredContent":{"n":9007199254740993}}"#,
+                r#"{"structuredContent":{"n":9007199254740992}}"#,
+            ),
+            (
+                r#"{"structuredContent":{"_meta":{"n":1}}}"#,
+                r#"{"structuredContent":{"_meta":{"n":2}}}"#,
+            ),
+        ] {
+            assert_eq!(same(a, b), Some(false), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_cannot_be_compared() {
+        for (a, b) in [
+            (r#"{"x":1,"x":2}"#, r#"{"x":2}"#),
+            (r#"{"content":[{"t":1,"t":2}]}"#, r#"{"content":[{"t":2}]}"#),
+        ] {
+            assert_eq!(same(a, b), None, "{a} {b}");
+        }
+    }
+}

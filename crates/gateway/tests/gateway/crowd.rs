@@ -1,0 +1,245 @@
+//! Identical calls at once run once: through the whole gateway, in both eras of the protocol.
+//!
+//! The server behind the gateway answers nobody before the test lets it, and the test lets it only
+//! when the gateway says that all calls are in flight.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use futures_util::future::join_all;
+use rmcp::ClientLifecycleMode;
+use rmcp::model::ProtocolVersion;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+
+use crate::support::{Client, Gateway, Pipe, call, until, within};
+
+const CROWD: usize = 64;
+
+type Asking<'a> = Pin<Box<dyn Future<Output = Value> + 'a>>;
+
+/// A server with one tool that reads, and that answers only when it is let.
+#[derive(Debug)]
+struct Desk {
+    executions: AtomicUsize,
+    open: Semaphore,
+}
+
+impl Desk {
+    /// Listens on a port of its own; returns the URL too.
+    async fn listen() -> (Arc<Self>, String) {
+        let desk = Arc::new(Self {
+            executions: AtomicUsize::new(0),
+            open: Semaphore::new(0),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let routes = Router::new()
+            .route("/mcp", post(answer))
+            .with_state(desk.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        (desk, url)
+    }
+
+    fn executions(&self) -> usize {
+        self.executions.load(Ordering::SeqCst)
+    }
+
+    async fn report(&self) -> Value {
+        let n = self.executions.fetch_add(1, Ordering::SeqCst) + 1;
+        // whoever else comes in is let through, too, so that a test that fails says how many ran
+        let _open = self.open.acquire().await.unwrap();
+        json!({ "content": [{ "type": "text", "text": format!("run {n}") }] })
+    }
+}
+
+async fn answer(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
+    let request: Value = serde_json::from_slice(&body).unwrap();
+    let Some(id) = request.get("id") else {
+        return StatusCode::ACCEPTED.into_response();
+    };
+    let result = match request["method"].as_str().unwrap() {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "desk", "version": "1" },
+        }),
+        "tools/list" => json!({ "tools": [{
+            "name": "report",
+            "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": true },
+        }] }),
+        "tools/call" => desk.report().await,
+        _ => {
+            let error = json!({ "code": -32601, "message": "no such method" });
+            return message(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        }
+    };
+    message(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}
+
+fn message(content: &Value) -> Response {
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (json, content.to_string()).into_response()
+}
+
+/// A gateway in front of such a server.
+struct Scene {
+    desk: Arc<Desk>,
+    gateway: Gateway,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let (desk, url) = Desk::listen().await;
+        let gateway = Gateway::configured(&format!("[servers.desk]\nurl = \"{url}\"\n")).await;
+        Self { desk, gateway }
+    }
+
+    /// Asks as a modern client does, on a connection of its own.
+    fn modern(&self) -> Asking<'_> {
+        Box::pin(async {
+            let answer = self.gateway.mcp("desk__report", arguments()).await;
+            answer["result"]["content"].clone()
+        })
+    }
+
+    /// Lets this crowd ask, opens the desk when all are in, and checks that one of them ran.
+    async fn meets(&self, crowd: Vec<Asking<'_>>) {
+        assert_eq!(crowd.len(), CROWD);
+        let opened = async {
+            let line = format!("tollgate_calls_in_flight {CROWD}");
+            until("all calls in flight", || async {
+                let (_, metrics) = self.gateway.get("/metrics").await;
+                metrics.lines().any(|found| found == line).then_some(())
+            })
+            .await;
+            until("the execution", || async {
+                // a round trip between two looks
+                self.gateway.get("/healthz").await;
+                (self.desk.executions() > 0).then_some(())
+            })
+            .await;
+            self.desk.open.add_permits(1);
+        };
+        let (answers, ()) = tokio::join!(join_all(crowd), opened);
+        let expected = json!([{ "type": "text", "text": "run 1" }]);
+        assert!(
+            answers.iter().all(|answer| *answer == expected),
+            "{answers:?}"
+        );
+        assert_eq!(self.desk.executions(), 1);
+        let (_, metrics) = self.gateway.get("/metrics").await;
+        for line in [
+            "tollgate_cache_misses_total 1",
+            "tollgate_calls_in_flight 0",
+        ] {
+            assert!(
+                metrics.lines().any(|found| found == line),
+                "{line} in\n{metrics}"
+            );
+        }
+    }
+}
+
+/// Asks as the client of a session does.
+fn within_session(client: &Client) -> Asking<'_> {
+    Box::pin(async {
+        let result = call(client, "desk__report", arguments()).await;
+        serde_json::to_value(&result.content).unwrap()
+    })
+}
+
+fn arguments() -> Value {
+    json!({ "year": 2026 })
+}
+
+#[tokio::test]
+async fn a_crowd_of_modern_requests_runs_once() {
+    let scene = Scene::new().await;
+    scene
+        .meets((0..CROWD).map(|_| scene.modern()).collect())
+        .await;
+}
+
+#[tokio::test]
+async fn a_crowd_of_legacy_sessions_runs_once() {
+    let scene = Scene::new().await;
+    let open = || scene.gateway.connect(ClientLifecycleMode::Initialize);
+    let clients = join_all((0..CROWD).map(|_| open())).await;
+    scene
+        .meets(clients.iter().map(within_session).collect())
+        .await;
+}
+
+#[tokio::test]
+async fn a_crowd_of_both_eras_runs_once() {
+    let scene = Scene::new().await;
+    let legacy = scene.gateway.connect(ClientLifecycleMode::Initialize).await;
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let modern = ClientLifecycleMode::Discover { preferred_versions };
+    let modern = scene.gateway.connect(modern).await;
+    let crowd = (0..CROWD)
+        .map(|n| within_session(if n % 2 == 0 { &legacy } else { &modern }))
+        .collect();
+    scene.meets(crowd).await;
+}
+
+/// Answers a call when something is written into the pipe that its first argument names.
+const DESK: &str = r#"
+runs=0
+while IFS= read -r line; do
+  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*)
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"desk","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      result='{"tools":[{"name":"report","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+    *'"method":"tools/call"'*)
+      runs=$((runs + 1))
+      # only the first waits: a second one is to be seen in the answers
+      if [ "$runs" = 1 ]; then read -r go < "$1"; fi
+      result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}]}" ;;
+    *)
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
+      continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+#[tokio::test]
+async fn a_crowd_on_one_pipe_runs_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let go = directory.path().join("go");
+    let made = Command::new("mkfifo").arg(&go).status();
+    assert!(within("mkfifo", made).await.unwrap().success());
+    let mut pipe = Pipe::open(&["run", "--", "sh", "-c", DESK, "desk", go.to_str().unwrap()]).await;
+    let mut asked = Vec::new();
+    for _ in 0..CROWD {
+        let params = json!({ "name": "report", "arguments": arguments() });
+        asked.push(pipe.send("tools/call", params).await);
+    }
+    // requests are read in order, so this is answered when all others are in
+    pipe.request("ping", json!({})).await;
+    // opening waits for the one who reads, so this writes when the first call runs
+    let opened = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n"));
+    within("the execution", opened).await.unwrap().unwrap();
+    for id in asked {
+        let answer: Value = serde_json::from_str(&pipe.answer(id).await).unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], "run 1", "{answer}");
+    }
+    assert!(pipe.close().await);
+}

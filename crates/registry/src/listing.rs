@@ -1,0 +1,138 @@
+//! What one server lists, read: hints weighed, plans derived.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tollgate_core::infer::Listed;
+use tollgate_core::{
+    Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName,
+    judge,
+};
+
+use crate::SetOptions;
+use crate::catalogue::Refusal;
+use crate::observed::Observed;
+
+/// What one server lists, already read: what can be offered, and what cannot.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    tools: Vec<Bound>,
+    pub(crate) names: Arc<HashSet<ToolName>>,
+    pub(crate) refused: Vec<Refusal>,
+    /// How it was read: what is read again later must come out the same, but for what is new.
+    options: Arc<SetOptions>,
+}
+
+/// One tool, and what of its reading depends on the others of its server.
+#[derive(Debug)]
+struct Bound {
+    tool: Arc<Tool>,
+    inferred: Inferred,
+}
+
+impl Listing {
+    /// Reads what a server lists.
+    pub(crate) fn read(
+        set: &ReplicaSetId,
+        server: &ServerId,
+        definitions: Vec<ToolDefinition>,
+        options: &Arc<SetOptions>,
+        observed: &Observed,
+    ) -> Self {
+        let mut listing = Self {
+            options: options.clone(),
+            ..Self::default()
+        };
+        let mut names = HashSet::new();
+        let inferred = infer(server, &definitions, options);
+        for (definition, inferred) in definitions.into_iter().zip(inferred) {
+            let name = definition.name().clone();
+            let refuse = |reason: String| {
+                tracing::warn!(%server, tool = %name, reason, "tool refused");
+                Refusal {
+                    server: server.clone(),
+                    tool: name.clone(),
+                    reason,
+                }
+            };
+            if names.contains(&name) {
+                listing.refused.push(refuse("listed twice".to_owned()));
+                continue;
+            }
+            match bind(set, definition, &inferred, options, observed) {
+                Ok(tool) => {
+                    let tool = Arc::new(tool);
+                    listing.tools.push(Bound { tool, inferred });
+                    names.insert(name);
+                }
+                Err(reason) => listing.refused.push(refuse(reason)),
+            }
+        }
+        listing.names = Arc::new(names);
+        listing
+    }
+
+    /// Returns the tools that can be offered, in the order of the list.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tools.iter().map(|bound| &bound.tool)
+    }
+
+    /// Weighs what is said of one tool again, with what has been seen of it since.
+    pub(crate) fn read_again(&mut self, name: &ToolName, observed: &Observed) {
+        let Some(bound) = self
+            .tools
+            .iter_mut()
+            .find(|bound| bound.tool.name() == name)
+        else {
+            return;
+        };
+        let definition = bound.tool.definition().clone();
+        let set = bound.tool.set();
+        match bind(set, definition, &bound.inferred, &self.options, observed) {
+            Ok(tool) => bound.tool = Arc::new(tool),
+            // what is seen of a tool refuses none: only what its server declares does
+            Err(reason) => tracing::error!(%set, tool = %name, reason, "cannot be read again"),
+        }
+    }
+}
+
+/// Draws conclusions about all tools of a server.
+fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
+    let listed: Vec<Listed<'_>> = tools
+        .iter()
+        .map(|tool| Listed::new(Subject::of(tool, Some(server)), tool.annotations()))
+        .collect();
+    options.inference().infer_all(&listed)
+}
+
+/// Reads one definition's hints and derives its plan.
+fn bind(
+    set: &ReplicaSetId,
+    definition: ToolDefinition,
+    inferred: &Inferred,
+    options: &SetOptions,
+    observed: &Observed,
+) -> Result<Tool, String> {
+    let mut hints = Hints::new(inferred, definition.annotations(), options.trust)
+        .with_server_defaults(&options.defaults);
+    if let Some(operator) = options.overrides.get(definition.name()) {
+        hints = hints.with_operator(operator);
+    }
+    if let Some(seen) = observed.of(&definition) {
+        hints = hints.with_observed_volatility(seen);
+    }
+    let judged = judge(&hints, &options.profile);
+    if let Some(reason) = judged.refusal() {
+        return Err(reason);
+    }
+    for warning in judged.resolved.warnings() {
+        tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
+    }
+    let rules = options
+        .refinements
+        .get(definition.name())
+        .map_or(&[][..], Vec::as_slice);
+    let refinements = Refinements::bind(rules, &hints, &judged.plan, &options.profile);
+    let tool = Tool::new(set.clone(), definition, judged.resolved, judged.plan);
+    Ok(tool.with_refinements(refinements))
+}

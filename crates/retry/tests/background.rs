@@ -1,0 +1,76 @@
+//! Calls that the runtime makes by itself.
+
+use serde_json::json;
+use tollgate_core::{Delivery, ErrorKind, InvalidConfig, Purpose, ToolCall, ToolError};
+use tollgate_retry::{RetryConfig, RetryLayer};
+use tollgate_testkit::{MockService, call, tool};
+use tower::ServiceExt;
+use tower_layer::Layer;
+
+fn read() -> ToolCall {
+    call(
+        &tool("get_order").set("orders").read_only().build(),
+        json!({}),
+    )
+}
+
+fn timing_out() -> MockService {
+    MockService::new(|_, _| async {
+        let kind = ErrorKind::Timeout;
+        Err(ToolError::new(kind, Delivery::Unknown, "no answer"))
+    })
+}
+
+fn with_reserve(tokens: u32) -> Result<RetryLayer, InvalidConfig> {
+    RetryLayer::new(RetryConfig::default().with_budget_reserve(tokens))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_is_paid_for_before_it_is_sent_and_refused_when_nothing_is_left() {
+    let (layer, mock) = (with_reserve(2).unwrap(), MockService::counting());
+    let service = layer.layer(mock.clone());
+    let check = read().in_background(Purpose::Verify);
+    for _ in 0..2 {
+        service.clone().oneshot(check.clone()).await.unwrap();
+    }
+    assert_eq!(layer.budgets()[0].tokens, 0, "and checks pay nothing in");
+    let error = service.clone().oneshot(check).await.unwrap_err();
+    assert_eq!(mock.started(), 2);
+    assert_eq!(
+        (error.kind(), error.delivery()),
+        (ErrorKind::RateLimited, Delivery::NotSent)
+    );
+    let told = error.to_string();
+    assert!(
+        told.contains("`orders`") && told.contains("verify"),
+        "{told}"
+    );
+    service.oneshot(read()).await.unwrap();
+    assert_eq!(mock.started(), 3, "callers are not held up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_stands_in_for_its_callers_and_costs_what_their_call_would() {
+    let (layer, mock) = (with_reserve(0).unwrap(), MockService::counting());
+    let service = layer.layer(mock.clone());
+    for _ in 0..5 {
+        let refresh = read().in_background(Purpose::Refresh);
+        service.clone().oneshot(refresh).await.unwrap();
+    }
+    assert_eq!((mock.started(), layer.budgets()[0].tokens), (5, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_is_repeated_however_safe_its_tool() {
+    for purpose in [Purpose::Refresh, Purpose::Verify] {
+        let mock = timing_out();
+        let service = with_reserve(50).unwrap().layer(mock.clone());
+        let error = service.oneshot(read().in_background(purpose)).await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(mock.started(), 1, "{purpose}");
+    }
+    let mock = timing_out();
+    let service = with_reserve(50).unwrap().layer(mock.clone());
+    service.oneshot(read()).await.unwrap_err();
+    assert_eq!(mock.started(), 3, "as a caller's is");
+}
