@@ -21,9 +21,9 @@
 //! one key for two principals; a restricted result shared; a template ignored, in reads or in
 //! writes; a write of which nothing is said not touching what has rules; a write with a rule not
 //! touching what has none; another set's name taken for one's own; spellings of one value told
-//! apart; the purge of a set, of a tool or of a scope raising nothing. It does not tell what is done twice for good measure: the
-//! epoch is raised when a write is sent and when it is answered, and looked at before and after the
-//! writes in flight, and either is enough for these promises.
+//! apart; the purge of a set, of a tool or of a scope raising nothing. It does not tell whether the
+//! epoch is raised twice or once: either raise suffices while nothing is looked up beside a write.
+//! The tests in `src/scope` do.
 //!
 //! `NEVER_STALE_CASES` says how many scripts are tried, 10,000 if it is not set. A script that fails
 //! is made shorter, and told line by line.
