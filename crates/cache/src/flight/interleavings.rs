@@ -4,13 +4,11 @@
 //! lose their patience, some are dropped. Then nobody who waits is stranded (the scheduler sees
 //! that nobody can go on), no more run at once than failures allow, an answer is found once and
 //! taken by all, and no flight is left behind. A runner that panics drops what one drops that goes
-//! away, in the same order; that it is a panic is in `tests/flight.rs`.
+//! away, in the same order; that it is a panic is in `tests/behaviour/flight.rs`.
 //!
 //! Each of these faults, put in one at a time, fails a test here: a semaphore closed before the
-//! answer is set; an answer that does not close the semaphore; an answer that does not end the
-//! flight; a seat counted or given up outside the map's lock; a flight ended by the seat of an
-//! earlier one; a seat that never leaves; a runner that fails and keeps its place; two places from
-//! the start.
+//! answer is set; a place taken although an answer is there; a seat counted or given up outside the
+//! map's lock; a seat that never leaves; two places from the start.
 
 #![expect(
     clippy::unwrap_used,

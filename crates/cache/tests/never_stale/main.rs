@@ -14,6 +14,17 @@
 //! - no call is sent twice, and nobody is left waiting;
 //! - each call is counted once, as what it was.
 //!
+//! The test finds broken rules. Checked by breaking them one at a time; each of these fails within
+//! the 10,000 cases: no epoch raised by writes; a write in flight not making a scope unquiet; no
+//! settling after an unknown outcome; a dropped write taken for one whose outcome is known; an
+//! idempotent write kept although another one overlapped; flights without the epochs in their key;
+//! one key for two principals; a restricted result shared; a template ignored, in reads or in
+//! writes; a write of which nothing is said not touching what has rules; a write with a rule not
+//! touching what has none; another set's name taken for one's own; spellings of one value told
+//! apart; the purge of a set, of a tool or of a scope raising nothing. It does not tell whether the
+//! epoch is raised twice or once: either raise suffices while nothing is looked up beside a write.
+//! The tests in `src/scope` do.
+//!
 //! `NEVER_STALE_CASES` says how many scripts are tried, 10,000 if it is not set. A script that fails
 //! is made shorter, and told line by line.
 

@@ -315,7 +315,7 @@ fn action() -> impl Strategy<Value = Action> {
         8 => key().prop_map(Action::Get),
         2 => Just(Action::List),
         1 => Just(Action::Note),
-        2 => Just(Action::Rate),
+        3 => Just(Action::Rate),
         2 => key().prop_map(Action::Balance),
         10 => (key(), 0..2_u64).prop_map(|(key, value)| Action::Set(key, value)),
         1 => (0..2_u64).prop_map(Action::WriteNote),
@@ -326,11 +326,14 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+fn who() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => Just(0), 1 => 1..PRINCIPALS]
+}
+
 fn ask() -> impl Strategy<Value = Ask> {
-    let who = prop_oneof![4 => Just(0), 1 => 1..PRINCIPALS];
     let spelling = prop_oneof![6 => Just(0), 1 => 1..3_u8];
     let patience = prop_oneof![5 => Just(None), 1 => select(vec![Some(1), Some(30)])];
-    (action(), who, spelling, patience).prop_map(|(action, who, spelling, patience)| Ask {
+    (action(), who(), spelling, patience).prop_map(|(action, who, spelling, patience)| Ask {
         action,
         who,
         spelling,
@@ -364,7 +367,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<Index>().prop_map(Step::Land),
         2 => any::<Index>().prop_map(Step::Leave),
         2 => select(vec![1, 5, 59, 60, 300, 4_000]).prop_map(Step::Advance),
-        2 => (0..PRINCIPALS, purge()).prop_map(|(who, by)| Step::Drift(who, by)),
+        3 => (who(), purge()).prop_map(|(who, by)| Step::Drift(who, by)),
         1 => purge().prop_map(Step::Purge),
     ]
 }
