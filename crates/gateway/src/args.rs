@@ -1,5 +1,7 @@
 //! The command line.
 
+mod cache;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,6 +10,8 @@ use tollgate::core::lint::{Code, Severity};
 use tollgate::{Annotations, Profile, RuleSet, Trust};
 
 use crate::config::parse_listen;
+
+pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
 
 /// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
 /// repeats, routing and confirmation of every call.
@@ -54,6 +58,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Say what would happen to a call, or to a tool's calls, and why
     Explain(Explain),
+    /// Show what the cache of a running gateway did, or empty it
+    Cache(Cache),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Serve the sample MCP server itself, without the stack

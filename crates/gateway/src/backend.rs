@@ -7,11 +7,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tollgate::core::{BoxFuture, BoxStream};
 use tollgate::registry::Catalogue;
-use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
+use crate::report;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
@@ -23,6 +24,8 @@ pub(crate) struct StackBackend {
     stack: Stack,
     upstreams: Vec<Upstream>,
     calls: Inflight,
+    /// Whether each result tells what the cache did, asked or not.
+    reports: bool,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
@@ -34,8 +37,15 @@ impl StackBackend {
             stack,
             upstreams,
             calls,
+            reports: false,
             listing,
         }
+    }
+
+    /// Sets whether each result tells what the cache did, or only to who asks.
+    pub(crate) fn with_reports(mut self, reports: bool) -> Self {
+        self.reports = reports;
+        self
     }
 
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
@@ -88,11 +98,17 @@ impl Backend for StackBackend {
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.calls.enter();
+        let asked = self.reports || report::is_asked(request.meta.as_ref());
+        let record = asked.then(|| Arc::new(CallRecord::new()));
         let call = self.start(request);
         let stack = self.stack.clone();
         Box::pin(async move {
             let _counted = counted;
-            stack.run(call?).await
+            let Some(record) = record else {
+                return stack.run(call?).await;
+            };
+            let output = stack.run(call?.with_record(record.clone())).await?;
+            Ok(report::mark(output, &record))
         })
     }
 

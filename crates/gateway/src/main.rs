@@ -14,8 +14,10 @@ mod listed;
 mod metrics;
 mod output;
 mod plain;
+mod report;
 mod sample;
 mod shutdown;
+mod similar;
 mod stdio;
 mod view;
 

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         return serve::listen(
             running,
             telemetry,
-            &config.http,
+            &config,
             Announce::default(),
             &stop,
             screen,
@@ -54,11 +54,8 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     }
     let servers = running.upstreams.clone();
     let calls = Inflight::default();
-    let backend = Arc::new(StackBackend::new(
-        running.stack,
-        running.upstreams,
-        calls.clone(),
-    ));
+    let backend = StackBackend::new(running.stack, running.upstreams, calls.clone());
+    let backend = Arc::new(backend.with_reports(config.cache.report));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     served?;

@@ -5,6 +5,7 @@
 )]
 
 mod annotate;
+mod cache;
 mod cli;
 mod crash;
 mod crowd;
@@ -14,6 +15,7 @@ mod lexicon;
 mod lint;
 mod refine;
 mod run;
+mod scopes;
 mod scripted;
 mod serve;
 mod support;
