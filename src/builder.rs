@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
-use tollgate_cache::{CacheConfig, CacheLayer};
+use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
 use tollgate_registry::{Registry, SetOptions};
@@ -22,6 +22,7 @@ use crate::explain::Settings;
 use crate::leaf::Leaf;
 use crate::order::{self, Guarded};
 use crate::scan::{Liveness, Scan, Shared};
+use crate::scopes;
 use crate::server::Server;
 use crate::stack::{Known, Stack};
 
@@ -151,7 +152,8 @@ impl StackBuilder {
     /// # Errors
     ///
     /// [`BuildError`] if the settings contradict each other.
-    pub async fn build(self) -> Result<Stack, BuildError> {
+    pub async fn build(mut self) -> Result<Stack, BuildError> {
+        self.cache.scopes = self.scope_rules()?;
         let registry = Registry::new();
         for (set, options) in self.set_options()? {
             registry.set_options(set, options);
@@ -231,7 +233,9 @@ impl StackBuilder {
                 "some servers have not listed their tools yet; going on without"
             );
         }
-        Ok(Stack::new(layers, shared, known, settings, scans))
+        let stack = Stack::new(layers, shared, known, settings, scans);
+        scopes::warn_of_idle(&stack);
+        Ok(stack)
     }
 
     /// Makes one set of options per replica set of what its servers say.
@@ -276,6 +280,26 @@ impl StackBuilder {
             }
         }
         Ok(all)
+    }
+
+    /// Puts together what the cache's config and the servers say of which state tools touch.
+    fn scope_rules(&self) -> Result<ScopeRules, BuildError> {
+        let mut said: BTreeMap<&ReplicaSetId, HashMap<ToolName, ToolScopes>> = BTreeMap::new();
+        for server in &self.servers {
+            if !agree(said.entry(&server.set).or_default(), &server.scopes) {
+                return Err(BuildError::Conflict {
+                    set: server.set.clone(),
+                    what: "which state one tool reads and writes",
+                });
+            }
+        }
+        let mut rules = self.cache.scopes.clone();
+        for (set, tools) in said {
+            for (tool, scopes) in tools {
+                rules = rules.with(set.clone(), tool, scopes);
+            }
+        }
+        Ok(rules)
     }
 }
 

@@ -55,6 +55,7 @@ mod local;
 mod observed;
 mod order;
 mod scan;
+mod scopes;
 mod server;
 mod stack;
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use tollgate_cache::ToolScopes;
 use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust};
 
 /// One server in a stack, and what the operator says about it.
@@ -32,6 +33,7 @@ pub struct Server {
     pub(crate) defaults: Annotations,
     pub(crate) overrides: HashMap<ToolName, Annotations>,
     pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
+    pub(crate) scopes: HashMap<ToolName, ToolScopes>,
 }
 
 impl Server {
@@ -57,6 +59,7 @@ impl Server {
             defaults: Annotations::default(),
             overrides: HashMap::new(),
             refinements: HashMap::new(),
+            scopes: HashMap::new(),
         }
     }
 
@@ -145,6 +148,26 @@ impl Server {
     #[must_use]
     pub fn refine_tool(mut self, tool: ToolName, rule: ArgumentRule) -> Self {
         self.refinements.entry(tool).or_default().push(rule);
+        self
+    }
+
+    /// Says which state one tool reads and writes, so that a write drops less than all that is kept
+    /// of the replica set. It stands in place of what the cache's own config says of the tool. See
+    /// [`ScopeTemplate`](crate::cache::ScopeTemplate) for how state is named. Default: each tool
+    /// touches all of its replica set.
+    ///
+    /// ```
+    /// use tollgate::cache::ToolScopes;
+    /// use tollgate::{Server, Tools};
+    ///
+    /// let server = Server::new(Tools::new("shop")?)
+    ///     .tool_scopes("get_order".parse()?, ToolScopes::reading(["order:{id}"])?)
+    ///     .tool_scopes("cancel_order".parse()?, ToolScopes::writing(["order:{id}", "@billing"])?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn tool_scopes(mut self, tool: ToolName, scopes: ToolScopes) -> Self {
+        self.scopes.insert(tool, scopes);
         self
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_breaker::BreakerStatus;
-use tollgate_cache::{CacheHandle, CacheStats};
+use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
     ToolOutput,
@@ -239,6 +239,11 @@ impl Stack {
     #[must_use = "a name that was mistyped takes nothing back"]
     pub fn take_back(&self, set: &ReplicaSetId, tool: &ToolName) -> bool {
         self.0.shared.take_back(set, tool)
+    }
+
+    /// Returns what was said of which state tools read and write.
+    pub(crate) fn scope_rules(&self) -> &ScopeRules {
+        &self.0.settings.cache.scopes
     }
 
     /// Returns every breaker that has seen a failure.

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_cache::CacheConfig;
+use tollgate_cache::{CacheConfig, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
-use tollgate_core::{CallPlan, Resolved, ServerId, Tool, ToolCall};
+use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall};
 use tollgate_registry::Entry;
 use tollgate_router::Strategy;
+
+use crate::scopes;
 
 mod prose;
 
@@ -165,6 +167,45 @@ impl Explanation {
         self.settings.max_attempts
     }
 
+    /// Returns what the operator says of which state the tool reads and writes.
+    #[must_use]
+    pub fn scopes(&self) -> Option<&ToolScopes> {
+        let (set, tool) = (self.tool().set(), self.tool().name());
+        self.settings.cache.scopes.of(set, tool)
+    }
+
+    /// Returns what the result of the call depends on, as the operator named it: of a call, the
+    /// pieces of state; of a tool as a whole, the templates. `None` stands for everything of the
+    /// replica set, or for a call whose result is not kept.
+    #[must_use]
+    pub fn reads(&self) -> Option<Vec<String>> {
+        if !matches!(self.plan().cache, CacheRule::Store { .. }) {
+            return None;
+        }
+        let said = self.scopes()?;
+        match self.call() {
+            Some(call) => said.read_by(call).map(|scopes| texts(&scopes)),
+            None => said.reads.as_deref().map(texts),
+        }
+    }
+
+    /// Returns what the call may change, as [`reads`](Self::reads) does; `None` stands for
+    /// everything of the replica set, or for a call that is no write.
+    #[must_use]
+    pub fn writes(&self) -> Option<Vec<String>> {
+        if matches!(
+            self.plan().cache,
+            CacheRule::Store { .. } | CacheRule::Bypass
+        ) {
+            return None;
+        }
+        let said = self.scopes()?;
+        match self.call() {
+            Some(call) => said.written_by(call).map(|scopes| texts(&scopes)),
+            None => said.writes.as_deref().map(texts),
+        }
+    }
+
     /// Says whether results are kept at all.
     #[must_use]
     pub fn caches(&self) -> bool {
@@ -182,6 +223,10 @@ impl Explanation {
     pub fn sentences(&self) -> Vec<String> {
         prose::sentences(self)
     }
+}
+
+fn texts<T: ToString>(scopes: &[T]) -> Vec<String> {
+    scopes.iter().map(ToString::to_string).collect()
 }
 
 impl fmt::Display for Explanation {
@@ -222,6 +267,10 @@ impl fmt::Display for Explanation {
         }
         if resolved.all_provenance().is_empty() {
             writeln!(f, "  none")?;
+        }
+        let idle = self.scopes().map(|said| scopes::idle(tool, said));
+        for warning in idle.into_iter().flatten() {
+            writeln!(f, "warning: {warning}")?;
         }
         for warning in resolved.warnings() {
             writeln!(f, "warning: {warning}")?;

@@ -226,9 +226,17 @@ fn cache(of: &Explanation) -> String {
     if !config.enabled {
         return "Nothing is kept: the cache is off.".into();
     }
-    let drops = format!(
-        "all kept results of `{set}` are dropped when it is sent, and again when it is answered"
-    );
+    let drops = drops(of);
+    let until = match of.reads() {
+        None => format!("something writes to `{set}`"),
+        Some(scopes) if scopes.is_empty() => {
+            format!("a tool of `{set}` writes of which nobody says what it writes")
+        }
+        Some(scopes) => format!(
+            "something writes to {}, or a tool of `{set}` writes of which nobody says what",
+            words(&scopes)
+        ),
+    };
     let lookup = matches!(plan.cache, CacheRule::Store { .. })
         || (matches!(plan.cache, CacheRule::KeepOwn { .. }) && config.idempotent_writes);
     let unclear = of
@@ -245,7 +253,7 @@ fn cache(of: &Explanation) -> String {
             let whose = if shared { "" } else { " of the same caller" };
             format!(
                 "Its result is looked up in the cache first. A new one is kept for {}, for calls \
-                 with the same arguments{whose}, until something writes to `{set}`.",
+                 with the same arguments{whose}, until {until}.",
                 seconds(ttl)
             )
         }
@@ -263,6 +271,29 @@ fn cache(of: &Explanation) -> String {
         }
         _ => format!("Its result is never kept, and it may be a write: {drops}."),
     }
+}
+
+/// Says what a write drops.
+fn drops(of: &Explanation) -> String {
+    let set = of.tool().set();
+    let dropped = match of.writes() {
+        None => format!("all kept results of `{set}` are dropped"),
+        Some(scopes) if scopes.is_empty() => {
+            return "nothing that is kept is dropped, as the operator says of this tool".into();
+        }
+        Some(scopes) => format!(
+            "what was read from {} is dropped, with the results of tools of which nobody says what \
+             they read",
+            words(&scopes)
+        ),
+    };
+    format!("{dropped} when it is sent, and again when it is answered")
+}
+
+/// Lists scopes within a sentence.
+fn words(scopes: &[String]) -> String {
+    let quoted: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+    quoted.join(", ")
 }
 
 fn repeat(of: &Explanation) -> String {

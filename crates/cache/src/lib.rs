@@ -150,7 +150,7 @@ pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;
 pub use reason::{BypassReason, Bypasses, Cause, Evictions, RefusalReason, Refusals};
-pub use scope::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
+pub use scope::{InvalidScope, NamedScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub use service::Cache;
 pub use stats::{CacheStats, Counts, ToolStats};
 #[cfg(feature = "lean")]

@@ -116,8 +116,12 @@ impl Shared {
         record.counters.hits.add_one();
         record.counters.save(entry.cost());
         self.tell(record, || Happened::Hit);
-        note(call, CacheStatus::Hit);
-        Look::Hit(entry.output().clone(), entry.age(now))
+        let age = entry.age(now);
+        if let Some(record) = call.record() {
+            record.set_cache(CacheStatus::Hit);
+            record.set_cache_age(age);
+        }
+        Look::Hit(entry.output().clone(), age)
     }
 
     /// Stores an answer, if it may be kept. If not, an older one of the same key goes too: nobody may

@@ -83,6 +83,7 @@ impl AttemptRecord {
 pub struct CallRecord {
     cache: AtomicU8,
     bypass: OnceLock<&'static str>,
+    age: OnceLock<Duration>,
     started: AtomicU32,
     repeated: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
@@ -112,6 +113,17 @@ impl CallRecord {
     #[must_use]
     pub fn cache_bypass(&self) -> Option<&'static str> {
         self.bypass.get().copied()
+    }
+
+    /// Writes how long ago the answer was made that came from the cache.
+    pub fn set_cache_age(&self, age: Duration) {
+        let _first = self.age.set(age);
+    }
+
+    /// Returns how long ago the answer was made, if it came from the cache and the cache said so.
+    #[must_use]
+    pub fn cache_age(&self) -> Option<Duration> {
+        self.age.get().copied()
     }
 
     /// Returns what the cache did.

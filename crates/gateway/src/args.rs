@@ -1,5 +1,7 @@
 //! The command line.
 
+mod cache;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,6 +14,7 @@ use crate::config::parse_listen;
 mod recording;
 mod replay;
 
+pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
 pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
 
@@ -60,6 +63,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Say what would happen to a call, or to a tool's calls, and why
     Explain(Explain),
+    /// Show what the cache of a running gateway did, or empty it
+    Cache(Cache),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Say how the cache does on recorded traffic, next to other policies

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::breaker::BreakerConfig;
-use tollgate::cache::CacheConfig;
+use tollgate::cache::{CacheConfig, ToolScopes};
 use tollgate::retry::RetryConfig;
 use tollgate::{RuleSet, Server, Stack, StackBuilder, router};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
@@ -105,6 +105,9 @@ fn cache(config: &Config) -> CacheConfig {
     cache.max_bytes = config.cache.max_bytes;
     cache.max_item_bytes = config.cache.max_item_bytes;
     cache.idempotent_writes = config.cache.idempotent_writes;
+    cache.stale_while_revalidate = config.cache.stale_while_revalidate;
+    cache.stale_if_error = config.cache.stale_if_error;
+    cache.verify_per_thousand = per_thousand(config.cache.verify_share);
     cache.partition = match config.cache.partition {
         Partition::Principal => tollgate::cache::Partition::Principal,
         Partition::Shared => tollgate::cache::Partition::Shared,
@@ -126,6 +129,14 @@ fn percent(share: f64) -> u32 {
     (0..=100)
         .find(|percent| f64::from(*percent) >= share * 100.0)
         .unwrap_or(100)
+}
+
+/// The share as the cache counts it; the config was checked to be from 0 to 1. Less than one in a
+/// thousand is one, so that what was asked for happens.
+fn per_thousand(share: f64) -> u32 {
+    (0..=1000)
+        .find(|part| f64::from(*part) >= share * 1000.0)
+        .unwrap_or(1000)
 }
 
 /// Starts to connect to one server.
@@ -175,6 +186,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         for rule in &said.rules {
             server = server.refine_tool(tool.clone(), rule.clone());
         }
+        if said.scopes != ToolScopes::default() {
+            server = server.tool_scopes(tool.clone(), said.scopes.clone());
+        }
     }
     server
 }
@@ -197,9 +211,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_becomes_the_next_whole_percent() {
+    fn a_share_becomes_the_next_whole_part() {
         for (share, want) in [(0.0, 0), (0.2, 20), (0.005, 1), (1.0, 100)] {
             assert_eq!(percent(share), want, "{share}");
+        }
+        for (share, want) in [(0.0, 0), (0.0001, 1), (0.02, 20), (1.0, 1000)] {
+            assert_eq!(per_thousand(share), want, "{share}");
         }
     }
 }

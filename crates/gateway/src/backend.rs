@@ -7,12 +7,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tollgate::core::{BoxFuture, BoxStream};
 use tollgate::registry::Catalogue;
-use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
 use crate::record::Recorder;
+use crate::report;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
@@ -25,6 +26,8 @@ pub(crate) struct StackBackend {
     upstreams: Vec<Upstream>,
     calls: Inflight,
     recorder: Recorder,
+    /// Whether each result tells what the cache did, asked or not.
+    reports: bool,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
@@ -43,8 +46,15 @@ impl StackBackend {
             upstreams,
             calls,
             recorder,
+            reports: false,
             listing,
         }
+    }
+
+    /// Sets whether each result tells what the cache did, or only to who asks.
+    pub(crate) fn with_reports(mut self, reports: bool) -> Self {
+        self.reports = reports;
+        self
     }
 
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
@@ -98,11 +108,18 @@ impl Backend for StackBackend {
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.calls.enter();
         let name = request.name.clone();
+        let asked = self.reports || report::is_asked(request.meta.as_ref());
+        let record = asked.then(|| Arc::new(CallRecord::new()));
         let call = self.start(request);
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
-            recorder.run(&stack, &name, call?).await
+            let Some(record) = record else {
+                return recorder.run(&stack, &name, call?).await;
+            };
+            let call = call?.with_record(record.clone());
+            let output = recorder.run(&stack, &name, call).await?;
+            Ok(report::mark(output, &record))
         })
     }
 

@@ -7,6 +7,7 @@
 //! | `/readyz` | 200 while a server is up, else 503; the servers as JSON for known hosts |
 //! | `/metrics` | Prometheus text, for known hosts |
 //! | `/api/tools…` | what `tollgate call`, `tools` and `explain` ask a running gateway |
+//! | `/api/cache…` | what `tollgate cache` asks it |
 //!
 //! What a server said last and how tools are named is not for web pages: a rebound name is no known
 //! host.
@@ -51,6 +52,8 @@ pub(crate) struct Operator {
     pub(crate) calls: Inflight,
     pub(crate) recorder: Recorder,
     pub(crate) allowed_hosts: Vec<String>,
+    /// Whether each result tells what the cache did.
+    pub(crate) reports: bool,
 }
 
 /// Listens.
@@ -90,7 +93,8 @@ pub(crate) fn gateway(
         operator.upstreams.clone(),
         operator.calls.clone(),
         operator.recorder.clone(),
-    );
+    )
+    .with_reports(operator.reports);
     let ready = operator.clone();
     let metrics = operator.clone();
     Ok(endpoint(Arc::new(backend), config, stop)?

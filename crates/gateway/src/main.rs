@@ -15,8 +15,10 @@ mod metrics;
 mod output;
 mod plain;
 mod record;
+mod report;
 mod sample;
 mod shutdown;
+mod similar;
 mod stdio;
 mod view;
 

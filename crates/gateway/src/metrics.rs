@@ -1,5 +1,7 @@
 //! Metrics: taken through OpenTelemetry, shown as Prometheus text.
 
+mod cache;
+
 use std::sync::Arc;
 
 use opentelemetry::KeyValue;
@@ -53,41 +55,7 @@ impl Telemetry {
 
     /// Adds what is read off the stack when somebody asks: cache, breakers, servers.
     pub(crate) fn observe(&self, stack: &Stack) {
-        type Count = fn(&tollgate::cache::CacheStats) -> u64;
-        let counts: [(&'static str, &'static str, Count); 4] = [
-            (
-                "tollgate_cache_hits",
-                "Calls answered from the cache",
-                |stats| stats.hits,
-            ),
-            (
-                "tollgate_cache_misses",
-                "Calls looked up and not found",
-                |stats| stats.misses,
-            ),
-            (
-                "tollgate_cache_joined",
-                "Calls that waited for an identical one",
-                |stats| stats.joined,
-            ),
-            ("tollgate_cache_stored", "Results stored", |stats| {
-                stats.stored
-            }),
-        ];
-        for (name, description, count) in counts {
-            let stack = stack.clone();
-            self.meter
-                .u64_observable_counter(name)
-                .with_description(description)
-                .with_callback(move |observer| observer.observe(count(&stack.cache_stats()), &[]))
-                .build();
-        }
-        let cache = stack.clone();
-        self.meter
-            .u64_observable_gauge("tollgate_cache_bytes")
-            .with_description("Size of what the cache holds")
-            .with_callback(move |observer| observer.observe(cache.cache_stats().bytes, &[]))
-            .build();
+        cache::observe(&self.meter, stack);
         let servers = stack.clone();
         self.meter
             .u64_observable_gauge("tollgate_server_up")

@@ -259,6 +259,21 @@ impl Cell {
         Self::styled(effect, style)
     }
 
+    /// A share from 0 to 1, in percent: the better, the greener.
+    pub(crate) fn share(share: Option<f64>) -> Self {
+        match share {
+            None => Self::plain("-"),
+            Some(share) => {
+                let style = match share {
+                    share if share >= 0.5 => colour(AnsiColor::Green),
+                    share if share > 0.0 => Style::new(),
+                    _ => colour(AnsiColor::Yellow),
+                };
+                Self::styled(format_args!("{:.1} %", share * 100.0), style)
+            }
+        }
+    }
+
     /// A cell that stands out if `when`.
     pub(crate) fn warn(text: impl Display, when: bool) -> Self {
         Self::styled(

@@ -15,14 +15,18 @@ use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
 use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule, Strength};
 use tollgate::registry::Entry;
-use tollgate::{CallPlan, CallRecord, Caller, Effect, Stack, Tool, ToolError, ToolOutput};
+use tollgate::{
+    CallPlan, CallRecord, Caller, Delivery, Effect, ErrorKind, Stack, Tool, ToolError, ToolOutput,
+};
 
 use crate::config::show_duration;
 use crate::record::Recorder;
 
+mod cache;
 mod explain;
 mod missing;
 
+pub(crate) use cache::{CacheView, CountsView, Purge, Purged};
 pub(crate) use explain::ExplainView;
 pub(crate) use missing::MissingView;
 
@@ -214,6 +218,9 @@ pub(crate) struct CallView {
     /// The server that was chosen last; none for an answer from the cache.
     pub(crate) server: Option<String>,
     pub(crate) cache: String,
+    /// Why the cache sent it without a look-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cache_reason: Option<String>,
     pub(crate) attempts: u32,
     pub(crate) took_us: u64,
     /// The raw result, where there is one.
@@ -233,6 +240,15 @@ pub(crate) struct ErrorView {
 }
 
 impl ErrorView {
+    /// Refuses a request before anything was done for it.
+    pub(crate) fn not_sent(message: &str) -> Self {
+        Self {
+            kind: ErrorKind::InvalidCall.to_string(),
+            delivery: Delivery::NotSent.to_string(),
+            message: message.to_owned(),
+        }
+    }
+
     pub(crate) fn of(error: &ToolError) -> Self {
         Self {
             kind: error.kind().to_string(),
@@ -273,6 +289,7 @@ impl CallView {
             effect,
             server: record.server().map(|(server, _)| server.to_string()),
             cache: record.cache().as_str().to_owned(),
+            cache_reason: record.cache_bypass().map(str::to_owned),
             attempts: record.started_attempts(),
             took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             result,

@@ -39,8 +39,10 @@ pub const EFFECT: &str = "tollgate.effect";
 pub const CONFIRM: &str = "tollgate.confirm";
 /// Why the effect is what it is.
 pub const PLAN_REASON: &str = "tollgate.plan.reason";
-/// What the cache did: `bypass`, `hit`, `joined`, `miss` or `invalidated`.
+/// What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.
 pub const CACHE: &str = "tollgate.cache";
+/// Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.
+pub const CACHE_BYPASS_REASON: &str = "tollgate.cache.bypass_reason";
 /// How many attempts were started.
 pub const ATTEMPTS: &str = "tollgate.attempts";
 /// Which attempt it is, from 1.

@@ -52,7 +52,7 @@ impl std::ops::Deref for Watched<'_> {
 }
 
 /// What one template names in one call.
-enum Named<'a> {
+pub(super) enum Named<'a> {
     Everything(&'a ReplicaSetId),
     Scopes(&'a ReplicaSetId, Vec<String>),
 }
@@ -141,21 +141,30 @@ impl Footprint {
         let Said::By(templates) = said else {
             return smallvec![Named::Everything(&self.set)];
         };
-        let mut left = MOST;
-        templates
-            .iter()
-            .map(|template| {
-                let set = template.set.as_ref().unwrap_or(&self.set);
-                match template.names.of(arguments) {
-                    Some(names) if names.len() <= left => {
-                        left -= names.len();
-                        Named::Scopes(set, names)
-                    }
-                    _ => Named::Everything(set),
-                }
-            })
-            .collect()
+        named(templates, &self.set, arguments)
     }
+}
+
+/// Returns what templates name in a call with these arguments; `own` is the tool's own set.
+pub(super) fn named<'a>(
+    templates: &'a [ScopeTemplate],
+    own: &'a ReplicaSetId,
+    arguments: &Value,
+) -> SmallVec<[Named<'a>; 2]> {
+    let mut left = MOST;
+    templates
+        .iter()
+        .map(|template| {
+            let set = template.set.as_ref().unwrap_or(own);
+            match template.names.of(arguments) {
+                Some(names) if names.len() <= left => {
+                    left -= names.len();
+                    Named::Scopes(set, names)
+                }
+                _ => Named::Everything(set),
+            }
+        })
+        .collect()
 }
 
 impl Said {
@@ -178,7 +187,7 @@ impl Said {
 
 /// Returns the arguments as a tree; `null`, in which nothing is found, if they are not JSON or if two
 /// servers may read them differently: a member that is there twice, or twice but for letter case.
-fn arguments(call: &ToolCall) -> Value {
+pub(super) fn arguments(call: &ToolCall) -> Value {
     let text = call.arguments();
     match serde_json::from_slice(text) {
         Ok(tree) if FingerprintKey::fixed().json(text).is_ok() && is_plain(&tree) => tree,

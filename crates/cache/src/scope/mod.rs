@@ -32,12 +32,14 @@
 
 mod fold;
 mod footprint;
+mod named;
 mod rules;
 mod table;
 mod watch;
 mod write;
 
 pub(crate) use footprint::{Footprint, List};
+pub use named::NamedScope;
 pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::{ScopeRef, Scopes};
 pub(crate) use watch::{Epochs, Unquiet, are_current, epochs};

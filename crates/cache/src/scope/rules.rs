@@ -44,6 +44,13 @@ impl ScopeRules {
         self.tools.get(&(set.clone(), tool.clone()))
     }
 
+    /// Returns each tool of which something is said, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ReplicaSetId, &ToolName, &ToolScopes)> {
+        self.tools
+            .iter()
+            .map(|((set, tool), scopes)| (set, tool, scopes))
+    }
+
     /// Says whether nothing is said of any tool.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -117,6 +124,14 @@ pub struct ScopeTemplate {
     pub(super) set: Option<ReplicaSetId>,
     pub(super) names: Names,
     text: String,
+}
+
+impl ScopeTemplate {
+    /// Returns the replica set it names with `@`; `None` stands for the tool's own.
+    #[must_use]
+    pub fn set(&self) -> Option<&ReplicaSetId> {
+        self.set.as_ref()
+    }
 }
 
 /// The names a template gives.

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::error::AppError;
-use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
+use crate::view::{
+    CacheView, CallView, ErrorView, ExplainView, MissingView, Purge, Purged, ToolView,
+};
 
 /// A running gateway.
 pub(crate) struct Remote {
@@ -80,6 +83,23 @@ impl Remote {
             .client
             .post(self.at(&["api", "tools", tool, "call"]))
             .body(arguments);
+        self.read(request.send().await).await
+    }
+
+    /// Asks what the cache did.
+    pub(crate) async fn cache(&self) -> Result<CacheView, AppError> {
+        self.read(self.client.get(self.at(&["api", "cache"])).send().await)
+            .await
+    }
+
+    /// Lets the cache forget.
+    pub(crate) async fn purge(&self, what: &Purge) -> Result<Purged, AppError> {
+        let body = serde_json::to_vec(what).map_err(|error| AppError::Usage(error.to_string()))?;
+        let request = self
+            .client
+            .post(self.at(&["api", "cache", "purge"]))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
         self.read(request.send().await).await
     }
 

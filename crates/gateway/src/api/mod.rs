@@ -1,8 +1,9 @@
 //! What the command line asks a running gateway: over HTTP, beside the MCP endpoint.
 //!
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `tollgate call`, `tools` and `explain` ask here.
+//! they are. So `tollgate call`, `tools`, `explain` and `cache` ask here.
 
+mod cache;
 mod client;
 mod routes;
 

@@ -11,12 +11,15 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use tollgate::{Caller, Delivery, ErrorKind, Principal, ToolError};
 
+use super::cache;
 use crate::http::{Operator, json};
 use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
 /// Returns the routes, to be nested under `/api`.
 pub(crate) fn routes(operator: Arc<Operator>) -> Router {
     Router::new()
+        .route("/cache", get(cache::stats))
+        .route("/cache/purge", post(cache::purge))
         .route("/missing", get(missing))
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))

@@ -39,10 +39,13 @@ fn show(view: &CallView, json: bool, screen: &Screen) -> bool {
 /// One line: effect, server, cache, attempts, time.
 fn summary(view: &CallView) -> String {
     format!(
-        "{}  server {}  cache {}  attempts {}  {}",
+        "{}  server {}  cache {}{}  attempts {}  {}",
         view.effect,
         view.server.as_deref().unwrap_or("-"),
         view.cache,
+        view.cache_reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(" ({reason})")),
         view.attempts,
         took(view.took()),
     )

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
             running,
             telemetry,
             recorder,
-            &config.http,
+            &config,
             Announce::default(),
             &stop,
             screen,
@@ -57,12 +57,13 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     }
     let servers = running.upstreams.clone();
     let calls = Inflight::default();
-    let backend = Arc::new(StackBackend::new(
+    let backend = StackBackend::new(
         running.stack,
         running.upstreams,
         calls.clone(),
         recorder.clone(),
-    ));
+    );
+    let backend = Arc::new(backend.with_reports(config.cache.report));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     recorder.finish(screen).await;

@@ -11,7 +11,7 @@ use tollgate::registry::Catalogue;
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::commands::tools::table;
-use crate::config::{Config, HttpConfig, ServerConfig, TargetConfig, show_duration, show_size};
+use crate::config::{Config, ServerConfig, TargetConfig, show_duration, show_size};
 use crate::error::{AppError, Outcome};
 use crate::http::{self, Operator};
 use crate::inflight::Inflight;
@@ -61,13 +61,7 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
         sample: args.config.is_none(),
     };
     listen(
-        running,
-        telemetry,
-        recorder,
-        &config.http,
-        announce,
-        &stop,
-        screen,
+        running, telemetry, recorder, &config, announce, &stop, screen,
     )
     .await
 }
@@ -126,11 +120,13 @@ pub(crate) async fn listen(
     running: Running,
     telemetry: Telemetry,
     recorder: Recorder,
-    config: &HttpConfig,
+    config: &Config,
     announce: Announce,
     stop: &Stop,
     screen: &Screen,
 ) -> Outcome {
+    let reports = config.cache.report;
+    let config = &config.http;
     let listener = http::bind(config.listen).await?;
     let address = http::bound(&listener)?;
     let Running { stack, upstreams } = running;
@@ -153,6 +149,7 @@ pub(crate) async fn listen(
         calls: calls.clone(),
         recorder: recorder.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
+        reports,
     });
     let routes = http::gateway(operator, config, stop.asked())?;
     let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;

@@ -12,7 +12,7 @@ use tollgate_mcp::upstream::HttpSpec;
 use super::error::{Fault, Source};
 use super::file::{File, Prefix, Rules, Server};
 use super::{
-    CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, ToolConfig, hints, rules,
+    CacheLimits, Config, HttpConfig, ServerConfig, TargetConfig, ToolConfig, hints, rules, scopes,
 };
 
 /// The most a server may weigh: shares are relative, and a bound keeps their sums small.
@@ -20,6 +20,9 @@ const MAX_WEIGHT: u32 = 1_000;
 
 /// The longest a breaker may stay open.
 const MAX_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest a result may be served after its lifetime: the store counts no further.
+const MAX_STALE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What a file without a single key means, but for its servers.
 pub(super) fn defaults() -> Config {
@@ -49,6 +52,7 @@ pub(super) fn check(written: File, source: &Source<'_>) -> Result<Config, Vec<Fa
         }
     }
     faults.sets(&config.servers);
+    scopes::check_sets(&config.servers, |path, message| faults.at(path, message));
     if faults.found.is_empty() {
         Ok(config)
     } else {
@@ -121,6 +125,21 @@ impl Faults<'_, '_> {
             &["cache", "max_item_bytes"],
             "expected at most `cache.max_bytes`",
         );
+        for (key, time) in [
+            ("stale_while_revalidate", file.cache.stale_while_revalidate),
+            ("stale_if_error", file.cache.stale_if_error),
+        ] {
+            self.expect(
+                time <= MAX_STALE,
+                &["cache", key],
+                "expected at most a year",
+            );
+        }
+        self.expect(
+            (0.0..=1.0).contains(&file.cache.verify_share),
+            &["cache", "verify_share"],
+            "expected a share from 0.0 to 1.0: checks per hit",
+        );
         self.expect(
             file.retry.max_attempts >= 1,
             &["retry", "max_attempts"],
@@ -169,6 +188,10 @@ impl Faults<'_, '_> {
                 max_item_bytes: file.cache.max_item_bytes.0,
                 idempotent_writes: file.cache.idempotent_writes,
                 partition: file.cache.partition,
+                report: file.cache.report,
+                stale_while_revalidate: file.cache.stale_while_revalidate,
+                stale_if_error: file.cache.stale_if_error,
+                verify_share: file.cache.verify_share,
             },
             max_attempts: file.retry.max_attempts,
             retry_budget: file.retry.budget,
@@ -231,6 +254,10 @@ impl Faults<'_, '_> {
             let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
             let mut written = written.clone();
             let rules = written.remove("rules");
+            let scopes = scopes::take(&mut written, |path, message| {
+                let root = ["servers", key, "tools", tool];
+                self.at(&[&root, path].concat(), message);
+            });
             let hints = hints::read(&written, |name, message| {
                 self.at(&["servers", key, "tools", tool, name], message);
             });
@@ -241,7 +268,12 @@ impl Faults<'_, '_> {
                 })
             });
             let rules = rules.unwrap_or_default();
-            tools.extend(name.map(|name| (name, ToolConfig { hints, rules })));
+            let said = ToolConfig {
+                hints,
+                rules,
+                scopes,
+            };
+            tools.extend(name.map(|name| (name, said)));
         }
         let target = self.target(key, &server);
         Some(ServerConfig {
@@ -323,29 +355,33 @@ impl Faults<'_, '_> {
             else {
                 continue;
             };
-            let mut conflict = |key: &[&str], what: &str| {
+            let mut conflict = |other: &ServerConfig, key: &[&str], what: &str| {
                 let mut path = vec!["servers", server.id.as_str()];
                 path.extend(key);
                 let message = format!(
                     "expected {what} as in `servers.{}`: both are in set {:?}, whose tools are listed once",
-                    first.id,
+                    other.id,
                     server.set.as_str()
                 );
                 self.at(&path, message);
             };
             if first.prefix != server.prefix {
-                conflict(&["prefix"], "the same prefix");
+                conflict(first, &["prefix"], "the same prefix");
             }
             if first.trust != server.trust {
-                conflict(&["trust"], "the same trust");
+                conflict(first, &["trust"], "the same trust");
             }
             if first.defaults != server.defaults {
-                conflict(&["annotations"], "the same hints");
+                conflict(first, &["annotations"], "the same hints");
             }
             for (tool, said) in &server.tools {
-                if first.tools.get(tool).is_some_and(|other| other != said) {
-                    let what = "the same hints and rules for the tool";
-                    conflict(&["tools", tool.as_str()], what);
+                let other = servers[..index].iter().find(|other| {
+                    other.set == server.set
+                        && other.tools.get(tool).is_some_and(|other| other != said)
+                });
+                if let Some(other) = other {
+                    let what = "the same hints, rules and scopes for the tool";
+                    conflict(other, &["tools", tool.as_str()], what);
                 }
             }
         }

@@ -94,6 +94,12 @@ pub(crate) struct Cache {
     pub(crate) max_item_bytes: Size,
     pub(crate) idempotent_writes: bool,
     pub(crate) partition: Partition,
+    pub(crate) report: bool,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) stale_while_revalidate: Duration,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) stale_if_error: Duration,
+    pub(crate) verify_share: f64,
 }
 
 impl Default for Cache {
@@ -104,6 +110,10 @@ impl Default for Cache {
             max_item_bytes: Size(1 << 20),
             idempotent_writes: true,
             partition: Partition::default(),
+            report: false,
+            stale_while_revalidate: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            verify_share: 0.0,
         }
     }
 }
@@ -210,7 +220,7 @@ impl Default for Server {
     }
 }
 
-/// Hints as written; those of a tool may have `rules` beside them. Checked one by one, so that each
+/// Hints as written; those of a tool may have `rules`, `reads` and `writes` beside them. Checked one by one, so that each
 /// fault is reported at its own line.
 pub(crate) type Hints = BTreeMap<String, toml::Value>;
 

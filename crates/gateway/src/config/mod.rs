@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod hints;
 mod rules;
+mod scopes;
 mod units;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tollgate::cache::ToolScopes;
 use tollgate::core::infer::Lexicon;
 use tollgate::{Annotations, ArgumentRule, Profile, ReplicaSetId, ServerId, ToolName, Trust};
 
@@ -61,6 +63,12 @@ pub(crate) struct CacheLimits {
     pub(crate) max_item_bytes: u64,
     pub(crate) idempotent_writes: bool,
     pub(crate) partition: Partition,
+    /// Whether each result tells what the cache did.
+    pub(crate) report: bool,
+    pub(crate) stale_while_revalidate: Duration,
+    pub(crate) stale_if_error: Duration,
+    /// Of all hits, the share that is checked, from 0.0 to 1.0.
+    pub(crate) verify_share: f64,
 }
 
 /// One server, and what the operator says about it.
@@ -85,6 +93,8 @@ pub(crate) struct ToolConfig {
     pub(crate) hints: Annotations,
     /// The first that matches a call's arguments wins.
     pub(crate) rules: Vec<ArgumentRule>,
+    /// Which state its calls read and write.
+    pub(crate) scopes: ToolScopes,
 }
 
 /// How a server is reached.
@@ -181,5 +191,7 @@ impl ServerConfig {
     }
 }
 
+#[cfg(test)]
+mod pages;
 #[cfg(test)]
 mod tests;

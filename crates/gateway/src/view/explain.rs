@@ -88,9 +88,15 @@ pub(crate) struct KeepView {
     /// How long the result is kept, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ttl_ms: Option<u64>,
-    /// The replica set whose kept results the call drops.
+    /// The replica set whose kept results the call drops, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) invalidates: Option<String>,
+    /// What the result depends on, where the operator says so; else, all of the replica set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reads: Option<Vec<String>>,
+    /// What the call may change, where the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) writes: Option<Vec<String>>,
 }
 
 /// How often the call is tried, and how soon again.
@@ -231,6 +237,7 @@ impl KeepView {
     fn of(explanation: &Explanation) -> Self {
         let enabled = explanation.caches();
         let set = explanation.tool().set();
+        let writes = explanation.writes();
         let (ttl, drops) = match explanation.plan().cache {
             CacheRule::Store { ttl } => (Some(ttl), false),
             CacheRule::KeepOwn { ttl } => (Some(ttl), true),
@@ -240,7 +247,9 @@ impl KeepView {
         Self {
             enabled,
             ttl_ms: ttl.filter(|_| enabled).map(millis),
-            invalidates: (enabled && drops).then(|| set.to_string()),
+            invalidates: (enabled && drops && writes.is_none()).then(|| set.to_string()),
+            reads: explanation.reads(),
+            writes,
         }
     }
 }

@@ -141,7 +141,7 @@ impl Scene {
         assert_eq!(self.desk.executions(), 1);
         let (_, metrics) = self.gateway.get("/metrics").await;
         for line in [
-            "tollgate_cache_misses_total 1",
+            "tollgate_cache_lookups_total{result=\"miss\",set=\"desk\",tool=\"report\"} 1",
             "tollgate_calls_in_flight 0",
         ] {
             assert!(

@@ -5,6 +5,7 @@
 )]
 
 mod annotate;
+mod cache;
 mod cli;
 mod crash;
 mod crowd;
@@ -16,6 +17,7 @@ mod record;
 mod refine;
 mod replay_keys;
 mod run;
+mod scopes;
 mod scripted;
 mod serve;
 mod support;

@@ -69,10 +69,10 @@ async fn operators_see_health_readiness_and_counters() {
     let (status, metrics) = gateway.get("/metrics").await;
     assert_eq!(status, 200);
     for line in [
-        "tollgate_cache_hits_total 1",
-        "tollgate_cache_misses_total 1",
-        "tollgate_cache_joined_total 0",
-        "tollgate_cache_stored_total 1",
+        "tollgate_cache_lookups_total{result=\"hit\",set=\"orders\",tool=\"get_order\"} 1",
+        "tollgate_cache_lookups_total{result=\"miss\",set=\"orders\",tool=\"get_order\"} 1",
+        "tollgate_cache_lookups_total{result=\"joined\",set=\"orders\",tool=\"get_order\"} 0",
+        "tollgate_cache_stored_total{set=\"orders\",tool=\"get_order\"} 1",
         "tollgate_server_up{server=\"orders-primary\",set=\"orders\"} 1",
     ] {
         assert!(

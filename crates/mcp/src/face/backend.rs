@@ -131,6 +131,8 @@ pub struct CallRequest {
     /// The state a multi-round exchange continues from: the raw `requestState` string, quotes
     /// included. It comes from the client: check it before believing it.
     pub request_state: Option<Bytes>,
+    /// The raw `_meta` object of the request, for keys of one's own.
+    pub meta: Option<Bytes>,
 }
 
 impl CallRequest {
@@ -146,6 +148,7 @@ impl CallRequest {
             client_capabilities: None,
             input_responses: None,
             request_state: None,
+            meta: None,
         }
     }
 }

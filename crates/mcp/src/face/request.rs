@@ -39,7 +39,7 @@ pub(super) struct Params {
     pub(super) protocol_version: Option<Bytes>,
     pub(super) request_id: Option<Bytes>,
     pub(super) request_state: Option<Bytes>,
-    meta: Option<Bytes>,
+    pub(super) meta: Option<Bytes>,
 }
 
 impl Params {

@@ -124,6 +124,7 @@ impl<B: Backend> Face<B> {
             },
             input_responses: request.params.input_responses.clone(),
             request_state: request.params.request_state.clone(),
+            meta: request.params.meta.clone(),
         });
         Ok(RunningCall {
             id: request.id.clone(),

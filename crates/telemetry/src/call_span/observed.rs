@@ -27,6 +27,7 @@ pub(super) fn span(call: &ToolCall) -> Span {
         { names::CONFIRM } = confirm_word(call.plan().confirm),
         { names::PLAN_REASON } = &*call.plan().reason,
         { names::CACHE } = Empty,
+        { names::CACHE_BYPASS_REASON } = Empty,
         { names::ATTEMPTS } = Empty,
         { names::SERVER } = Empty,
         { names::ROUTE_REASON } = Empty,
@@ -98,6 +99,9 @@ impl Observed {
         if !self.span.is_disabled() {
             let span = &self.span;
             span.record(names::CACHE, self.record.cache().as_str());
+            if let Some(reason) = self.record.cache_bypass() {
+                span.record(names::CACHE_BYPASS_REASON, reason);
+            }
             span.record(names::ATTEMPTS, self.record.started_attempts());
             let (server, reason) = self.record.server().unzip();
             if let Some(server) = server

@@ -82,6 +82,23 @@ async fn a_hit_has_no_server_and_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_past_the_cache_says_why() {
+    let capture = Capture::start();
+    let past = MockService::new(|call, _| {
+        if let Some(record) = call.record() {
+            record.set_cache_bypass("writing");
+        }
+        std::future::ready(Ok(ToolOutput::text("42")))
+    });
+    let request = call(&tool("get").read_only().build(), json!({}));
+    let layer = CallSpanLayer::new();
+    layer.layer(past).oneshot(request).await.unwrap();
+    let seen = capture.one(names::CALL_SPAN);
+    assert_eq!(seen.field("tollgate.cache"), Some("bypass"));
+    assert_eq!(seen.field("tollgate.cache.bypass_reason"), Some("writing"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_went_wrong_is_one_word() {
     let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "slow");
     let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no").with_code(-32603);

@@ -1,0 +1,97 @@
+//! The scopes of one call by name, for people.
+
+use std::fmt;
+
+use tollgate_core::{ReplicaSetId, ToolCall};
+
+use super::footprint::{self, Named};
+use super::rules::{ScopeTemplate, ToolScopes};
+
+/// A piece of state, as a rule names it for one call.
+///
+/// Its `Display` is the template that would name just it: `@shop/order:7`, or `@shop` for everything
+/// of the replica set.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct NamedScope {
+    /// The replica set it belongs to.
+    pub set: ReplicaSetId,
+    /// Its name there, with the values of arguments as they are compared; `None` for everything of
+    /// the set.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for NamedScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "@{}/{name}", self.set),
+            None => write!(f, "@{}", self.set),
+        }
+    }
+}
+
+impl ToolScopes {
+    /// Returns what the result of a call depends on, if it is a read; `None` where nothing is said,
+    /// which stands for everything of the tool's replica set.
+    #[must_use]
+    pub fn read_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
+        Some(of_call(self.reads.as_deref()?, call))
+    }
+
+    /// Returns what a call may change, if it is a write; `None` where nothing is said, which stands
+    /// for everything of the tool's replica set.
+    #[must_use]
+    pub fn written_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
+        Some(of_call(self.writes.as_deref()?, call))
+    }
+}
+
+fn of_call(templates: &[ScopeTemplate], call: &ToolCall) -> Vec<NamedScope> {
+    let arguments = footprint::arguments(call);
+    let mut scopes = Vec::new();
+    for named in footprint::named(templates, call.tool().set(), &arguments) {
+        let (set, names) = match named {
+            Named::Everything(set) => (set, vec![None]),
+            Named::Scopes(set, names) => (set, names.into_iter().map(Some).collect()),
+        };
+        scopes.extend(names.into_iter().map(|name| NamedScope {
+            set: set.clone(),
+            name,
+        }));
+    }
+    scopes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tollgate_testkit::{call, tool};
+
+    use super::*;
+
+    fn read(template: &str, arguments: Value) -> Vec<String> {
+        let scopes = ToolScopes::reading([template, "@billing"]).unwrap();
+        let call = call(&tool("get").set("shop").read_only().build(), arguments);
+        assert_eq!(scopes.written_by(&call), None);
+        let read = scopes.read_by(&call).unwrap();
+        read.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_call_names_what_its_arguments_say() {
+        let seven = ["@shop/order:7", "@billing"];
+        assert_eq!(read("order:{id}", json!({"id": " 7.0"})), seven);
+        assert_eq!(
+            read("order:{id}", json!({"id": [7, 8]})),
+            ["@shop/order:7", "@shop/order:8", "@billing"]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_named_is_everything() {
+        let all = ["@shop", "@billing"];
+        assert_eq!(read("order:{id}", json!({})), all);
+        assert_eq!(read("order:{id}", json!({"id": 7, "ID": 8})), all);
+        assert_eq!(read("*", json!({"id": 7})), all);
+    }
+}

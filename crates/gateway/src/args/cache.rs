@@ -1,0 +1,59 @@
+//! The command line of `tollgate cache`.
+
+use clap::Subcommand;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+One line for each tool that was called since the gateway started, and one for all. `hit rate` is the
+share of look-ups that were answered without a server; `saved` the time those would have taken.
+
+--json prints one object: {\"total\": {...}, \"tools\": [...]}, as GET /api/cache answers.
+
+Examples:
+  tollgate cache
+  tollgate cache --json --url http://127.0.0.1:8080/mcp
+  tollgate cache purge --tool orders__get_order")]
+pub(crate) struct Cache {
+    /// The running gateway
+    #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
+    pub(crate) url: String,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<CacheCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Forget what is kept: all of it, or of one tool, server, tag or principal
+    Purge(PurgeArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+#[command(after_help = "\
+Running reads are answered, and their answers are not kept. A name that the gateway does not know is
+an error, and nothing is forgotten; a tag or principal may be any text.
+
+Examples:
+  tollgate cache purge --all
+  tollgate cache purge --server orders-primary
+  tollgate cache purge --tag order:7")]
+pub(crate) struct PurgeArgs {
+    /// Everything
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The results of this tool: as clients see it, or SET.TOOL
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// What was read from this server, and from those that stand in for it
+    #[arg(long, value_name = "ID")]
+    pub(crate) server: Option<String>,
+    /// The results of tools with this tag, and what was read from scopes of this name
+    #[arg(long)]
+    pub(crate) tag: Option<String>,
+    /// What is this principal's alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) principal: Option<String>,
+}

@@ -1,0 +1,175 @@
+//! Which state tools read and write, as an operator says it: what a write drops, and what stays.
+
+use serde_json::{Value, json};
+
+use crate::scripted;
+use crate::support::{Gateway, TOLLGATE, ends, file, text};
+
+/// The page whose examples are run here.
+const PAGE: &str = include_str!("../../../../docs/cache.md");
+
+fn read(name: &str) -> Value {
+    json!({"name": name, "description": "Returns it.", "inputSchema": {"type": "object"},
+           "annotations": {"readOnlyHint": true}})
+}
+
+fn write(name: &str) -> Value {
+    json!({"name": name, "description": "Changes it.", "inputSchema": {"type": "object"},
+           "annotations": {"readOnlyHint": false}})
+}
+
+/// Returns an example of the page, with servers in the places of its addresses.
+fn example(index: usize) -> String {
+    let block = PAGE
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .nth(index)
+        .unwrap();
+    let shop = json!([
+        read("get_order"),
+        read("list_orders"),
+        write("cancel_order"),
+        write("import")
+    ]);
+    let billing = json!([read("get_balance"), read("get_address")]);
+    let command = |tools: &Value| {
+        let lines = scripted::server("x", tools);
+        lines.split_once('\n').unwrap().1.trim_end().to_owned()
+    };
+    block
+        .replace("url = \"http://127.0.0.1:9001/mcp\"", &command(&shop))
+        .replace("url = \"http://127.0.0.1:9002/mcp\"", &command(&billing))
+}
+
+/// Calls all reads of the example, and says what the cache did with each.
+async fn reads(gateway: &Gateway) -> [String; 5] {
+    let mut all = Vec::new();
+    for (tool, arguments) in [
+        ("shop__get_order", json!({"order_id": 7})),
+        ("shop__get_order", json!({"order_id": 8})),
+        ("shop__list_orders", json!({})),
+        ("billing__get_balance", json!({})),
+        ("billing__get_address", json!({})),
+    ] {
+        let view = gateway.call(tool, arguments).await;
+        all.push(view["cache"].as_str().unwrap().to_owned());
+    }
+    all.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn a_write_drops_what_it_names_and_what_nobody_named() {
+    let gateway = Gateway::configured(&example(0)).await;
+    assert_eq!(reads(&gateway).await, ["miss"; 5]);
+    assert_eq!(reads(&gateway).await, ["hit"; 5]);
+    // the value is the same however it is spelt
+    let cancelled = gateway
+        .call("shop__cancel_order", json!({"order_id": "7"}))
+        .await;
+    assert_eq!(cancelled["cache"], "invalidated");
+    assert_eq!(
+        reads(&gateway).await,
+        ["miss", "hit", "miss", "miss", "hit"]
+    );
+    // nobody says what this one writes
+    gateway.call("shop__import", json!({})).await;
+    assert_eq!(
+        reads(&gateway).await,
+        ["miss", "miss", "miss", "hit", "hit"]
+    );
+    // without the argument it may be any order
+    gateway.call("shop__cancel_order", json!({})).await;
+    assert_eq!(
+        reads(&gateway).await,
+        ["miss", "miss", "miss", "miss", "hit"]
+    );
+}
+
+#[tokio::test]
+async fn a_rule_that_leaves_something_out_leaves_old_answers() {
+    let gateway = Gateway::configured(&example(1)).await;
+    reads(&gateway).await;
+    gateway
+        .call("shop__cancel_order", json!({"order_id": 7}))
+        .await;
+    // the page says so: nothing checks a rule
+    assert_eq!(
+        reads(&gateway).await,
+        ["miss", "miss", "miss", "hit", "hit"]
+    );
+}
+
+#[tokio::test]
+async fn what_a_call_reads_and_writes_is_explained() {
+    let config = file(example(0));
+    let path = config.path().to_str().unwrap();
+    let explained = async |args: &[&str]| {
+        let done = ends(&[&["explain"], args, &["--config", path]].concat()).await;
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout).to_owned()
+    };
+    let said = explained(&["shop__get_order", r#"{"order_id": 7}"#]).await;
+    assert!(said.contains("writes to `@shop/order:7`,"), "{said}");
+    let said = explained(&["shop__cancel_order", r#"{"order_id": 7}"#]).await;
+    assert!(
+        said.contains("read from `@shop/order:7`, `@billing/balance` is dropped"),
+        "{said}"
+    );
+    let said = explained(&["shop__cancel_order"]).await;
+    assert!(
+        said.contains("read from `order:{order_id}`, `@billing/balance`"),
+        "{said}"
+    );
+
+    let data = async |args: &[&str]| -> Value {
+        let said = explained(&[args, &["--json"]].concat()).await;
+        serde_json::from_str::<Value>(&said).unwrap()["keep"].clone()
+    };
+    let keep = data(&["shop__cancel_order", r#"{"order_id": 7}"#]).await;
+    assert_eq!(
+        keep["writes"],
+        json!(["@shop/order:7", "@billing/balance"]),
+        "{keep}"
+    );
+    assert!(keep.get("invalidates").is_none(), "{keep}");
+    let keep = data(&["shop__get_order"]).await;
+    assert_eq!(keep["reads"], json!(["order:{order_id}"]), "{keep}");
+    assert!(keep.get("writes").is_none(), "{keep}");
+    let keep = data(&["shop__import"]).await;
+    assert_eq!(keep["invalidates"], "shop", "{keep}");
+}
+
+#[tokio::test]
+async fn what_has_no_effect_is_said_at_the_start() {
+    let tools = json!([read("get_order"), write("cancel_order")]);
+    let config = format!(
+        "{}[servers.shop.tools.get_order]\nwrites = [\"a\"]\n\
+         [servers.shop.tools.cancel_order]\nreads = [\"a\"]\n",
+        scripted::server("shop", &tools)
+    );
+    let mut gateway = Gateway::configured(&config).await;
+    gateway.says("`writes` has no effect").await;
+    gateway.says("`reads` has no effect").await;
+}
+
+#[tokio::test]
+async fn a_bad_scope_is_refused_with_file_line_and_key() {
+    let config = file(format!(
+        "[servers.shop]\ncommand = {TOLLGATE:?}\n[servers.shop.tools.t]\nreads = [\"a{{\"]\n\
+         writes = [\"@shopp\"]\n"
+    ));
+    let path = config.path().to_str().unwrap();
+    let done = ends(&["serve", "--check", "--config", path]).await;
+    assert_eq!(done.status.code(), Some(2));
+    let said = text(&done.stderr);
+    for part in [
+        format!("{path}:4:"),
+        "`servers.shop.tools.t.reads.1`: \"a{\" is no scope: a `{` is not closed".into(),
+        format!("{path}:5:"),
+        "`servers.shop.tools.t.writes.1`: no server is in set \"shopp\": did you mean `shop`?"
+            .into(),
+    ] {
+        assert!(said.contains(&part), "{part} in\n{said}");
+    }
+}

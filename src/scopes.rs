@@ -1,0 +1,44 @@
+//! Whether what is said of a tool's state has any effect.
+
+use tollgate_cache::ToolScopes;
+use tollgate_core::{CacheRule, CallPlan, Tool};
+
+use crate::stack::Stack;
+
+/// Warns of each tool of which something is said that no call of it can ever need.
+pub(crate) fn warn_of_idle(stack: &Stack) {
+    let catalogue = stack.catalogue();
+    let rules = stack.scope_rules();
+    for entry in catalogue.entries() {
+        let tool = entry.tool();
+        let said = rules.of(tool.set(), tool.name());
+        for warning in said.into_iter().flat_map(|said| idle(tool, said)) {
+            tracing::warn!(tool = entry.client_name(), "{warning}");
+        }
+    }
+}
+
+/// Says what of that has no effect, and why.
+pub(crate) fn idle(tool: &Tool, said: &ToolScopes) -> Vec<&'static str> {
+    let plans = || std::iter::once(&**tool.plan()).chain(refined(tool));
+    let mut idle = Vec::new();
+    if said.reads.is_some() && !plans().any(is_looked_up) {
+        idle.push("`reads` has no effect: no call of the tool is a read whose result is kept");
+    }
+    if said.writes.is_some() && !plans().any(may_write) {
+        idle.push("`writes` has no effect: no call of the tool is a write");
+    }
+    idle
+}
+
+fn refined(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
+    tool.refinements().rules().iter().map(|rule| &**rule.plan())
+}
+
+fn is_looked_up(plan: &CallPlan) -> bool {
+    matches!(plan.cache, CacheRule::Store { .. })
+}
+
+fn may_write(plan: &CallPlan) -> bool {
+    !matches!(plan.cache, CacheRule::Store { .. } | CacheRule::Bypass)
+}
