@@ -118,7 +118,7 @@
 //! # What it does not see
 //!
 //! Whoever writes to the servers past this cache is not seen: what they change shows when the
-//! lifetime of an entry ends. A write counts for its own replica set and for no other, unless a rule
+//! lifetime of an entry ends, which begins with the answer. A write counts for its own replica set and for no other, unless a rule
 //! names another.
 
 mod config;

@@ -99,6 +99,8 @@ impl Play {
                 self.say(format_args!("{secs} s pass"));
                 self.advance(Duration::from_secs(secs)).await;
             }
+            // a lifetime begins with the answer: what is still on its way outlasts any lapse
+            Step::Drift(_, Purge::Lapse) if self.waits_for(Action::Rate) => {}
             Step::Drift(who, by) => {
                 self.world.lock().drift(who);
                 self.say(format_args!(
@@ -112,6 +114,12 @@ impl Play {
             }
         }
         self.let_run().await
+    }
+
+    fn waits_for(&self, action: Action) -> bool {
+        let world = self.world.lock();
+        let mut waiting = self.clients.iter();
+        waiting.any(|client| world.asks[client.id].action == action)
     }
 
     async fn advance(&self, by: Duration) {
