@@ -1,8 +1,9 @@
 //! What the cache costs: each way a call can go, next to the bare parts, in one run.
 //!
 //! `cargo bench -p tollgate-cache --features lean --bench cache_cost`, after `--` with `--json`
-//! for machines and with parts of names for some of the rows. 1,024 distinct calls with 200 bytes of arguments and a result of 500, around a service that answers at once;
-//! making the call (a clone) is part of each row that has one. All rows take turns, pass by pass,
+//! for machines and with parts of names for some of the rows. 1,024 distinct calls with 200 bytes of
+//! arguments and a result of 500, around a service that answers at once. Calls are made before the
+//! clock starts: making one is its caller's affair; dropping it is part of the row. All rows take turns, pass by pass,
 //! so that a change of the machine's load meets all of them; shown is the median run, in
 //! nanoseconds a call. "Times" is the row over bare moka plus bare SipHash with as many threads.
 #![expect(clippy::print_stdout, reason = "the table is what a bench is for")]
@@ -103,13 +104,13 @@ fn sip(bytes: &[u8]) -> u128 {
 }
 
 /// Calls once. The answer is there at once, unless another thread runs the same call.
-fn answer<S>(service: &mut S, call: &ToolCall)
+fn answer<S>(service: &mut S, call: ToolCall)
 where
     S: Service<ToolCall, Response = ToolOutput>,
 {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(service.poll_ready(&mut cx).is_ready());
-    let mut answer = pin!(service.call(call.clone()));
+    let mut answer = pin!(service.call(call));
     loop {
         match answer.as_mut().poll(&mut cx) {
             Poll::Ready(Ok(output)) => return drop(black_box(output)),
@@ -122,18 +123,43 @@ where
 /// One thing to measure: makes, for each thread, what does it once with the call of a number.
 struct Row {
     name: &'static str,
+    /// Whether it is done with calls.
+    calls: bool,
     make: Box<dyn Fn() -> Once>,
     allocated: u64,
     /// Nanoseconds a call of each run, with one thread and with two.
     runs: [Vec<f64>; 2],
 }
 
-type Once = Box<dyn FnMut(usize) + Send>;
+/// Does it once with the call of each of these numbers; returns how long that took.
+type Once = Box<dyn FnMut(&[usize]) -> Duration + Send>;
+
+/// Does something with numbers alone.
+fn timed(mut once: impl FnMut(usize) + Send + 'static) -> Once {
+    Box::new(move |numbers| {
+        let start = Instant::now();
+        numbers.iter().for_each(|number| once(*number));
+        start.elapsed()
+    })
+}
+
+/// Does something with calls that were made before.
+fn timed_with(calls: Arc<[ToolCall]>, mut once: impl FnMut(ToolCall) + Send + 'static) -> Once {
+    Box::new(move |numbers| {
+        let of = |number: &usize| calls[number % calls.len()].clone();
+        #[expect(clippy::needless_collect, reason = "made before the clock starts")]
+        let made: Vec<ToolCall> = numbers.iter().map(of).collect();
+        let start = Instant::now();
+        made.into_iter().for_each(&mut once);
+        start.elapsed()
+    })
+}
 
 impl Row {
     fn new(name: &'static str, make: impl Fn() -> Once + 'static) -> Self {
         Self {
             name,
+            calls: name.starts_with("layer") || name.contains(": ") || name.starts_with("service"),
             make: Box::new(make),
             allocated: 0,
             runs: [Vec::new(), Vec::new()],
@@ -150,14 +176,11 @@ impl Row {
                     // starting elsewhere, so that threads do not walk in step
                     let from = number * 511;
                     // a stride, so that neighbours in memory are not neighbours in time
-                    let mut runs = (from..).map(|i| i * 389 % CALLS);
-                    runs.by_ref().take(CALLS).for_each(&mut once);
+                    let mut numbers = (from..).map(|i| i * 389 % CALLS);
+                    let mut next = |count| numbers.by_ref().take(count).collect::<Vec<_>>();
+                    once(&next(CALLS));
                     barrier.wait();
-                    let run = || {
-                        let start = Instant::now();
-                        runs.by_ref().take(RUN).for_each(&mut once);
-                        start.elapsed().as_secs_f64() * 1e9 / RUN as f64
-                    };
+                    let run = || once(&next(RUN)).as_secs_f64() * 1e9 / RUN as f64;
                     std::iter::repeat_with(run).take(RUNS).collect::<Vec<_>>()
                 })
             })
@@ -170,9 +193,18 @@ impl Row {
     /// Counts what one call allocates, on average over all calls.
     fn count(&mut self) {
         let mut once = (self.make)();
-        (0..CALLS).for_each(&mut once);
-        let info = allocation_counter::measure(|| (0..CALLS).for_each(&mut once));
-        self.allocated = info.bytes_total / CALLS as u64;
+        let numbers: Vec<usize> = (0..CALLS).collect();
+        once(&numbers);
+        // less what the list of the calls takes, which is there before the clock starts
+        let info = allocation_counter::measure(|| {
+            once(&numbers);
+        });
+        let made = if self.calls {
+            CALLS * size_of::<ToolCall>()
+        } else {
+            0
+        };
+        self.allocated = info.bytes_total.saturating_sub(made as u64) / CALLS as u64;
     }
 
     fn median(&self, threads: usize) -> f64 {
@@ -225,7 +257,7 @@ fn main() {
     let found = keys.clone();
     rows.push(Row::new("bare moka get", move || {
         let (moka, keys) = (moka.clone(), found.clone());
-        Box::new(move |i| drop(black_box(moka.get(&keys[i % CALLS]).unwrap())))
+        timed(move |i| drop(black_box(moka.get(&keys[i % CALLS]).unwrap())))
     }));
 
     #[cfg(feature = "lean")]
@@ -244,7 +276,7 @@ fn main() {
         let found = keys.clone();
         rows.push(Row::new("bare quick_cache get", move || {
             let (quick, keys) = (quick.clone(), found.clone());
-            Box::new(move |i| drop(black_box(quick.get(&keys[i % CALLS]).unwrap())))
+            timed(move |i| drop(black_box(quick.get(&keys[i % CALLS]).unwrap())))
         }));
     }
 
@@ -295,8 +327,8 @@ fn main() {
 fn bare_service(leaf: &Leaf, calls: &Arc<[ToolCall]>) -> Row {
     let (leaf, calls) = (leaf.clone(), calls.clone());
     Row::new("service alone", move || {
-        let (mut leaf, calls) = (leaf.clone(), calls.clone());
-        Box::new(move |i| answer(&mut leaf, &calls[i % CALLS]))
+        let mut leaf = leaf.clone();
+        timed_with(calls.clone(), move |call| answer(&mut leaf, call))
     })
 }
 
@@ -304,7 +336,7 @@ fn bare_sip(calls: &Arc<[ToolCall]>) -> Row {
     let calls = calls.clone();
     Row::new("bare SipHash-1-3-128 of 200 bytes", move || {
         let calls = calls.clone();
-        Box::new(move |i| {
+        timed(move |i| {
             black_box(sip(black_box(calls[i % CALLS].arguments())));
         })
     })
@@ -319,7 +351,7 @@ fn store_get(keys: &Arc<[u128]>, output: &ToolOutput) -> Row {
     let keys = keys.clone();
     Row::new("our store on moka: get", move || {
         let (store, keys) = (store.clone(), keys.clone());
-        Box::new(move |i| drop(black_box(store.get(keys[i % CALLS]).unwrap())))
+        timed(move |i| drop(black_box(store.get(keys[i % CALLS]).unwrap())))
     })
 }
 
@@ -333,12 +365,12 @@ fn other_layer(name: &'static str, leaf: &Leaf, calls: &Arc<[ToolCall]>, room: u
         .unwrap();
     let mut cache = layer.layer(leaf.clone());
     for i in 0..CALLS {
-        answer(&mut cache, &calls[i * 389 % CALLS]);
+        answer(&mut cache, calls[i * 389 % CALLS].clone());
     }
     let calls = calls.clone();
     Row::new(name, move || {
-        let (mut cache, calls) = (cache.clone(), calls.clone());
-        Box::new(move |i| answer(&mut cache, &calls[i % CALLS]))
+        let mut cache = cache.clone();
+        timed_with(calls.clone(), move |call| answer(&mut cache, call))
     })
 }
 
@@ -346,14 +378,14 @@ fn hits(name: &'static str, lean: bool, leaf: &Leaf, calls: &Arc<[ToolCall]>) ->
     let layer = layer_of(lean);
     let mut cache = layer.layer(leaf.clone());
     for call in calls.iter() {
-        answer(&mut cache, call);
+        answer(&mut cache, call.clone());
     }
     let handle: CacheHandle = layer.handle();
     assert_eq!(handle.stats().entries, CALLS as u64, "all calls are kept");
     let calls = calls.clone();
     Row::new(name, move || {
-        let (mut cache, calls) = (cache.clone(), calls.clone());
-        Box::new(move |i| answer(&mut cache, &calls[i % CALLS]))
+        let mut cache = cache.clone();
+        timed_with(calls.clone(), move |call| answer(&mut cache, call))
     })
 }
 
@@ -370,11 +402,10 @@ fn misses(
     let handle = layer.handle();
     let (calls, set) = (calls.clone(), set.clone());
     Row::new(name, move || {
-        let (mut cache, calls) = (cache.clone(), calls.clone());
-        let (handle, set) = (handle.clone(), set.clone());
-        Box::new(move |i| {
+        let (mut cache, handle, set) = (cache.clone(), handle.clone(), set.clone());
+        timed_with(calls.clone(), move |call| {
             handle.purge_set(&set);
-            answer(&mut cache, &calls[i % CALLS]);
+            answer(&mut cache, call);
         })
     })
 }
@@ -389,16 +420,12 @@ fn joined(leaf: &Leaf, calls: &Arc<[ToolCall]>) -> Row {
             gate: Some(gate.clone()),
             ..leaf.clone()
         });
-        let (handle, calls) = (layer.handle(), calls.clone());
-        Box::new(move |i| {
-            let call = &calls[i % CALLS];
+        let handle = layer.handle();
+        timed_with(calls.clone(), move |call| {
             handle.purge_set(call.tool().set());
             gate.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(Waker::noop());
-            let (mut first, mut second) = (
-                pin!(cache.call(call.clone())),
-                pin!(cache.call(call.clone())),
-            );
+            let (mut first, mut second) = (pin!(cache.call(call.clone())), pin!(cache.call(call)));
             assert!(first.as_mut().poll(&mut cx).is_pending());
             assert!(second.as_mut().poll(&mut cx).is_pending());
             gate.store(true, Ordering::Relaxed);
@@ -412,8 +439,8 @@ fn invalidations(leaf: &Leaf, write: &ToolCall) -> Row {
     let cache = layer_of(false).layer(leaf.clone());
     let write = write.clone();
     Row::new("layer on moka: a write that invalidates", move || {
-        let (mut cache, write) = (cache.clone(), write.clone());
-        Box::new(move |_| answer(&mut cache, &write))
+        let mut cache = cache.clone();
+        timed_with([write.clone()].into(), move |call| answer(&mut cache, call))
     })
 }
 

@@ -43,14 +43,16 @@ impl Keyring {
         call: &ToolCall,
         role: Role,
     ) -> Result<Identity, FingerprintError> {
-        let arguments = self.spellings.fingerprint(&self.secret, call.arguments())?;
         let shared = self.partition == Partition::Shared
             && role == Role::Read
             && !call.plan().limits.restricted;
         let principal = (!shared).then(|| self.principal(&call.caller().principal));
+        let words = [tool, principal.unwrap_or(EVERYBODY)];
+        let digest = self
+            .spellings
+            .digest(&self.secret, words, call.arguments())?;
         Ok(Identity {
-            tool,
-            arguments: arguments.as_u128(),
+            digest: digest.as_u128(),
             principal,
         })
     }
@@ -69,22 +71,27 @@ impl Keyring {
         }
     }
 
-    /// Returns the key of the call if it is made under these epochs of what it depends on.
+    /// Returns the key of the call if it is made under these epochs of what it depends on. How many
+    /// there are depends on the identity alone.
     pub(crate) fn key(&self, identity: &Identity, principal_epoch: u64, epochs: &[u64]) -> u128 {
-        let shape = (epochs.len() as u128) << 1 | u128::from(identity.principal.is_none());
-        let mut parts: SmallVec<[u128; 8]> = smallvec![
-            identity.tool,
-            identity.arguments,
-            identity.principal.unwrap_or_default(),
-            shape << 64 | u128::from(principal_epoch),
-        ];
-        parts.extend(epochs.chunks(2).map(|two| {
-            two.iter()
-                .fold(0, |word, epoch| word << 64 | u128::from(*epoch))
-        }));
-        self.secret.combine(&parts).as_u128()
+        match (epochs, principal_epoch) {
+            // The digest is secret and spread evenly; so is it whatever is added to it, and two
+            // epochs are as many bits as there are.
+            ([own, other], 0) => identity.digest ^ (u128::from(*own) << 64 | u128::from(*other)),
+            _ => {
+                let count = epochs.len() as u128;
+                let mut parts: SmallVec<[u128; 8]> =
+                    smallvec![identity.digest, count << 64 | u128::from(principal_epoch)];
+                parts.extend(epochs.iter().copied().map(u128::from));
+                self.secret.combine(&parts).as_u128()
+            }
+        }
     }
 }
+
+/// Stands for everybody where another principal would stand: the last byte of a name is its length,
+/// at most 15, and that of a digest 255.
+const EVERYBODY: u128 = 0xfe << 120;
 
 /// Whose entry it is. A tool that was a read yesterday and is a write today must not find an old
 /// entry and take it for its own effect.
@@ -97,8 +104,8 @@ pub(crate) enum Role {
 /// Everything that tells one call from another, but the epochs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
-    tool: u128,
-    arguments: u128,
+    /// Of tool, arguments and principal.
+    digest: u128,
     /// `None` if the result is for everybody.
     pub(crate) principal: Option<u128>,
 }

@@ -32,17 +32,17 @@ impl<S> Cache<S> {
 }
 
 impl<S: ToolService> Cache<S> {
-    fn read(&self, call: ToolCall, version: Arc<Version>, ttl: Duration) -> CacheFuture<S> {
+    fn read(&self, call: ToolCall, version: &Arc<Version>, ttl: Duration) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
         let watched = version.footprint.read(&shared.scopes, &call);
         let epochs = match epochs(&watched, shared.scopes.at(now)) {
             Ok(epochs) => epochs,
-            Err(unquiet) => return self.pass(call, &version, unquiet.into()),
+            Err(unquiet) => return self.pass(call, version, unquiet.into()),
         };
         let digest = version.digest(Role::Read);
         let Ok(identity) = shared.keys.identify(digest, &call, Role::Read) else {
-            return self.pass(call, &version, BypassReason::Arguments);
+            return self.pass(call, version, BypassReason::Arguments);
         };
         let key = shared.key(&identity, &epochs);
         let found = shared.look(key, &version.record, &call, now);
@@ -51,7 +51,7 @@ impl<S: ToolService> Cache<S> {
             if shared.fresh.draws() {
                 let check = Check {
                     shared: shared.clone(),
-                    version,
+                    version: version.clone(),
                     identity,
                     key,
                     served: output.clone(),
@@ -64,7 +64,7 @@ impl<S: ToolService> Cache<S> {
         }
         let read = Read {
             shared: shared.clone(),
-            version,
+            version: version.clone(),
             identity,
             ttl,
         };
@@ -80,7 +80,7 @@ impl<S: ToolService> Cache<S> {
     fn idempotent_write(
         &self,
         call: ToolCall,
-        version: Arc<Version>,
+        version: &Arc<Version>,
         ttl: Duration,
     ) -> CacheFuture<S> {
         let shared = &self.shared;
@@ -104,8 +104,8 @@ impl<S: ToolService> Cache<S> {
         self.write(call, version, Some(keep))
     }
 
-    fn write(&self, call: ToolCall, version: Arc<Version>, keep: Option<Keep>) -> CacheFuture<S> {
-        let write = Write::new(self.shared.clone(), version, keep);
+    fn write(&self, call: ToolCall, version: &Arc<Version>, keep: Option<Keep>) -> CacheFuture<S> {
+        let write = Write::new(self.shared.clone(), version.clone(), keep);
         CacheFuture::write(WriteFuture::new(self.inner.clone(), call, write))
     }
 
@@ -127,22 +127,23 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> CacheFuture<S> {
-        let config = &self.shared.config;
-        let version = self.shared.version(&call);
-        if !config.enabled {
-            return self.pass(call, &version, BypassReason::Disabled);
-        }
-        match call.plan().cache {
-            CacheRule::Bypass => self.pass(call, &version, BypassReason::Plan),
-            CacheRule::Store { .. } if version.is_volatile() => {
-                self.pass(call, &version, BypassReason::Volatile)
+        let shared = &self.shared;
+        shared.tools.with(call, shared, |version, call| {
+            if !shared.config.enabled {
+                return self.pass(call, version, BypassReason::Disabled);
             }
-            CacheRule::Store { ttl } => self.read(call, version, ttl),
-            CacheRule::KeepOwn { ttl } if config.idempotent_writes => {
-                self.idempotent_write(call, version, ttl)
+            match call.plan().cache {
+                CacheRule::Bypass => self.pass(call, version, BypassReason::Plan),
+                CacheRule::Store { .. } if version.is_volatile() => {
+                    self.pass(call, version, BypassReason::Volatile)
+                }
+                CacheRule::Store { ttl } => self.read(call, version, ttl),
+                CacheRule::KeepOwn { ttl } if shared.config.idempotent_writes => {
+                    self.idempotent_write(call, version, ttl)
+                }
+                // a rule this crate does not know yet may stand for a write
+                _ => self.write(call, version, None),
             }
-            // a rule this crate does not know yet may stand for a write
-            _ => self.write(call, version, None),
-        }
+        })
     }
 }

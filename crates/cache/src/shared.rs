@@ -15,7 +15,7 @@ use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
 use crate::scope::Scopes;
 use crate::store::{Account, Admission, Entry, Store, Watcher};
-use crate::tools::{Record, Tools, Version};
+use crate::tools::{Record, Tools};
 
 /// What all clones of one cache share.
 #[derive(Debug)]
@@ -68,13 +68,6 @@ impl Shared {
             events,
             evictions,
         }
-    }
-
-    /// Returns what is known of the call's tool.
-    pub(crate) fn version(&self, call: &ToolCall) -> Arc<Version> {
-        let rules = &self.config.scopes;
-        self.tools
-            .version(call.tool(), &self.keys, &self.scopes, rules)
     }
 
     /// Returns the key of a call if it is made under these epochs of what it depends on.

@@ -1,8 +1,9 @@
-//! Fingerprints of arguments, remembered by their spelling.
+//! What calls are, remembered by the spelling of their arguments.
 //!
 //! The structural fingerprint of a call's arguments takes a walk over their text; a plain hash of
 //! the same bytes is several times cheaper. Agents and programs spell a repeated call the same way
-//! each time, so a table remembers which structural fingerprint a spelling has.
+//! each time, so a table remembers what stands for a spelling, together with the words that stand
+//! before it: the tool and the principal. One hash and one look then say what call it is.
 //!
 //! Both hashes are keyed with the secret of the cache. Two texts with the same plain hash would be
 //! taken for one, which is as unlikely as two values with the same fingerprint: 128 bits, under a key
@@ -40,29 +41,31 @@ impl Spellings {
         Self((0..pairs).map(|_| Default::default()).collect())
     }
 
-    /// Returns the structural fingerprint of a text.
+    /// Returns what stands for a text behind two words, however the text is spelt.
     ///
     /// # Errors
     ///
     /// As [`FingerprintKey::json`], each time.
-    pub(crate) fn fingerprint(
+    pub(crate) fn digest(
         &self,
         key: &FingerprintKey,
+        words: [u128; 2],
         text: &[u8],
     ) -> Result<Fingerprint, FingerprintError> {
-        let spelling = key.bytes(text).as_u128();
+        let spelling = key.bytes_behind(words, text).as_u128();
         let pair = self.pair(spelling);
         if let Some(found) = pair.iter().find_map(|place| place.read(spelling)) {
             return Ok(found);
         }
-        let fingerprint = key.json(text)?;
+        let [first, second] = words;
+        let digest = key.combine(&[first, second, key.json(text)?.as_u128()]);
         let free = pair.iter().position(Place::is_empty);
         // a bit that had no part in choosing the pair
         let place = free.unwrap_or_else(|| usize::from(spelling >> 127 == 0));
         if let Some(place) = pair.get(place) {
-            place.write(spelling, fingerprint);
+            place.write(spelling, digest);
         }
-        Ok(fingerprint)
+        Ok(digest)
     }
 
     fn pair(&self, spelling: u128) -> &[Place] {
@@ -134,22 +137,39 @@ mod tests {
 
     use super::*;
 
+    const WORDS: [u128; 2] = [1, 2];
+
     fn key() -> FingerprintKey {
         FingerprintKey::new(3, 5)
+    }
+
+    fn spelling(text: &[u8]) -> u128 {
+        key().bytes_behind(WORDS, text).as_u128()
+    }
+
+    /// What stands for a text, without a table.
+    fn digest(text: &[u8]) -> Result<Fingerprint, FingerprintError> {
+        let [first, second] = WORDS;
+        let text = key().json(text)?.as_u128();
+        Ok(key().combine(&[first, second, text]))
+    }
+
+    fn ask(table: &Spellings, text: &[u8]) -> Result<Fingerprint, FingerprintError> {
+        table.digest(&key(), WORDS, text)
     }
 
     #[test]
     fn a_spelling_is_walked_once() {
         let table = Spellings::with_pairs(1);
         let text = br#"{"a":1}"#;
-        let first = table.fingerprint(&key(), text).unwrap();
-        assert_eq!(Ok(first), key().json(text));
-        let spelling = key().bytes(text).as_u128();
+        let first = ask(&table, text).unwrap();
+        assert_eq!(Ok(first), digest(text));
+        let spelling = spelling(text);
         assert_eq!(table.0[0][0].read(spelling), Some(first));
         // what the table says is what counts from then on
         let forged = Fingerprint::from_u128(7);
         table.0[0][0].write(spelling, forged);
-        assert_eq!(table.fingerprint(&key(), text), Ok(forged));
+        assert_eq!(ask(&table, text), Ok(forged));
     }
 
     #[test]
@@ -157,16 +177,25 @@ mod tests {
         let table = Spellings::with_pairs(1);
         let texts = [&b"1"[..], b"2", b"3"];
         let known = |text: &[u8]| {
-            let spelling = key().bytes(text).as_u128();
+            let spelling = spelling(text);
             table.0[0]
                 .iter()
                 .any(|place| place.read(spelling).is_some())
         };
         for text in texts {
-            assert_eq!(table.fingerprint(&key(), text), key().json(text));
+            assert_eq!(ask(&table, text), digest(text));
             assert!(known(text));
         }
         assert_eq!(texts.iter().filter(|text| known(text)).count(), 2);
+    }
+
+    #[test]
+    fn the_words_before_a_text_tell_it_apart() {
+        let table = Spellings::default();
+        let ask = |words| table.digest(&key(), words, b"{}").unwrap();
+        assert_ne!(ask([1, 2]), ask([1, 3]));
+        assert_ne!(ask([1, 2]), ask([3, 2]));
+        assert_eq!(ask([1, 2]), ask([1, 2]));
     }
 
     #[test]
@@ -181,9 +210,9 @@ mod tests {
         let texts = [br#"{"a":1}"#, br#"{"a":2}"#];
         let written = texts.map(|text| {
             let place = Place::default();
-            place.write(key().bytes(text).as_u128(), key().json(text).unwrap());
+            place.write(spelling(text), digest(text).unwrap());
             let words = [words(&place.spelling), words(&place.fingerprint)];
-            (key().bytes(text).as_u128(), words.concat())
+            (spelling(text), words.concat())
         });
         // each of the sixteen ways to take the four words of one or of the other
         for choice in 1..15_usize {
@@ -203,7 +232,7 @@ mod tests {
         let table = Spellings::default();
         for text in [&br#"{"a":1,"a":2}"#[..], b"{", b""] {
             for _ in 0..2 {
-                assert_eq!(table.fingerprint(&key(), text), key().json(text));
+                assert_eq!(ask(&table, text), digest(text));
             }
         }
     }
@@ -212,17 +241,14 @@ mod tests {
     fn threads_that_fight_for_few_places_get_right_answers() {
         let table = Spellings::with_pairs(2);
         let texts: Vec<String> = (0..16).map(|id| json!({"id": id}).to_string()).collect();
-        let answers: Vec<_> = texts
-            .iter()
-            .map(|text| key().json(text.as_bytes()))
-            .collect();
+        let answers: Vec<_> = texts.iter().map(|text| digest(text.as_bytes())).collect();
         thread::scope(|scope| {
             for start in 0..4 {
                 let (table, texts, answers) = (&table, &texts, &answers);
                 scope.spawn(move || {
                     for round in 0..20_000 {
                         let at = (round * 7 + start) % texts.len();
-                        let found = table.fingerprint(&key(), texts[at].as_bytes());
+                        let found = ask(table, texts[at].as_bytes());
                         assert_eq!(found, answers[at]);
                     }
                 });
@@ -237,8 +263,8 @@ mod tests {
         ) {
             let table = Spellings::with_pairs(2);
             for text in texts.iter().chain(texts.iter().rev()) {
-                let found = table.fingerprint(&key(), text.as_bytes());
-                prop_assert_eq!(found, key().json(text.as_bytes()), "{}", text);
+                let found = ask(&table, text.as_bytes());
+                prop_assert_eq!(found, digest(text.as_bytes()), "{}", text);
             }
         }
     }

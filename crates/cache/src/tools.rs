@@ -5,19 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use tollgate_core::{ReplicaSetId, Tool, ToolName};
+use tollgate_core::{ReplicaSetId, Tool, ToolCall, ToolName};
 
-use crate::key::{Keyring, Role};
-use crate::scope::{Footprint, Scope, ScopeRules, Scopes};
+use crate::key::Role;
+use crate::scope::{Footprint, Scope};
+use crate::shared::Shared;
 use crate::stats::{Counters, Counts, ToolStats};
 use crate::store::Account;
 
 /// What the cache knows of each tool: of each version that calls bring along, what its keys and
 /// scopes are; of each name, what was counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tools {
+    /// Versions that were asked for lately: found without a lock.
+    recent: Box<[ArcSwapOption<Version>]>,
     /// By address: each version holds its tool, so no address is used twice while it is here.
     versions: DashMap<usize, Arc<Version>, BuildHasherDefault<Address>>,
     records: DashMap<(ReplicaSetId, ToolName), Arc<Record>>,
@@ -53,6 +57,27 @@ impl Hasher for Address {
 /// The mark of a record of which no version is known to be volatile.
 const STEADY: u64 = 0;
 
+impl Default for Tools {
+    fn default() -> Self {
+        Self {
+            recent: (0..RECENT).map(|_| ArcSwapOption::empty()).collect(),
+            versions: DashMap::default(),
+            records: DashMap::default(),
+            enough: AtomicUsize::new(0),
+            gone: Mutex::default(),
+            epochs: AtomicU64::new(0),
+        }
+    }
+}
+
+/// How many versions may be recent ones.
+const RECENT: usize = 256;
+
+/// Spreads addresses over the recent places: their lowest bits are all alike.
+const fn place(address: usize) -> usize {
+    (address ^ address >> 12) / 64 % RECENT
+}
+
 /// Fewer versions than this are not worth a look.
 const FEW: usize = 256;
 
@@ -82,23 +107,42 @@ pub(crate) struct Record {
 }
 
 impl Tools {
-    /// Returns what is known of this version of the tool, finding it out if it is new.
-    pub(crate) fn version(
+    /// Does something with what is known of the tool of a call.
+    pub(crate) fn with<R>(
         &self,
-        tool: &Arc<Tool>,
-        keys: &Keyring,
-        scopes: &Scopes,
-        rules: &ScopeRules,
-    ) -> Arc<Version> {
+        call: ToolCall,
+        shared: &Shared,
+        act: impl FnOnce(&Arc<Version>, ToolCall) -> R,
+    ) -> R {
+        let address = Arc::as_ptr(call.tool()).addr();
+        let place = self.recent.get(place(address));
+        if let Some(place) = place {
+            let recent = place.load();
+            if let Some(version) = &*recent
+                && Arc::as_ptr(&version.tool).addr() == address
+            {
+                return act(version, call);
+            }
+        }
+        let version = self.version(call.tool(), shared);
+        if let Some(place) = place {
+            place.store(Some(version.clone()));
+        }
+        act(&version, call)
+    }
+
+    /// Returns what is known of this version of the tool, finding it out if it is new.
+    fn version(&self, tool: &Arc<Tool>, shared: &Shared) -> Arc<Version> {
         let address = Arc::as_ptr(tool).addr();
         if let Some(version) = self.versions.get(&address) {
             return version.clone();
         }
         self.make_room();
         let record = self.record(tool.set(), tool.name());
+        let (scopes, rules) = (&shared.scopes, &shared.config.scopes);
         let version = Arc::new(Version {
-            reads: keys.tool(tool, Role::Read),
-            writes: keys.tool(tool, Role::Write),
+            reads: shared.keys.tool(tool, Role::Read),
+            writes: shared.keys.tool(tool, Role::Write),
             footprint: Footprint::new(scopes, rules, tool.set(), tool.name(), record.own.clone()),
             record,
             tool: tool.clone(),

@@ -32,27 +32,29 @@ use super::account::Account;
 #[derive(Debug, Clone)]
 pub struct Entry(Arc<Inner>);
 
-/// In this order in memory: what every hit touches stands first, next to the counts of the pointer.
+/// In this order, so that what a hit looks at lies in two lines of memory.
 #[derive(Debug)]
 #[repr(C)]
-struct Inner {
+pub(super) struct Inner {
     /// How often the entry was found, roughly: a hit lost to a race changes no decision.
     hits: AtomicU32,
+    /// What `hits` was when the entry began the life it is in.
+    hits_before: AtomicU32,
+    /// Under which key a store keeps the entry, as two words; only ever written before that.
+    key: [AtomicU64; 2],
     /// The end of the lifetime, which every hit looks at.
     ends: Instant,
     output: ToolOutput,
-    made: Instant,
     /// Nanoseconds, as are the three below: half the size of a [`Duration`].
+    cost: u64,
     ttl: u64,
     stale: u64,
-    cost: u64,
     /// What a call of the tool takes as a rule; 0 for "as this one".
     usual: u64,
+    made: Instant,
     account: Option<Arc<Account>>,
     /// What the account was charged; 0 as long as no store has taken the entry in.
     charged: AtomicU64,
-    /// What `hits` was when the entry began the life it is in.
-    hits_before: AtomicU32,
     /// The bits of an `f32`: how likely another hit was when that life began.
     odds: AtomicU32,
 }
@@ -75,6 +77,7 @@ impl Entry {
             hits: AtomicU32::new(0),
             hits_before: AtomicU32::new(0),
             odds: AtomicU32::new(DEFAULT_ODDS.to_bits()),
+            key: Default::default(),
         }))
     }
 
@@ -229,6 +232,33 @@ impl Entry {
         }
     }
 
+    /// Notes under which key the entry is kept. One that is kept under another already is copied.
+    pub(super) fn keyed(self, key: u128) -> Self {
+        let is_free = self.key() == 0;
+        if !is_free && self.key() != key {
+            return Self(Arc::new(self.0.copy())).keyed(key);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "each half is taken")]
+        let words = [key as u64, (key >> 64) as u64];
+        for (place, word) in self.0.key.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        self
+    }
+
+    /// Says whether both are the same entry.
+    pub(super) fn is(&self, other: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.0, other)
+    }
+
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
+    pub(super) fn key(&self) -> u128 {
+        self.0.key()
+    }
+
     /// Returns how often the entry was found in the life it is in.
     pub(super) fn hits_in_this_life(&self) -> u32 {
         let before = self.0.hits_before.load(Ordering::Relaxed);
@@ -258,7 +288,22 @@ impl Entry {
     }
 }
 
+impl From<Arc<Inner>> for Entry {
+    fn from(inner: Arc<Inner>) -> Self {
+        Self(inner)
+    }
+}
+
 impl Inner {
+    pub(super) fn key(&self) -> u128 {
+        let [low, high] = self.key.each_ref().map(|word| word.load(Ordering::Relaxed));
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    pub(super) fn hits(&self) -> u32 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
     /// A copy has not been found yet, and is on nobody's account yet.
     fn copy(&self) -> Self {
         Self {
@@ -274,6 +319,7 @@ impl Inner {
             hits: AtomicU32::new(0),
             hits_before: AtomicU32::new(0),
             odds: AtomicU32::new(self.odds.load(Ordering::Relaxed)),
+            key: Default::default(),
         }
     }
 }

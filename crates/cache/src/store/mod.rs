@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 mod account;
 mod entry;
+mod front;
 mod hasher;
 #[cfg(feature = "lean")]
 mod lean;

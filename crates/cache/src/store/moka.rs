@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::entry::Entry;
+use super::front::Front;
 use super::hasher::KeyHasher;
 use super::refusals::Refusals;
 use super::returns::{Returns, Slot};
@@ -45,6 +46,7 @@ pub struct MokaStore {
 #[derive(Debug)]
 struct Ends {
     worth: Worth,
+    front: Front,
     returns: Returns,
     watcher: OnceWatcher,
     evicted: AtomicU64,
@@ -83,6 +85,7 @@ impl MokaStore {
         };
         let ends = Arc::new(Ends {
             worth: Worth::new(slow_threshold),
+            front: Front::for_bytes(max_bytes),
             returns: Returns::new(waiting.max(SMALL)),
             watcher: OnceWatcher::default(),
             evicted: AtomicU64::new(0),
@@ -116,6 +119,12 @@ impl MokaStore {
             && !self.entries.contains_key(&key)
             && self.refusals.refuse(key);
         refused.then_some(Admission::TooCheap)
+    }
+
+    /// Says whether this very entry is kept under a key.
+    fn holds(&self, key: u128, entry: &Entry) -> bool {
+        let slot = self.entries.get(&key);
+        slot.is_some_and(|slot| self.ends.is_of_now(&slot) && slot.entry.is(entry.inner()))
     }
 
     /// Has moka evict for what was put before too much waits.
@@ -161,6 +170,7 @@ impl MokaStore {
 impl Ends {
     /// Meets an entry that moka let go.
     fn meet(&self, key: u128, slot: Slot, cause: RemovalCause) {
+        self.front.remove(key);
         let cause = match cause {
             _ if !self.is_of_now(&slot) => Cause::Cleared,
             RemovalCause::Explicit => Cause::Cleared,
@@ -209,6 +219,10 @@ impl fmt::Debug for MokaStore {
 
 impl Store for MokaStore {
     fn get(&self, key: u128) -> Option<Entry> {
+        if let Some(entry) = self.ends.front.find(key) {
+            entry.touch();
+            return Some(entry);
+        }
         let slot = self
             .entries
             .get(&key)
@@ -217,6 +231,9 @@ impl Store for MokaStore {
             return None;
         }
         slot.entry.touch();
+        if self.ends.front.put(key, &slot.entry) && !self.holds(key, &slot.entry) {
+            self.ends.front.remove(key);
+        }
         Some(slot.entry)
     }
 
@@ -227,9 +244,11 @@ impl Store for MokaStore {
             self.remove(key);
             return refused;
         }
+        let entry = entry.keyed(key);
         entry.charge(bytes);
         let era = self.ends.era.load(Ordering::Acquire);
         self.entries.insert(key, Slot { entry, era });
+        self.ends.front.remove(key);
         self.settle(bytes);
         self.bring_back();
         Admission::Stored
@@ -239,6 +258,7 @@ impl Store for MokaStore {
         let _bringing = self.bringing.lock();
         // First from moka, which waits until the listener is through with this key.
         self.entries.invalidate(&key);
+        self.ends.front.remove(key);
         for slot in self.ends.returns.remove(key) {
             self.ends.tell(&slot.entry, Cause::Cleared);
         }
@@ -251,6 +271,7 @@ impl Store for MokaStore {
             self.ends.tell(&slot.entry, Cause::Cleared);
         }
         self.entries.run_pending_tasks();
+        self.ends.front.clear();
     }
 
     /// Does moka's pending housekeeping first: its counts lag behind otherwise.

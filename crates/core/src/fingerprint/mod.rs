@@ -128,6 +128,23 @@ impl FingerprintKey {
         Fingerprint(hasher.finish128().into())
     }
 
+    /// Returns the fingerprint of plain bytes that stand behind two words: what they are the bytes of,
+    /// and for whom. Never equal to another kind of fingerprint but by accident.
+    #[must_use]
+    pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
+        let mut hasher = self.0;
+        // whole words, so that the bytes are read as such, too
+        let mut head = [0; 40];
+        let (tag, rest) = head.split_at_mut(8);
+        tag.fill(Tag::Behind as u8);
+        for (place, word) in rest.chunks_exact_mut(16).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        hasher.write(&head);
+        hasher.write(bytes);
+        Fingerprint(hasher.finish128().into())
+    }
+
     /// Returns one fingerprint of several, in this order.
     #[must_use]
     pub fn combine(&self, parts: &[u128]) -> Fingerprint {

@@ -31,6 +31,7 @@ pub(super) enum Tag {
     End = 7,
     Bytes = 8,
     Combined = 9,
+    Behind = 10,
 }
 
 /// Where a member of an object stands in the canonical bytes, from its name on.
