@@ -196,3 +196,33 @@ fn nothing_that_was_removed_comes_back_while_threads_put() {
         });
     }
 }
+
+#[test]
+fn what_was_found_often_is_gone_as_soon_as_anything_else() {
+    for store in stores(1 << 20) {
+        let text = |number| {
+            // often enough for any short cut a store may take
+            let found = (0..100).map(|_| store.get(key(number))).last().flatten();
+            found.map(|entry| entry.output().to_text())
+        };
+        for number in 0..4 {
+            store.put(key(number), entry("old", HOUR));
+            assert_eq!(text(number).as_deref(), Some("old"), "{store:?}");
+        }
+        store.put(key(0), entry("new", HOUR));
+        assert_eq!(text(0).as_deref(), Some("new"), "{store:?}");
+        store.remove(key(1));
+        assert_eq!(text(1), None, "{store:?}");
+        for number in 10..3000 {
+            store.put(key(number), entry(&"x".repeat(1000), HOUR));
+            store.get(key(number));
+            store.get(key(number));
+        }
+        store.usage();
+        assert_eq!(text(2), None, "{store:?}: it made room");
+        store.put(key(3), entry("again", HOUR));
+        assert_eq!(text(3).as_deref(), Some("again"), "{store:?}");
+        store.clear();
+        assert_eq!(text(3), None, "{store:?}");
+    }
+}
