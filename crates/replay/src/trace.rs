@@ -18,7 +18,7 @@
 //! | `delivery` | how far a call got that had no answer: `not_sent`, `unknown` or `answered` | it was answered |
 //! | `at_ms` | when the call began, in milliseconds since the recording did | the clock stands still |
 //! | `duration_ms` | how long it took | unknown |
-//! | `cache` | what a cache did while recording: `hit` or `joined` means that no server worked | it ran |
+//! | `cache` | what a cache did while recording: `hit`, `joined` or `stale` means that no server worked | it ran |
 //! | `set` | the replica set whose state the call reads or writes | the session has a world of its own |
 //! | `principal` | on whose behalf the call was made | the session is one |
 //!

@@ -16,6 +16,7 @@ mod lint;
 mod record;
 mod refine;
 mod replay_keys;
+mod replay_page;
 mod run;
 mod scopes;
 mod scripted;
