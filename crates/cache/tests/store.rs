@@ -196,3 +196,16 @@ fn nothing_that_was_removed_comes_back_while_threads_put() {
         });
     }
 }
+
+/// Whatever an operator sets: no room, or more than any machine has.
+#[test]
+fn a_bound_may_be_nothing_or_endless() {
+    for (max_bytes, kept) in [(0, false), (1, false), (u64::MAX, true)] {
+        for store in stores(max_bytes) {
+            store.put(key(1), entry("a", Duration::MAX));
+            assert_eq!(store.get(key(1)).is_some(), kept, "{max_bytes} {store:?}");
+            store.clear();
+            assert_eq!(store.usage().entries, 0, "{max_bytes} {store:?}");
+        }
+    }
+}

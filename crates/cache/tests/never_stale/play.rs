@@ -241,7 +241,10 @@ impl Play {
             match answer {
                 Ok(output) => {
                     self.answered += usize::from(arrived == 0);
-                    if !output.is_error() {
+                    if output.is_error() {
+                        let own = arrived == 1;
+                        self.check(own, format_args!("call {id} is told another's error"))?;
+                    } else {
                         let text = output.to_text();
                         self.say(format_args!("    call {id} is told {text}"));
                         let (sound, what) =
