@@ -23,7 +23,7 @@ pub(crate) fn idle(tool: &Tool, said: &ToolScopes) -> Vec<&'static str> {
     let plans = || std::iter::once(&**tool.plan()).chain(refined(tool));
     let mut idle = Vec::new();
     if said.reads.is_some() && !plans().any(is_looked_up) {
-        idle.push("`reads` has no effect: no call of the tool is a read whose result is kept");
+        idle.push("`reads` has no effect: no result of the tool is kept");
     }
     if said.writes.is_some() && !plans().any(may_write) {
         idle.push("`writes` has no effect: no call of the tool is a write");
@@ -36,7 +36,10 @@ fn refined(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
 }
 
 fn is_looked_up(plan: &CallPlan) -> bool {
-    matches!(plan.cache, CacheRule::Store { .. })
+    matches!(
+        plan.cache,
+        CacheRule::Store { .. } | CacheRule::KeepOwn { .. }
+    )
 }
 
 fn may_write(plan: &CallPlan) -> bool {

@@ -4,7 +4,8 @@
 //! of the cache hand over to the scheduler at each step, and so does the server before and after each
 //! effect. Some clients go away, and what they sent may land when they are gone. Then each read
 //! answers a value the server held between the read's beginning and end, and each write that did not
-//! run would have changed nothing at some moment of that time.
+//! run would have changed nothing at some moment of that time. All this once with everything in one
+//! scope, and once with rules, so that each write moves another of the scopes a read looks at.
 //!
 //! `tests/never_stale` asks the same of random scripts, but lets each task run as far as it can;
 //! here a task may be stopped between any two steps.
@@ -31,7 +32,8 @@ use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 use crate::{
-    Admission, Cache, CacheConfig, CacheHandle, CacheLayer, Entry, Store, StoreUsage, Watcher,
+    Admission, Cache, CacheConfig, CacheHandle, CacheLayer, Entry, ScopeRules, Store, StoreUsage,
+    ToolScopes, Watcher,
 };
 
 /// How many orders each test tries: enough to find each fault above several times over.
@@ -164,6 +166,30 @@ struct Setting {
 
 impl Setting {
     fn new() -> Self {
+        Self::with(CacheConfig::default())
+    }
+
+    /// Of the value there are two parts, each written by one tool; a read depends on both.
+    fn in_parts() -> Self {
+        let rule = |rules: ScopeRules, action: Action, said: ToolScopes| {
+            let call = action.to_call(0);
+            rules.with(call.tool().set().clone(), call.tool().name().clone(), said)
+        };
+        let rules = ScopeRules::default();
+        let rules = rule(
+            rules,
+            Action::Read,
+            ToolScopes::reading(["a", "b"]).unwrap(),
+        );
+        let rules = rule(rules, Action::Set(0), ToolScopes::writing(["a"]).unwrap());
+        let rules = rule(rules, Action::Bump, ToolScopes::writing(["b"]).unwrap());
+        Self::with(CacheConfig {
+            scopes: rules,
+            ..CacheConfig::default()
+        })
+    }
+
+    fn with(config: CacheConfig) -> Self {
         let world = Arc::new(Whole::new(World::default()));
         let inside = world.clone();
         let server = MockService::new(move |call, _| {
@@ -175,7 +201,7 @@ impl Setting {
             }
             .run()
         });
-        let layer = CacheLayer::with_store(CacheConfig::default(), Arc::new(Stepped::default()));
+        let layer = CacheLayer::with_store(config, Arc::new(Stepped::default()));
         Self {
             world,
             handle: layer.handle(),
@@ -250,7 +276,14 @@ impl Setting {
 }
 
 fn clients() {
-    let setting = Setting::new();
+    serve(&Setting::new());
+}
+
+fn clients_of_parts() {
+    serve(&Setting::in_parts());
+}
+
+fn serve(setting: &Setting) {
     let clients: Vec<_> = (0..3)
         .map(|_| setting.client((0..2).map(|_| Action::any()).collect()))
         .collect();
@@ -308,6 +341,16 @@ fn no_read_is_stale_in_random_orders() {
 #[test]
 fn no_read_is_stale_in_orders_with_few_changes() {
     shuttle::check_pct(clients, ORDERS, 3);
+}
+
+#[test]
+fn no_read_of_several_scopes_is_stale_in_random_orders() {
+    shuttle::check_random(clients_of_parts, ORDERS / 2);
+}
+
+#[test]
+fn no_read_of_several_scopes_is_stale_in_orders_with_few_changes() {
+    shuttle::check_pct(clients_of_parts, ORDERS / 2, 3);
 }
 
 #[test]

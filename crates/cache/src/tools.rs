@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -104,6 +104,8 @@ pub(crate) struct Record {
     /// The definition whose results were seen to change without a write, by the lower half of its
     /// digest: another definition is another tool.
     volatile: AtomicU64,
+    /// Whether a version was dropped whose results may still be kept.
+    lost: AtomicBool,
 }
 
 impl Tools {
@@ -156,15 +158,23 @@ impl Tools {
         if self.versions.len() < self.enough.load(Ordering::Relaxed).max(FEW) {
             return;
         }
-        self.versions
-            .retain(|_, version| Arc::strong_count(&version.tool) > 1);
-        self.records.retain(|_, record| {
-            let held = Arc::strong_count(record) > 1;
+        self.versions.retain(|_, version| {
+            let held = Arc::strong_count(&version.tool) > 1;
             if !held {
-                *self.gone.lock() += record.counters.snapshot();
+                version.record.lost.store(true, Ordering::SeqCst);
             }
             held
         });
+        // held throughout: whoever counts meanwhile finds each record here or there, and not in both
+        let mut gone = self.gone.lock();
+        self.records.retain(|_, record| {
+            let held = Arc::strong_count(record) > 1;
+            if !held {
+                *gone += record.counters.snapshot();
+            }
+            held
+        });
+        drop(gone);
         self.enough
             .store(2 * self.versions.len(), Ordering::Relaxed);
     }
@@ -180,6 +190,7 @@ impl Tools {
                 account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
                 mean_duration: AtomicU64::new(0),
                 volatile: AtomicU64::new(STEADY),
+                lost: AtomicBool::new(false),
             })
         };
         self.records
@@ -209,13 +220,21 @@ impl Tools {
                 version.record.own.raise();
             }
         }
+        // one that is not here any more may have carried the tag, and may be defined again
+        for record in &self.records {
+            if record.lost.load(Ordering::SeqCst) {
+                record.own.raise();
+            }
+        }
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let mut all = *self.gone.lock();
+        let gone = self.gone.lock();
+        let mut all = *gone;
         for record in &self.records {
             all += record.counters.snapshot();
         }
+        drop(gone);
         all
     }
 

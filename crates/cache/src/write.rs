@@ -17,7 +17,7 @@ use crate::event::Happened;
 use crate::fresh::Lifetime;
 use crate::key::Identity;
 use crate::reason::RefusalReason;
-use crate::scope::{List, Outcome, WriteGuard};
+use crate::scope::{Epochs, List, Outcome, WriteGuard};
 use crate::shared::{Kept, Shared, note};
 use crate::tools::Version;
 
@@ -101,6 +101,8 @@ pub(crate) struct Write {
     keep: Option<Keep>,
     record: Option<Arc<CallRecord>>,
     guard: Option<WriteGuard>,
+    /// The epoch of the principal when the write was sent; counts only if its answer is kept.
+    principal_epoch: u64,
     sent: Instant,
 }
 
@@ -120,6 +122,7 @@ impl Write {
             keep,
             record: None,
             guard: None,
+            principal_epoch: 0,
             sent: Instant::now(),
         }
     }
@@ -128,7 +131,10 @@ impl Write {
     fn begin(&mut self, mut call: ToolCall) -> ToolCall {
         let (shared, footprint) = (&*self.shared, &self.version.footprint);
         let watched = match &self.keep {
-            Some(_) => footprint.rewrite(&shared.scopes, &call),
+            Some(keep) => {
+                self.principal_epoch = shared.principals.epoch(keep.identity.principal);
+                footprint.rewrite(&shared.scopes, &call)
+            }
             None => List::new(),
         };
         let touched = footprint.touch(&shared.scopes, &call);
@@ -171,8 +177,14 @@ impl Write {
             Err(reason) => return shared.refuse(record, reason),
         };
         record.took(took);
-        if let Some(epochs) = produced {
-            let key = shared.key(&keep.identity, &epochs);
+        // its principal may have been purged meanwhile
+        let key_of = |epochs: &Epochs| {
+            let key = shared
+                .keys
+                .key(&keep.identity, self.principal_epoch, epochs);
+            (shared.key(&keep.identity, epochs) == key).then_some(key)
+        };
+        if let Some(key) = produced.as_ref().and_then(key_of) {
             let kept = Kept {
                 lifetime,
                 took,

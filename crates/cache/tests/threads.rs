@@ -1,34 +1,49 @@
-//! The same promise on real threads: no read answers what was before a write that had ended.
+//! The same promise on real threads: no read answers what was before a write that had ended; with one
+//! value and with several, of which rules say who touches them, and with room for all or for a few.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::json;
-use tollgate_cache::{Cache, CacheLayer};
-use tollgate_core::{ToolCall, ToolOutput};
+use serde_json::{Value, json};
+use tollgate_cache::{
+    Cache, CacheConfig, CacheLayer, CacheStats, MokaStore, ScopeRules, Store, ToolScopes,
+};
+use tollgate_core::{Tool, ToolCall, ToolOutput};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 const TASKS: u64 = 8;
 const ROUNDS: u64 = 500;
+const KEYS: u64 = 16;
 
-/// A server that counts its writes, and how many of them were answered.
-#[derive(Debug, Clone, Default)]
-struct Counter {
-    landed: Arc<AtomicU64>,
-    answered: Arc<AtomicU64>,
+/// A server that counts the writes to each key, and how many of them were answered.
+#[derive(Debug, Default)]
+struct Counters {
+    landed: [AtomicU64; KEYS as usize],
+    answered: [AtomicU64; KEYS as usize],
 }
 
-impl Counter {
-    fn service(&self) -> MockService {
-        let landed = self.landed.clone();
+fn at(all: &[AtomicU64], key: u64) -> &AtomicU64 {
+    &all[key as usize]
+}
+
+impl Counters {
+    fn service(self: &Arc<Self>) -> MockService {
+        let this = self.clone();
         MockService::new(move |call, n| {
-            let landed = landed.clone();
+            let this = this.clone();
             async move {
                 for _ in 0..n % 3 {
                     tokio::task::yield_now().await;
                 }
-                let value = if call.plan().effect.as_str() == "read_only" {
+                let arguments: Value = serde_json::from_slice(call.arguments()).unwrap_or_default();
+                let landed = at(&this.landed, arguments["key"].as_u64().unwrap_or(0));
+                let value = if call.tool().name().as_str() == "get" {
                     landed.load(Ordering::SeqCst)
                 } else {
                     landed.fetch_add(1, Ordering::SeqCst)
@@ -41,15 +56,15 @@ impl Counter {
         })
     }
 
-    async fn write(&self, cache: Cache<MockService>, write: ToolCall) {
+    async fn write(&self, cache: Cache<MockService>, write: ToolCall, key: u64) {
         assert!(cache.oneshot(write).await.is_ok());
-        self.answered.fetch_add(1, Ordering::SeqCst);
+        at(&self.answered, key).fetch_add(1, Ordering::SeqCst);
     }
 
-    async fn read(&self, cache: Cache<MockService>, read: ToolCall) {
-        let least = self.answered.load(Ordering::SeqCst);
+    async fn read(&self, cache: Cache<MockService>, read: ToolCall, key: u64) {
+        let least = at(&self.answered, key).load(Ordering::SeqCst);
         let answer = cache.oneshot(read).await.map(|output| output.to_text());
-        let most = self.landed.load(Ordering::SeqCst);
+        let most = at(&self.landed, key).load(Ordering::SeqCst);
         let value: u64 = answer
             .ok()
             .and_then(|text| text.parse().ok())
@@ -61,22 +76,48 @@ impl Counter {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_read_on_any_thread_sees_every_write_that_ended_before_it() {
-    let counter = Counter::default();
-    let layer = CacheLayer::default();
-    let cache = layer.layer(counter.service());
+fn get() -> Arc<Tool> {
+    tool("get").read_only().build()
+}
+
+fn bump() -> Arc<Tool> {
+    tool("bump").build()
+}
+
+/// Reads and writes so many keys from all threads; each write may be said to touch its own key alone.
+async fn race(keys: u64, said: bool, store: Arc<dyn Store>) -> CacheStats {
+    let counters = Arc::new(Counters::default());
+    let mut config = CacheConfig::default();
+    if said {
+        let own = ["key:{key}"];
+        let (get, bump) = (get(), bump());
+        config.scopes = ScopeRules::default()
+            .with(
+                get.set().clone(),
+                get.name().clone(),
+                ToolScopes::reading(own).unwrap(),
+            )
+            .with(
+                bump.set().clone(),
+                bump.name().clone(),
+                ToolScopes::writing(own).unwrap(),
+            );
+    }
+    let layer = CacheLayer::with_store(config, store);
+    let cache = layer.layer(counters.service());
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
-            let (counter, cache) = (counter.clone(), cache.clone());
+            let (counters, cache) = (counters.clone(), cache.clone());
             tokio::spawn(async move {
-                let get = tool("get").read_only().build();
-                let bump = tool("bump").build();
+                let (get, bump) = (get(), bump());
                 for round in 0..ROUNDS {
+                    let key = (round / 3 + task) % keys;
+                    let arguments = json!({ "key": key });
+                    let cache = cache.clone();
                     if (round + task * 7) % 29 == 0 {
-                        counter.write(cache.clone(), call(&bump, json!({}))).await;
+                        counters.write(cache, call(&bump, arguments), key).await;
                     } else {
-                        counter.read(cache.clone(), call(&get, json!({}))).await;
+                        counters.read(cache, call(&get, arguments), key).await;
                     }
                 }
             })
@@ -89,4 +130,34 @@ async fn a_read_on_any_thread_sees_every_write_that_ended_before_it() {
     let reads = stats.hits + stats.misses + stats.joined + stats.bypassed;
     assert_eq!(reads + stats.invalidations, TASKS * ROUNDS);
     assert!(stats.hits > 0, "{stats:?}");
+    stats
+}
+
+fn ample() -> Arc<dyn Store> {
+    Arc::new(MokaStore::new(1 << 20))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_read_on_any_thread_sees_every_write_that_ended_before_it() {
+    race(1, false, ample()).await;
+    race(KEYS, false, ample()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_read_of_one_key_sees_every_write_to_it() {
+    race(2, true, ample()).await;
+    race(KEYS, true, ample()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_read_is_stale_while_entries_come_and_go() {
+    let few: [Arc<dyn Store>; _] = [
+        Arc::new(MokaStore::new(2_500)),
+        #[cfg(feature = "lean")]
+        Arc::new(tollgate_cache::LeanStore::new(2_500)),
+    ];
+    for store in few {
+        let stats = race(KEYS, true, store).await;
+        assert!(stats.evicted > 0, "{stats:?}");
+    }
 }

@@ -44,6 +44,9 @@ fn key(number: u64) -> u128 {
 /// One call: what is asked for, how long it takes upstream, and how many bytes come back.
 type Call = (u64, Duration, usize);
 
+/// How many calls a comparison takes: enough to fill the largest store below several times over.
+const CALLS: u64 = 20_000;
+
 /// What a cache did for the calls: hits in all, and upstream time saved.
 #[derive(Debug, Default, Clone, Copy)]
 struct Saved {
@@ -108,7 +111,7 @@ fn with_lru(max_bytes: u64, calls: &[Call]) -> Saved {
 /// Calls of many tools; a tool in four is slow where `slow` says so.
 fn calls(slow: Duration, size: impl Fn(u64) -> usize) -> Vec<Call> {
     let mut numbers = Numbers(7);
-    (0..60_000_u64)
+    (0..CALLS)
         .map(|at| {
             // one in five comes only once: a scan beside the rest
             let number = if numbers.share() < 0.2 {
@@ -154,7 +157,7 @@ fn slow_results_outlive_fast_ones_under_pressure() {
 #[test]
 fn more_upstream_time_is_saved_than_by_lru() {
     let calls = calls(SLOW, |_| 200);
-    for entries in [300, 1_000, 3_000] {
+    for entries in [300, 600, 1_500] {
         let max_bytes = entries * weight(200);
         let (ours, lru) = (with_store(max_bytes, &calls), with_lru(max_bytes, &calls));
         let gain = ours.time.as_secs_f64() / lru.time.as_secs_f64();
@@ -181,10 +184,10 @@ fn uniform_results_are_kept_no_worse_than_by_lru() {
 #[test]
 fn a_loop_and_a_shift_of_interest_are_no_worse_than_with_lru() {
     let mut numbers = Numbers(3);
-    let shifting: Vec<Call> = (0..60_000_u64)
-        .map(|at| (numbers.zipf(3_000) + at / 20_000 * 3_000, FAST, 200))
+    let shifting: Vec<Call> = (0..CALLS)
+        .map(|at| (numbers.zipf(3_000) + at * 3 / CALLS * 3_000, FAST, 200))
         .collect();
-    let looping: Vec<Call> = (0..60_000_u64).map(|at| (at % 1_500, FAST, 200)).collect();
+    let looping: Vec<Call> = (0..CALLS).map(|at| (at % 1_500, FAST, 200)).collect();
     for calls in [shifting, looping] {
         for entries in [300, 1_000] {
             let max_bytes = entries * weight(200);

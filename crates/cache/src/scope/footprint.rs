@@ -91,9 +91,16 @@ impl Footprint {
         }
     }
 
-    /// Returns what the result of an idempotent write depends on, if it is repeated.
+    /// Returns what must not have moved for the repeat of an idempotent write to change nothing: what
+    /// it writes, and what it reads. One that copies does something else once its source is written.
     pub(crate) fn rewrite(&self, scopes: &Scopes, call: &ToolCall) -> List {
-        self.watch(scopes, &self.writes, &self.writes.arguments(call))
+        let mut list = self.watch(scopes, &self.writes, &self.writes.arguments(call));
+        for scope in self.read(scopes, call).iter() {
+            if !list.iter().any(|other| other.is(scope)) {
+                list.push(scope.clone());
+            }
+        }
+        list
     }
 
     /// Returns what a write may change.

@@ -65,7 +65,8 @@ impl ScopeRules {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolScopes {
-    /// What the result of a call depends on; counts if the call is a read.
+    /// What the result of a call depends on; counts if the call is a read, or an idempotent write:
+    /// its repeat is sent again once something changed that it reads.
     pub reads: Option<Vec<ScopeTemplate>>,
     /// What a call may change; counts if it is a write.
     pub writes: Option<Vec<ScopeTemplate>>,
@@ -84,7 +85,8 @@ impl ToolScopes {
         })
     }
 
-    /// Says what a write may change.
+    /// Says what a write may change. The repeat of an idempotent one is then still sent again after
+    /// every other write to its replica set, unless `reads` says, too, what it depends on.
     ///
     /// # Errors
     ///

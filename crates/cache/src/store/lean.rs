@@ -121,7 +121,8 @@ impl Store for LeanStore {
     fn put(&self, key: u128, entry: Entry) -> Admission {
         let bytes = weight(&entry);
         // 97 in a hundred of a part are the most that one entry may take
-        if bytes > self.entries.shard_capacity() * 97 / 100 {
+        let part = self.entries.shard_capacity();
+        if bytes > part / 100 * 97 + part % 100 * 97 / 100 {
             self.remove(key);
             return Admission::TooLarge;
         }

@@ -244,6 +244,10 @@ impl Store for MokaStore {
             self.remove(key);
             return refused;
         }
+        // what waits under the key is older, and must not outlive this one
+        for slot in self.ends.returns.remove(key) {
+            self.ends.tell(&slot.entry, Cause::Replaced);
+        }
         let entry = entry.keyed(key);
         entry.charge(bytes);
         let era = self.ends.era.load(Ordering::Acquire);
@@ -348,6 +352,13 @@ mod tests {
         store.put(1, newer);
         assert_eq!(store.ends.returns.usage(), (0, 0));
         assert_eq!(text(&store, 1).as_deref(), Some("newer"));
+        // nor once the newer one is gone, whoever brings back what waits
+        let newer = wait(&store, 2);
+        let bringing = store.bringing.lock();
+        store.put(2, newer);
+        store.entries.invalidate(&2);
+        drop(bringing);
+        assert_eq!(text(&store, 2), None);
     }
 
     #[test]

@@ -69,10 +69,12 @@ fn writing(scope: &str) -> ToolScopes {
 }
 
 fn by_order() -> Bench {
+    let mut renames = writing("order:{id}");
+    renames.reads.clone_from(&renames.writes);
     let config = rules([
         (&get(), reading("order:{id}")),
         (&ship(), writing("order:{id}")),
-        (&rename(), writing("order:{id}")),
+        (&rename(), renames),
     ]);
     Bench::with(config, MockService::counting())
 }
@@ -152,6 +154,29 @@ async fn an_idempotent_write_is_kept_while_other_orders_are_written() {
         "5"
     );
     assert_eq!(bench.text(order(&rename(), 1)).await, "6");
+}
+
+/// A copy changes something else once its source was written, and nobody said what it reads.
+#[tokio::test(start_paused = true)]
+async fn an_idempotent_write_that_may_read_more_is_sent_again_after_any_write() {
+    let copy = tool("copy").idempotent().build();
+    let copies = || call(&copy, json!({"from": 1, "to": 2}));
+    let source = order(&ship(), 1);
+    for (reads, runs_again) in [
+        (None, true),
+        (Some("order:{from}"), true),
+        (Some("x"), false),
+    ] {
+        let mut said = writing("order:{to}");
+        said.reads = reads.and_then(|scope| reading(scope).reads);
+        let config = rules([(&ship(), writing("order:{id}")), (&copy, said)]);
+        let bench = Bench::with(config, MockService::counting());
+        assert_eq!(bench.text(copies()).await, "1");
+        assert_eq!(bench.text(copies()).await, "1", "{reads:?}");
+        assert_eq!(bench.text(source.clone()).await, "2");
+        let again = if runs_again { "3" } else { "1" };
+        assert_eq!(bench.text(copies()).await, again, "{reads:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,6 +298,38 @@ async fn tools_that_are_gone_are_forgotten_and_what_they_answered_does_not_come_
     assert!(layer.handle().tools().len() < 1000);
     assert_eq!(layer.handle().stats().misses, 2001);
     assert_eq!(ask(get()).await, "2002");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tag_is_purged_of_a_definition_that_was_given_up_and_comes_back() {
+    let layer = CacheLayer::default();
+    let cache = layer.layer(service_fn(|_: ToolCall| {
+        std::future::ready(Ok(ToolOutput::text("x")))
+    }));
+    let ask = async |tool: Arc<Tool>| {
+        let answer: Result<ToolOutput, ToolError> = cache.clone().oneshot(order(&tool, 1)).await;
+        answer.unwrap()
+    };
+    let other = tool("get_order")
+        .read_only()
+        .hint(|hints| hints.title = Some("other".into()))
+        .build();
+    ask(get()).await;
+    ask(other.clone()).await;
+    for n in 0..1000 {
+        ask(tool(&format!("tool{n}")).read_only().build()).await;
+    }
+    // it is known that it was hit, but not any more that it had the tag
+    ask(get()).await;
+    assert_eq!(layer.handle().stats().hits, 1);
+    for n in 0..2000 {
+        ask(tool(&format!("tool{n}")).read_only().build()).await;
+    }
+    layer.handle().purge_tag("orders");
+    let before = layer.handle().stats().misses;
+    ask(get()).await;
+    assert_eq!(layer.handle().stats().misses, before + 1);
+    ask(other).await;
 }
 
 proptest! {

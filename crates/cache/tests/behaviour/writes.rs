@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::common::{Bench, failure, read, set, settle, write};
 use serde_json::json;
-use tollgate_cache::CacheConfig;
+use tollgate_cache::{CacheConfig, CacheHandle};
 use tollgate_core::{CallRecord, Delivery, ToolCall, ToolOutput};
 use tollgate_testkit::{MockService, call, tool};
 
@@ -293,6 +293,27 @@ async fn a_write_answered_after_another_could_land_is_not_kept() {
     slow.await.unwrap().unwrap();
     // the lost one may have landed in between, and undone it
     assert_eq!(runs(&bench, &[1]).await, 1);
+}
+
+/// Whoever purges knows of a change that nobody wrote: a write that was under way may have come before.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_overlaps_a_purge_is_not_kept() {
+    let own = set(1);
+    let purges: [fn(&CacheHandle, &ToolCall); 4] = [
+        |handle, _| handle.purge_all(),
+        |handle, of| handle.purge_set(of.tool().set()),
+        |handle, of| handle.purge_tool(of.tool().set(), of.tool().name()),
+        |handle, of| handle.purge_principal(&of.caller().principal),
+    ];
+    for (n, purge) in purges.into_iter().enumerate() {
+        let (mock, gate) = MockService::gated();
+        let bench = Bench::new(mock);
+        let writing = bench.start(own.clone()).await;
+        purge(&bench.handle, &own);
+        gate.open(9);
+        writing.await.unwrap().unwrap();
+        assert_eq!(runs(&bench, &[1, 1]).await, 1, "purge {n}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

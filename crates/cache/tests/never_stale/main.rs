@@ -1,7 +1,7 @@
 //! A client behind the cache cannot tell it is there: random clients against a simulated server.
 //!
-//! Clients of three principals read, set (idempotent), bump and move (mutating) and wipe
-//! (destructive) the keys of a server with two replica sets. Each call takes its effect and is
+//! Clients of three principals read, set and copy (idempotent), bump and move (mutating) and
+//! wipe (destructive) the keys of a server with two replica sets. Each call takes its effect and is
 //! answered when the script says so, in any order; some fail, the answers of some are lost and what
 //! they asked lands late; clients go away or lose their patience; time passes; entries expire and
 //! are evicted; something changes behind the cache's back and is purged, in each of six ways. The
@@ -11,7 +11,7 @@
 //!
 //! - a read answers what was so at one moment between its beginning and end, for whoever asks;
 //! - a write that was answered well ran, or would have changed nothing when it was asked for;
-//! - no call is sent twice, and nobody is left waiting;
+//! - no call is sent twice, nobody is told another's error, left waiting, or held beyond a deadline;
 //! - each call is counted once, as what it was.
 //!
 //! The test finds broken rules. Checked by breaking them one at a time; each of these fails within
@@ -21,9 +21,13 @@
 //! one key for two principals; a restricted result shared; a template ignored, in reads or in
 //! writes; a write of which nothing is said not touching what has rules; a write with a rule not
 //! touching what has none; another set's name taken for one's own; spellings of one value told
-//! apart; the purge of a set, of a tool or of a scope raising nothing. It does not tell whether the
-//! epoch is raised twice or once: either raise suffices while nothing is looked up beside a write.
-//! The tests in `src/scope` do.
+//! apart; the purge of everything, of a set, a tool, a tag, a scope or a principal raising nothing;
+//! errors kept; a deadline ignored by who waits for another's answer; joins or bypasses not counted.
+//!
+//! It does not tell whether the epoch is raised twice or once: either raise suffices while nothing is
+//! looked up beside a write; the tests in `src/scope` do. Nor does it find a purge of everything that
+//! clears the store and lets running reads bring back what they read; `src/interleavings.rs` is for
+//! that. What waits between two lives in the store, and revalidation, have tests of their own.
 //!
 //! `NEVER_STALE_CASES` says how many scripts are tried, 10,000 if it is not set. A script that fails
 //! is made shorter, and told line by line.

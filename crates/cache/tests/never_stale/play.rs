@@ -28,6 +28,7 @@ struct Client {
     id: usize,
     began: usize,
     idle: bool,
+    deadline: Option<Instant>,
     running: JoinHandle<Answer>,
 }
 
@@ -138,14 +139,17 @@ impl Play {
         let mut call: ToolCall = call(ask.action.tool(), ask.action.arguments(ask.spelling))
             .with_trace(Arc::new(trace))
             .with_caller(Arc::new(caller));
-        if let Some(secs) = ask.patience {
-            let deadline = Instant::now() + Duration::from_secs(secs);
+        let deadline = ask
+            .patience
+            .map(|secs| Instant::now() + Duration::from_secs(secs));
+        if let Some(deadline) = deadline {
             call = call.with_deadline(deadline.into_std());
         }
         self.clients.push(Client {
             id,
             began,
             idle,
+            deadline,
             running: tokio::spawn(self.cache.clone().oneshot(call)),
         });
     }
@@ -219,6 +223,13 @@ impl Play {
             .into_iter()
             .partition::<Vec<_>, _>(|client| client.running.is_finished());
         self.clients = running;
+        for client in &self.clients {
+            // what was sent is the server's to answer
+            let held = self.world.lock().arrived[client.id] == 0
+                && client.deadline.is_some_and(|end| end <= Instant::now());
+            let id = client.id;
+            self.check(!held, format_args!("call {id} waits beyond its deadline"))?;
+        }
         for client in ended {
             let id = client.id;
             let answer = client.running.await.unwrap();
@@ -230,7 +241,10 @@ impl Play {
             match answer {
                 Ok(output) => {
                     self.answered += usize::from(arrived == 0);
-                    if !output.is_error() {
+                    if output.is_error() {
+                        let own = arrived == 1;
+                        self.check(own, format_args!("call {id} is told another's error"))?;
+                    } else {
                         let text = output.to_text();
                         self.say(format_args!("    call {id} is told {text}"));
                         let (sound, what) =

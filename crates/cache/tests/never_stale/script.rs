@@ -35,6 +35,8 @@ pub(crate) enum Action {
     /// Changes an account and, if that is said, the item of the same number in the other set.
     Pay(usize),
     Wipe,
+    /// Idempotent: gives one item the value of another.
+    Copy(usize, usize),
 }
 
 impl Action {
@@ -52,6 +54,7 @@ impl Action {
             Self::Move(..) => 8,
             Self::Pay(_) => 9,
             Self::Wipe => 10,
+            Self::Copy(..) => 11,
         }
     }
 
@@ -88,14 +91,16 @@ impl Action {
             }
             Self::Set(key, value) => json!({ "key": spelled(key), "value": value }),
             Self::WriteNote(value) => json!({ "value": value }),
-            Self::Move(from, to) => json!({ "from": spelled(from), "to": spelled(to) }),
+            Self::Move(from, to) | Self::Copy(from, to) => {
+                json!({ "from": spelled(from), "to": spelled(to) })
+            }
             Self::List | Self::Note | Self::Rate | Self::Wipe => json!({}),
         }
     }
 }
 
 /// The tools, in the order of their numbers.
-static TOOLS: LazyLock<[Arc<Tool>; 11]> = LazyLock::new(|| {
+static TOOLS: LazyLock<[Arc<Tool>; 12]> = LazyLock::new(|| {
     [
         tool("get").set("shop").read_only().build(),
         tool("list").set("shop").read_only().build(),
@@ -115,6 +120,7 @@ static TOOLS: LazyLock<[Arc<Tool>; 11]> = LazyLock::new(|| {
         tool("move").set("shop").build(),
         tool("pay").set("bank").build(),
         tool("wipe").set("shop").destructive().build(),
+        tool("copy").set("shop").idempotent().build(),
     ]
 });
 
@@ -131,8 +137,8 @@ impl Style {
     fn truth(self, number: usize) -> &'static [&'static str] {
         match (number, self) {
             (0 | 5 | 7, Self::Templates) => &["item:{key}"],
-            (0 | 5 | 7 | 8, Self::Tags) => &["items"],
-            (0 | 4 | 5 | 7 | 8, Self::EachValue) => &["{*}"],
+            (0 | 5 | 7 | 8 | 11, Self::Tags) => &["items"],
+            (0 | 4 | 5 | 7 | 8 | 11, Self::EachValue) => &["{*}"],
             (1 | 10, Self::Templates) => &["item:0", "item:1", "notes"],
             (1 | 10, Self::Tags) => &["items", "notes"],
             (2 | 6, _) => &["notes"],
@@ -140,6 +146,7 @@ impl Style {
             (4, Self::Templates) => &["account:{key}"],
             (4, Self::Tags) => &["accounts"],
             (8, Self::Templates) => &["item:{from}", "item:{to}"],
+            (11, Self::Templates) => &["item:{to}"],
             (9, Self::Templates) => &["account:{key}", "@shop/item:{key}"],
             (9, Self::Tags) => &["accounts", "@shop/items"],
             (9, Self::EachValue) => &["{*}", "@shop"],
@@ -182,7 +189,7 @@ impl Room {
 pub(crate) struct Setting {
     pub(crate) shared: bool,
     style: Style,
-    /// Of which tools something is said: a bit each.
+    /// Of which tools something is said: a bit each. One more says what `copy` reads.
     said: u16,
     store: Room,
 }
@@ -208,13 +215,18 @@ impl Setting {
         for (number, tool) in TOOLS.iter().enumerate() {
             if self.says_of(number) {
                 let truth = self.style.truth(number).iter().copied();
-                let scopes = match number {
+                let mut scopes = match number {
                     0..=4 => ToolScopes::reading(truth),
                     _ => ToolScopes::writing(truth),
-                };
+                }
+                .unwrap();
+                if number == 11 && self.says_of(12) {
+                    let all = ToolScopes::reading(self.style.truth(1).iter().copied());
+                    scopes.reads = all.unwrap().reads;
+                }
                 let rules = std::mem::take(&mut config.scopes);
                 let (set, name) = (tool.set().clone(), tool.name().clone());
-                config.scopes = ScopeRules::with(rules, set, name, scopes.unwrap());
+                config.scopes = ScopeRules::with(rules, set, name, scopes);
             }
         }
         config
@@ -323,6 +335,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (key(), key()).prop_map(|(from, to)| Action::Move(from, to)),
         2 => key().prop_map(Action::Pay),
         1 => Just(Action::Wipe),
+        4 => key().prop_map(|from| Action::Copy(from, 1 - from)),
     ]
 }
 

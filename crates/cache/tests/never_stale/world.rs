@@ -117,6 +117,7 @@ impl World {
                 }
             }
             Action::Wipe => state[..=NOTE].fill(fresh),
+            Action::Copy(from, to) => state[to] = state[from],
             _ => return self.told(ask, state),
         }
         self.ran[id] = true;
@@ -169,6 +170,7 @@ impl World {
         match action {
             Action::Set(key, value) => self.now()[key] == value,
             Action::WriteNote(value) => self.now()[NOTE] == value,
+            Action::Copy(from, to) => self.now()[to] == self.now()[from],
             _ => false,
         }
     }
