@@ -5,7 +5,7 @@
 //! | `tool` | the tool's name; the only member that must be there | an error |
 //! | `args` | the arguments, any JSON | `{}` |
 //! | `trace` | the recording the call is of | all calls without one are one recording |
-//! | `session` | the conversation the call is of | all calls of the trace are one session |
+//! | `session` | the conversation the call is of, a text or a number; so is `trace` | all calls of the trace are one session |
 //! | `seq` | the call's place in its session, for people: the order of the lines counts | |
 //! | `layer` | calls of a session with the same number were made at once | made after the one before |
 //! | `result_sha1` | SHA-1 of the result, 40 hexadecimal digits | what came back is unknown |
@@ -319,8 +319,9 @@ impl std::error::Error for BadLine {}
 /// The members, each read so that an error names it. `null` is the same as absent.
 mod member {
     use std::borrow::Cow;
+    use std::fmt;
 
-    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::de::{Deserialize, Deserializer, Error, Visitor};
     use tollgate_core::{Delivery, Effect, ToolName};
 
     use super::{Millis, ResultDigest};
@@ -343,7 +344,7 @@ mod member {
         )+};
     }
 
-    fn named<E: Error>(name: &str, error: impl std::fmt::Display) -> E {
+    fn named<E: Error>(name: &str, error: impl fmt::Display) -> E {
         E::custom(format_args!("`{name}`: {error}"))
     }
 
@@ -365,5 +366,48 @@ mod member {
         principal: Option<String>,
     }
 
-    or_default! { trace: String, session: String, error: bool }
+    or_default! { error: bool }
+
+    pub(super) fn trace<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+        name(from).map_err(|error| named("trace", error))
+    }
+
+    pub(super) fn session<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+        name(from).map_err(|error| named("session", error))
+    }
+
+    /// Reads a name. Who counts sessions may well write numbers.
+    fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+        struct Name;
+
+        impl Visitor<'_> for Name {
+            type Value = String;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a number")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+                Ok(text.to_owned())
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<String, E> {
+                Ok(number.to_string())
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<String, E> {
+                Ok(number.to_string())
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<String, E> {
+                Ok(number.to_string())
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<String, E> {
+                Ok(String::new())
+            }
+        }
+
+        from.deserialize_any(Name)
+    }
 }
