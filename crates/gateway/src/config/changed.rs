@@ -91,4 +91,30 @@ verify_share = 0.02
         let lean = "store = \"lean\"\n";
         assert_eq!(changed(lean), lean);
     }
+
+    #[test]
+    fn a_store_that_cannot_be_had_is_told_at_its_key() {
+        for (cache, key, want) in [
+            (
+                "store = \"redis\"",
+                "2:9: `cache.store`",
+                "`moka` or `lean`",
+            ),
+            (
+                "slow_threshold = 500",
+                "`cache.slow_threshold`",
+                "\"250ms\"",
+            ),
+            (
+                "store = \"lean\"\nslow_threshold = \"1s\"",
+                "`cache.slow_threshold`",
+                "store = \"moka\"",
+            ),
+        ] {
+            let text = format!("[cache]\n{cache}\n[servers.a]\ncommand = \"x\"\n");
+            let error = Config::parse(Path::new("t.toml"), &text).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(key) && error.contains(want), "{error}");
+        }
+    }
 }

@@ -172,6 +172,8 @@ impl Faults<'_, '_> {
             &["lexicon"],
             "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
         );
+        let slow_threshold = file.cache.slow_threshold;
+        let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
         let mut profile = file.profile.clone();
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
@@ -193,10 +195,7 @@ impl Faults<'_, '_> {
                 max_bytes: file.cache.max_bytes.0,
                 max_item_bytes: file.cache.max_item_bytes.0,
                 store: file.cache.store,
-                slow_threshold: file
-                    .cache
-                    .slow_threshold
-                    .unwrap_or(MokaStore::SLOW_THRESHOLD),
+                slow_threshold,
                 idempotent_writes: file.cache.idempotent_writes,
                 partition: file.cache.partition,
                 report: file.cache.report,

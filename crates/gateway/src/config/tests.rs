@@ -88,24 +88,6 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "a year",
         ),
         (
-            "[cache]\nstore = \"redis\"\n",
-            2,
-            "cache.store",
-            "expected `moka` or `lean`",
-        ),
-        (
-            "[cache]\nslow_threshold = 500\n",
-            2,
-            "cache.slow_threshold",
-            "\"250ms\"",
-        ),
-        (
-            "[cache]\nstore = \"lean\"\nslow_threshold = \"1s\"\n",
-            3,
-            "cache.slow_threshold",
-            "store = \"moka\"",
-        ),
-        (
             "[cache]\nreport = \"yes\"\n",
             2,
             "cache.report",
