@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::scope::ScopeRules;
+use crate::store::MokaStore;
 
 /// What an operator may choose about the cache. Which calls are cached, and for how long, is no
 /// choice of this layer: the tool's plan says it.
@@ -19,6 +21,13 @@ pub struct CacheConfig {
     pub max_bytes: u64,
     /// How many bytes the body of one result may have; a larger one is not kept. Default: 1 MiB.
     pub max_item_bytes: u64,
+    /// What the entries are kept in. Default: [`StoreKind::Moka`].
+    pub store: StoreKind,
+    /// Results that took longer than this are worth more room, in proportion to the time; among all
+    /// others only use and size decide. The lean store does not look at it. In configuration:
+    /// `slow_threshold_ms`. Default: 500 milliseconds.
+    #[serde(rename = "slow_threshold_ms", deserialize_with = "millis")]
+    pub slow_threshold: Duration,
     /// Who may be served a result that was computed for somebody else. Default: nobody.
     pub partition: Partition,
     /// Whether the immediate repeat of an idempotent write is answered with the first one's
@@ -52,6 +61,8 @@ impl Default for CacheConfig {
             enabled: true,
             max_bytes: 64 << 20,
             max_item_bytes: 1 << 20,
+            store: StoreKind::default(),
+            slow_threshold: MokaStore::SLOW_THRESHOLD,
             partition: Partition::Principal,
             idempotent_writes: true,
             scopes: ScopeRules::default(),
@@ -77,6 +88,46 @@ pub enum Partition {
     Shared,
 }
 
+/// What entries are kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// [`MokaStore`]: looks at what an entry is worth. In configuration: `"moka"`.
+    #[default]
+    Moka,
+    /// [`LeanStore`](crate::LeanStore): a cheaper hit, and no look at the worth. Needs the feature
+    /// `lean`. In configuration: `"lean"`.
+    #[cfg(feature = "lean")]
+    Lean,
+}
+
+impl StoreKind {
+    /// Returns the word for it in configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Moka => "moka",
+            #[cfg(feature = "lean")]
+            Self::Lean => "lean",
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StoreKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "moka" => Ok(Self::Moka),
+            #[cfg(feature = "lean")]
+            "lean" => Ok(Self::Lean),
+            #[cfg(not(feature = "lean"))]
+            "lean" => Err(Error::custom(
+                "this build has no store `lean`: build it with the feature `lean`, or choose `moka`",
+            )),
+            other => Err(Error::unknown_variant(other, &["moka", "lean"])),
+        }
+    }
+}
+
 /// Reads whole milliseconds.
 fn millis<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     u64::deserialize(from).map(Duration::from_millis)
@@ -94,12 +145,14 @@ mod tests {
         let config = read(json!({
             "stale_while_revalidate_ms": 1500,
             "stale_if_error_ms": 60_000,
+            "slow_threshold_ms": 250,
             "verify_per_thousand": 5,
             "verify_seed": 7,
         }));
         let expected = CacheConfig {
             stale_while_revalidate: Duration::from_millis(1500),
             stale_if_error: Duration::from_secs(60),
+            slow_threshold: Duration::from_millis(250),
             verify_per_thousand: 5,
             verify_seed: Some(7),
             ..CacheConfig::default()
@@ -107,5 +160,20 @@ mod tests {
         assert_eq!(config.unwrap(), expected);
         assert_eq!(read(json!({})).unwrap(), CacheConfig::default());
         assert!(read(json!({"stale_if_error": 5})).is_err());
+    }
+
+    #[test]
+    fn a_store_that_is_not_built_in_is_named_with_the_way_to_it() {
+        let read = |store| serde_json::from_value::<StoreKind>(json!(store));
+        assert_eq!(read("moka").unwrap(), StoreKind::Moka);
+        #[cfg(feature = "lean")]
+        assert_eq!(read("lean").unwrap(), StoreKind::Lean);
+        #[cfg(not(feature = "lean"))]
+        {
+            let error = read("lean").unwrap_err().to_string();
+            assert!(error.contains("feature `lean`"), "{error}");
+        }
+        let error = read("redis").unwrap_err().to_string();
+        assert!(error.contains("`moka` or `lean`"), "{error}");
     }
 }

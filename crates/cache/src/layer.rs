@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tower_layer::Layer;
 
-use crate::CacheConfig;
+use crate::config::{CacheConfig, StoreKind};
 use crate::handle::CacheHandle;
 use crate::service::Cache;
 use crate::shared::Shared;
+#[cfg(feature = "lean")]
+use crate::store::LeanStore;
 use crate::store::{MokaStore, Store};
 
 /// Puts a [`Cache`] around a service. All services one layer makes share one cache.
@@ -17,14 +19,22 @@ pub struct CacheLayer {
 }
 
 impl CacheLayer {
-    /// Keeps entries in this process.
+    /// Keeps entries in this process, in the [`store`](CacheConfig::store) that the config names.
     #[must_use]
     pub fn new(config: CacheConfig) -> Self {
-        let store = Arc::new(MokaStore::new(config.max_bytes));
+        let bytes = config.max_bytes;
+        let store: Arc<dyn Store> = match config.store {
+            StoreKind::Moka => {
+                Arc::new(MokaStore::with_slow_threshold(bytes, config.slow_threshold))
+            }
+            #[cfg(feature = "lean")]
+            StoreKind::Lean => Arc::new(LeanStore::new(bytes)),
+        };
         Self::with_store(config, store)
     }
 
-    /// Keeps entries in a store of your own; `max_bytes` is then its affair.
+    /// Keeps entries in a store of your own; `max_bytes`, `store` and `slow_threshold` are then its
+    /// affair.
     #[must_use]
     pub fn with_store(config: CacheConfig, store: Arc<dyn Store>) -> Self {
         Self {

@@ -144,7 +144,7 @@ mod sync;
 mod tools;
 mod write;
 
-pub use config::{CacheConfig, Partition};
+pub use config::{CacheConfig, Partition, StoreKind};
 pub use event::{CacheEvent, Happened, StaleReason};
 pub use future::CacheFuture;
 pub use handle::CacheHandle;

@@ -14,7 +14,7 @@ use crate::config::parse_listen;
 mod recording;
 mod replay;
 
-pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
+pub(crate) use cache::{Cache, CacheCommand, PurgeArgs, TrustArgs};
 pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
 

@@ -104,6 +104,8 @@ fn cache(config: &Config) -> CacheConfig {
     cache.enabled = config.cache.enabled;
     cache.max_bytes = config.cache.max_bytes;
     cache.max_item_bytes = config.cache.max_item_bytes;
+    cache.store = config.cache.store;
+    cache.slow_threshold = config.cache.slow_threshold;
     cache.idempotent_writes = config.cache.idempotent_writes;
     cache.stale_while_revalidate = config.cache.stale_while_revalidate;
     cache.stale_if_error = config.cache.stale_if_error;

@@ -26,7 +26,7 @@ mod cache;
 mod explain;
 mod missing;
 
-pub(crate) use cache::{CacheView, CountsView, Purge, Purged};
+pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust, Trusted};
 pub(crate) use explain::ExplainView;
 pub(crate) use missing::MissingView;
 

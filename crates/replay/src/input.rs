@@ -27,9 +27,13 @@ pub struct Lines {
     longest: usize,
     line: Vec<u8>,
     number: u64,
+    /// The line that was read last is longer than allowed, and not read to its end.
+    cut: bool,
 }
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// What editors of some systems put before the first line.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 const BUFFER: usize = 1 << 16;
 
 impl Lines {
@@ -79,22 +83,19 @@ impl Lines {
             longest,
             line: Vec::new(),
             number: 0,
+            cut: false,
         })
     }
 
-    /// Returns the next line without its end (`\n` or `\r\n`), or nothing after the last.
+    /// Returns the next line without its end (`\n` or `\r\n`), or nothing after the last. A byte order
+    /// mark before the first one is no part of it. After a line that is too long comes the next one.
     ///
     /// # Errors
     ///
     /// [`ReplayError::Read`] if the file cannot be read or unpacked, [`ReplayError::Line`] if the
     /// line is too long.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReplayError> {
-        self.line.clear();
-        self.number += 1;
-        // one more than allowed, and a line end of two bytes
-        let limit = (self.longest as u64).saturating_add(3);
-        let mut limited = self.reader.by_ref().take(limit);
-        if let Err(source) = limited.read_until(b'\n', &mut self.line) {
+        if let Err(source) = self.read_line() {
             return Err(ReplayError::Read {
                 file: self.file.clone(),
                 line: self.number,
@@ -103,6 +104,9 @@ impl Lines {
         }
         if self.line.is_empty() {
             return Ok(None);
+        }
+        if self.number == 1 && self.line.starts_with(BOM) {
+            self.line.drain(..BOM.len());
         }
         for end in [b'\n', b'\r'] {
             if self.line.last() == Some(&end) {
@@ -113,6 +117,24 @@ impl Lines {
             return Err(self.fault(format!("longer than {} bytes", self.longest)));
         }
         Ok(Some(&self.line))
+    }
+
+    fn read_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.cut) {
+            // what is left of the line before is no line
+            self.reader.skip_until(b'\n')?;
+        }
+        self.line.clear();
+        self.number += 1;
+        // one more than allowed, a line end of two bytes, and a mark before all
+        let limit = (self.longest as u64).saturating_add(3 + BOM.len() as u64);
+        let read = self
+            .reader
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut self.line)?;
+        self.cut = read as u64 == limit && self.line.last() != Some(&b'\n');
+        Ok(())
     }
 
     /// Makes an error of what is wrong with the line that was read last.

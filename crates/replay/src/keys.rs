@@ -12,7 +12,7 @@ use crate::{Capacity, Lines, ReplayError};
 /// Recorded requests: which key each was for, and how large what it got.
 ///
 /// A line is a key, or a key and a size in bytes, with white space between them. A key is any text
-/// without white space. Either each line has a size or none has; empty lines are skipped. Keys are
+/// without white space. A size of 4 GiB or more counts as 4 GiB. Either each line has a size or none has; empty lines are skipped. Keys are
 /// numbered in the order they first appear: which they were is not kept, only which are the same.
 ///
 /// ```
@@ -61,7 +61,7 @@ impl KeyTrace {
             let problem = if words.next().is_some() {
                 Some("more than a key and a size")
             } else if size == Some(None) {
-                Some("what follows the key is no size in bytes below 4 GiB")
+                Some("what follows the key is no size: expected a whole number of bytes")
             } else if size.is_some() && sizes.len() < keys.len() {
                 Some("a size, but the lines before have none")
             } else if size.is_none() && !sizes.is_empty() {
@@ -160,8 +160,11 @@ impl KeyTrace {
     }
 }
 
+/// Reads a size. One of 4 GiB or more is as large as sizes get here.
 fn parse_size(word: &[u8]) -> Option<u32> {
-    str::from_utf8(word).ok()?.parse().ok()
+    let digits = str::from_utf8(word).ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(u32::MAX))
 }
 
 /// Rounds down to two digits.
@@ -231,10 +234,18 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_key() {
+        let trace = read("\u{feff}a\r\na\r\n").unwrap();
+        assert_eq!(trace.keys(), [0, 0]);
+    }
+
+    #[test]
     fn sizes_follow_the_keys() {
         let trace = read("a 10\nb\t0\n  a   20 \n").unwrap();
         assert_eq!(trace.iter().collect::<Vec<_>>(), [(0, 10), (1, 0), (0, 20)]);
         assert_eq!((trace.mean_size(), trace.largest()), (10, 20));
+        let huge = read("a 4294967296\nb 99999999999999999999999\n").unwrap();
+        assert_eq!(huge.largest(), u32::MAX);
     }
 
     #[test]
@@ -242,10 +253,7 @@ mod tests {
         for (text, want) in [
             ("a\nb c\n", "x.keys:2: what follows the key is no size"),
             ("a 1\nb -1\n", "x.keys:2: what follows the key is no size"),
-            (
-                "a 4294967296\n",
-                "x.keys:1: what follows the key is no size",
-            ),
+            ("a 1.5\n", "x.keys:1: what follows the key is no size"),
             ("a 1 2\n", "x.keys:1: more than a key and a size"),
             ("a 1\n\nb\n", "x.keys:3: no size, but the lines before"),
             ("a\nb 1\n", "x.keys:2: a size, but the lines before"),

@@ -52,9 +52,15 @@ impl fmt::Display for Plot<'_> {
         )?;
         text(f, (LEFT, 28.0), "start", "font-size=\"16\"", self.title)?;
         axes.draw(f)?;
-        for (place, policy) in self.found.policies().into_iter().enumerate() {
+        let policies = self.found.policies();
+        // the broad line lies below the thin ones, so that it hides none of them
+        let mut order = policies.clone();
+        order.sort_by_key(|policy| *policy != Policy::Tollgate);
+        for policy in order {
+            self.line(f, policy, Look::of(policy), &axes)?;
+        }
+        for (place, policy) in policies.into_iter().enumerate() {
             let look = Look::of(policy);
-            self.line(f, policy, look, &axes)?;
             #[expect(clippy::cast_precision_loss, reason = "a row of the legend")]
             let y = TOP + 12.0 + 22.0 * place as f64;
             let (from, to) = (RIGHT + 18.0, RIGHT + 46.0);
@@ -248,7 +254,7 @@ impl Look {
             Policy::S3Fifo => line("#e69f00"),
             Policy::WTinyLfu => line("#009e73"),
             Policy::Tollgate => Self {
-                width: 3.0,
+                width: 4.0,
                 ..line("#d55e00")
             },
             Policy::Belady => bound("#222222"),
@@ -295,6 +301,15 @@ mod tests {
             .filter(|word| !word.is_empty())
             .map(|word| word.parse().unwrap())
             .collect()
+    }
+
+    #[test]
+    fn the_broad_line_hides_none_of_the_thin_ones() {
+        let trace = KeyTrace::from_keys(["a", "b", "a"]);
+        let found = Comparison::of(&trace, &[Capacity::Entries(1)], &Policy::ALL, &|_, _| ());
+        let svg = Plot::new("", &found.unwrap()).to_string();
+        let dot = |policy| svg.find(&format!("<title>{policy},")).unwrap();
+        assert!(dot(Policy::Tollgate) < dot(Policy::Lru));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | `tool` | the tool's name; the only member that must be there | an error |
 //! | `args` | the arguments, any JSON | `{}` |
 //! | `trace` | the recording the call is of | all calls without one are one recording |
-//! | `session` | the conversation the call is of | all calls of the trace are one session |
+//! | `session` | the conversation the call is of, a text or a number; so is `trace` | all calls of the trace are one session |
 //! | `seq` | the call's place in its session, for people: the order of the lines counts | |
 //! | `layer` | calls of a session with the same number were made at once | made after the one before |
 //! | `result_sha1` | SHA-1 of the result, 40 hexadecimal digits | what came back is unknown |
@@ -25,6 +25,7 @@
 //! Other members are ignored. A member twice, or one of the wrong type, makes a bad line.
 
 mod digest;
+mod member;
 mod reader;
 
 use std::borrow::Cow;
@@ -315,55 +316,3 @@ impl fmt::Display for BadLine {
 }
 
 impl std::error::Error for BadLine {}
-
-/// The members, each read so that an error names it. `null` is the same as absent.
-mod member {
-    use std::borrow::Cow;
-
-    use serde::de::{Deserialize, Deserializer, Error};
-    use tollgate_core::{Delivery, Effect, ToolName};
-
-    use super::{Millis, ResultDigest};
-
-    macro_rules! member {
-        ($($name:ident: $type:ty),+ $(,)?) => {$(
-            pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<$type, D::Error> {
-                <$type>::deserialize(from).map_err(|error| named(stringify!($name), error))
-            }
-        )+};
-    }
-
-    macro_rules! or_default {
-        ($($name:ident: $type:ty),+ $(,)?) => {$(
-            pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<$type, D::Error> {
-                Option::<$type>::deserialize(from)
-                    .map(Option::unwrap_or_default)
-                    .map_err(|error| named(stringify!($name), error))
-            }
-        )+};
-    }
-
-    fn named<E: Error>(name: &str, error: impl std::fmt::Display) -> E {
-        E::custom(format_args!("`{name}`: {error}"))
-    }
-
-    member! {
-        tool: ToolName,
-        seq: Option<u64>,
-        result_sha1: Option<ResultDigest>,
-        result_bytes: Option<u64>,
-        write: Option<bool>,
-        effect: Option<Effect>,
-        idempotent: Option<bool>,
-        ttl_ms: Option<u64>,
-        delivery: Option<Delivery>,
-        layer: Option<u64>,
-        at_ms: Option<Millis>,
-        duration_ms: Option<Millis>,
-        cache: Option<Cow<'static, str>>,
-        set: Option<String>,
-        principal: Option<String>,
-    }
-
-    or_default! { trace: String, session: String, error: bool }
-}

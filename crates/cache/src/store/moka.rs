@@ -66,10 +66,14 @@ impl fmt::Debug for OnceWatcher {
 }
 
 impl MokaStore {
-    /// Keeps entries of `max_bytes` in all, and up to 64 KiB more below 4 MiB; 0 keeps none. The slow threshold is 500 milliseconds.
+    /// The slow threshold of [`new`](Self::new): 500 milliseconds.
+    pub const SLOW_THRESHOLD: Duration = Duration::from_millis(500);
+
+    /// Keeps entries of `max_bytes` in all, and up to 64 KiB more below 4 MiB; 0 keeps none. The slow
+    /// threshold is [`SLOW_THRESHOLD`](Self::SLOW_THRESHOLD).
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
-        Self::with_slow_threshold(max_bytes, Duration::from_millis(500))
+        Self::with_slow_threshold(max_bytes, Self::SLOW_THRESHOLD)
     }
 
     /// Keeps entries of `max_bytes` in all. Results that took longer than `slow_threshold` are

@@ -10,7 +10,7 @@ use tollgate::{Principal, Stack};
 
 use crate::http::{Operator, json};
 use crate::similar;
-use crate::view::{CacheView, ErrorView, Purge, Purged};
+use crate::view::{CacheView, ErrorView, ObservedView, Purge, Purged, Trust, Trusted};
 
 /// Tells what the cache did, and for which tools.
 pub(super) async fn stats(State(operator): State<Arc<Operator>>) -> Response {
@@ -43,6 +43,53 @@ pub(super) async fn purge(
             );
             refusal(StatusCode::BAD_REQUEST, &text)
         }
+    }
+}
+
+/// Keeps a tool's results again, of which it was seen that they change without a write.
+pub(super) async fn trust(
+    State(operator): State<Arc<Operator>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if !is_json(&headers) {
+        let text = "expected `content-type: application/json`";
+        return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+    }
+    match serde_json::from_slice::<Trust>(&body) {
+        Ok(what) => match take_back(&operator.stack, &what.tool) {
+            Ok(trusted) => json(StatusCode::OK, &trusted),
+            Err(message) => refusal(StatusCode::NOT_FOUND, &message),
+        },
+        Err(error) => {
+            let text = format!("expected an object with `tool`: {error}");
+            refusal(StatusCode::BAD_REQUEST, &text)
+        }
+    }
+}
+
+fn take_back(stack: &Stack, name: &str) -> Result<Trusted, String> {
+    let all = stack.observations();
+    let views = ObservedView::all(stack);
+    let nothing = || {
+        let shown: Vec<_> = views.iter().map(ObservedView::shown).collect();
+        let known = shown.iter().map(String::as_str);
+        let hint = similar::hint(name, known, "tools of which something was seen");
+        format!("nothing was seen of a tool {name:?}: {hint}")
+    };
+    let seen = views
+        .iter()
+        .find(|view| view.is_called(name))
+        .ok_or_else(nothing)?;
+    let found = all
+        .iter()
+        .find(|one| one.set.as_str() == seen.set && one.tool.as_str() == seen.tool);
+    match found {
+        Some(found) if stack.take_back(&found.set, &found.tool) => Ok(Trusted {
+            trusted: seen.clone(),
+        }),
+        // somebody else was faster
+        _ => Err(nothing()),
     }
 }
 

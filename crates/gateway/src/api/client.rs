@@ -5,11 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode, Url};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::AppError;
 use crate::view::{
-    CacheView, CallView, ErrorView, ExplainView, MissingView, Purge, Purged, ToolView,
+    CacheView, CallView, ErrorView, ExplainView, MissingView, Purge, Purged, ToolView, Trust,
+    Trusted,
 };
 
 /// A running gateway.
@@ -94,10 +96,23 @@ impl Remote {
 
     /// Lets the cache forget.
     pub(crate) async fn purge(&self, what: &Purge) -> Result<Purged, AppError> {
-        let body = serde_json::to_vec(what).map_err(|error| AppError::Usage(error.to_string()))?;
+        self.post(&["api", "cache", "purge"], what).await
+    }
+
+    /// Lets the cache keep a tool's results again.
+    pub(crate) async fn trust(&self, what: &Trust) -> Result<Trusted, AppError> {
+        self.post(&["api", "cache", "trust"], what).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, AppError> {
+        let body = serde_json::to_vec(body).map_err(|error| AppError::Usage(error.to_string()))?;
         let request = self
             .client
-            .post(self.at(&["api", "cache", "purge"]))
+            .post(self.at(path))
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         self.read(request.send().await).await

@@ -20,6 +20,7 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
     Router::new()
         .route("/cache", get(cache::stats))
         .route("/cache/purge", post(cache::purge))
+        .route("/cache/trust", post(cache::trust))
         .route("/missing", get(missing))
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))

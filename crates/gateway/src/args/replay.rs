@@ -15,7 +15,7 @@ Replays recorded traffic through the cache itself, on a clock that stands still,
 simulators of other policies. No server is asked.
 
 --keys reads one key a line, any text without white space; a size in bytes may follow, on each line
-or on none. Gzip is unpacked. The policies:
+or on none (4 GiB or more counts as 4 GiB). Gzip is unpacked. The policies:
   none       nothing is kept
   fifo       first in, first out
   lru        least recently used

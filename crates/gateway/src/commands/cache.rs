@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::api::Remote;
-use crate::args::{Cache, CacheCommand, PurgeArgs};
+use crate::args::{Cache, CacheCommand, PurgeArgs, TrustArgs};
 use crate::config::show_size;
 use crate::error::{AppError, Outcome};
 use crate::output::{Cell, Screen, Table, took};
-use crate::view::{CacheView, CountsView, Purge, Purged};
+use crate::view::{CacheView, CountsView, Purge, Purged, Trust, Trusted};
 
 pub(crate) async fn run(args: Cache, screen: &Screen) -> Outcome {
     let remote = Remote::find(&args.url).await?.ok_or_else(|| {
@@ -33,6 +33,18 @@ pub(crate) async fn run(args: Cache, screen: &Screen) -> Outcome {
                 screen.json(&purged);
             } else {
                 screen.out(forgotten(&purged));
+            }
+        }
+        Some(CacheCommand::Trust(TrustArgs { tool })) => {
+            let Trusted { trusted } = remote.trust(&Trust { tool }).await?;
+            if args.json {
+                screen.json(&Trusted { trusted });
+            } else {
+                screen.out(format_args!(
+                    "results of `{}` are kept again, as its hints say; forgotten: {}",
+                    trusted.shown(),
+                    trusted.reason
+                ));
             }
         }
     }
@@ -61,15 +73,31 @@ fn show(view: &CacheView, screen: &Screen) {
         show_size(total.bytes),
         total.evicted
     ));
+    for seen in &view.observed {
+        screen.out(format_args!(
+            "not kept any more: results of `{}`; {}",
+            seen.shown(),
+            seen.reason
+        ));
+    }
+    if let Some(first) = view.observed.first() {
+        screen.note(format_args!(
+            "keep them again:  tollgate cache trust {}",
+            first.shown()
+        ));
+    }
 }
 
 fn row(name: String, counts: &CountsView) -> Vec<Cell> {
     let refused = counts.refusals.values().sum();
+    let rescued = counts.rescued();
+    let stale = counts.stale + rescued;
+    let served_for_failures = BTreeMap::from([("rescued".to_owned(), rescued)]);
     vec![
         Cell::plain(name),
         Cell::plain(counts.hits),
         Cell::plain(counts.joined),
-        Cell::warn(counts.stale, counts.stale > 0),
+        Cell::warn(with_reasons(stale, &served_for_failures), stale > 0),
         Cell::plain(counts.misses),
         Cell::share(counts.hit_rate),
         Cell::plain(with_reasons(counts.bypassed, &counts.bypasses)),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use tollgate::registry::Catalogue;
 
 use crate::args::Serve;
@@ -164,6 +165,8 @@ struct Checked<'a> {
     ok: bool,
     listen: String,
     profile: &'a str,
+    /// The keys of `[cache]` that are not the defaults.
+    cache: Map<String, Value>,
     servers: Vec<CheckedServer<'a>>,
 }
 
@@ -191,6 +194,7 @@ fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> O
             ok: true,
             listen: config.http.listen.to_string(),
             profile: config.profile.name,
+            cache: config.cache.changed(),
             servers: servers.collect(),
         });
         return Ok(ExitCode::SUCCESS);
@@ -206,6 +210,9 @@ fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> O
         show_duration(config.call_deadline)
     ));
     screen.out(format_args!("cache      {}", cache(config)));
+    for (key, value) in config.cache.changed() {
+        screen.out(format_args!("           {key} = {value}"));
+    }
     screen.out(format_args!(
         "repeats    at most {} attempts, {} repeats per call over time",
         config.max_attempts, config.retry_budget

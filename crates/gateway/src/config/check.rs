@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use tollgate::cache::{MokaStore, StoreKind};
 use tollgate::core::infer::{Lexicon, VerbKind};
 use tollgate::{ReplicaSetId, ServerId, ToolName};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
@@ -125,6 +126,11 @@ impl Faults<'_, '_> {
             &["cache", "max_item_bytes"],
             "expected at most `cache.max_bytes`",
         );
+        self.expect(
+            file.cache.slow_threshold.is_none() || file.cache.store == StoreKind::Moka,
+            &["cache", "slow_threshold"],
+            "expected only together with `store = \"moka\"`: the lean store looks at use alone",
+        );
         for (key, time) in [
             ("stale_while_revalidate", file.cache.stale_while_revalidate),
             ("stale_if_error", file.cache.stale_if_error),
@@ -166,6 +172,8 @@ impl Faults<'_, '_> {
             &["lexicon"],
             "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
         );
+        let slow_threshold = file.cache.slow_threshold;
+        let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
         let mut profile = file.profile.clone();
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
@@ -186,6 +194,8 @@ impl Faults<'_, '_> {
                 enabled: file.cache.enabled,
                 max_bytes: file.cache.max_bytes.0,
                 max_item_bytes: file.cache.max_item_bytes.0,
+                store: file.cache.store,
+                slow_threshold,
                 idempotent_writes: file.cache.idempotent_writes,
                 partition: file.cache.partition,
                 report: file.cache.report,

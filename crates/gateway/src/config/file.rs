@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
+use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::{Profile, Trust};
 
-use super::units::{Size, duration};
+use super::units::{Size, duration, some_duration};
 
 /// The whole file.
 #[derive(Debug, Clone, Deserialize)]
@@ -92,6 +93,9 @@ pub(crate) struct Cache {
     pub(crate) enabled: bool,
     pub(crate) max_bytes: Size,
     pub(crate) max_item_bytes: Size,
+    pub(crate) store: StoreKind,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) slow_threshold: Option<Duration>,
     pub(crate) idempotent_writes: bool,
     pub(crate) partition: Partition,
     pub(crate) report: bool,
@@ -108,6 +112,8 @@ impl Default for Cache {
             enabled: true,
             max_bytes: Size(64 << 20),
             max_item_bytes: Size(1 << 20),
+            store: StoreKind::default(),
+            slow_threshold: None,
             idempotent_writes: true,
             partition: Partition::default(),
             report: false,

@@ -3,6 +3,7 @@
 //! Every problem is reported, with file, line, column and key. What a file leaves out has the
 //! default documented in `docs/config.md`.
 
+mod changed;
 mod check;
 mod error;
 mod file;
@@ -16,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::cache::ToolScopes;
+use tollgate::cache::{StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
 use tollgate::{Annotations, ArgumentRule, Profile, ReplicaSetId, ServerId, ToolName, Trust};
 
@@ -56,11 +57,13 @@ pub(crate) struct HttpConfig {
 }
 
 /// What the cache may keep.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CacheLimits {
     pub(crate) enabled: bool,
     pub(crate) max_bytes: u64,
     pub(crate) max_item_bytes: u64,
+    pub(crate) store: StoreKind,
+    pub(crate) slow_threshold: Duration,
     pub(crate) idempotent_writes: bool,
     pub(crate) partition: Partition,
     /// Whether each result tells what the cache did.

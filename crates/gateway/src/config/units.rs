@@ -47,6 +47,13 @@ pub(crate) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D
     from.deserialize_any(Text)
 }
 
+/// Deserialises a duration that may be left out.
+pub(crate) fn some_duration<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Duration>, D::Error> {
+    duration(from).map(Some)
+}
+
 /// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) u64);

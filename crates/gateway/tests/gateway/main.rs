@@ -11,6 +11,7 @@ mod crash;
 mod crowd;
 mod demo;
 mod drain;
+mod fresh;
 mod lexicon;
 mod lint;
 mod record;

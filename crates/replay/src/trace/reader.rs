@@ -12,7 +12,6 @@ use crate::{Lines, ReplayError};
 #[derive(Debug)]
 pub struct Calls {
     lines: Lines,
-    first: bool,
     broken: bool,
 }
 
@@ -41,7 +40,6 @@ impl Calls {
     const fn of(lines: Lines) -> Self {
         Self {
             lines,
-            first: true,
             broken: false,
         }
     }
@@ -49,16 +47,10 @@ impl Calls {
     /// Reads the next line that is not blank; nothing at the end.
     fn advance(&mut self) -> Result<Option<RecordedCall>, ReplayError> {
         loop {
-            let first = std::mem::take(&mut self.first);
-            let read = match self.lines.next_line()? {
-                None => return Ok(None),
-                // what editors of some systems put before the first line
-                Some(line) if first => {
-                    read(line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line))
-                }
-                Some(line) => read(line),
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
             };
-            match read {
+            match read(line) {
                 None => {}
                 Some(Ok(call)) => return Ok(Some(call)),
                 Some(Err(reason)) => return Err(self.lines.fault(reason)),
@@ -144,6 +136,49 @@ mod tests {
         assert_eq!(said.len(), want.len(), "{said:#?}");
         for (said, (start, part)) in said.iter().zip(want) {
             assert!(said.starts_with(start) && said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_one_bad_line() {
+        let lines = |text: &str| {
+            let bytes = Cursor::new(text.as_bytes().to_vec());
+            Calls::of(Lines::from_reader("f", bytes, 20).unwrap())
+                .map(|call| {
+                    call.map_or_else(|error| error.to_string(), |call| call.tool.to_string())
+                })
+                .collect::<Vec<_>>()
+        };
+        let long = format!(
+            "{{\"tool\":\"a\"}}\n{{\"tool\":\"{}\"}}\n{{\"tool\":\"b\"}}\n",
+            "x".repeat(90)
+        );
+        assert_eq!(lines(&long), ["a", "f:2: longer than 20 bytes", "b"]);
+        let last = "x".repeat(90);
+        assert_eq!(lines(&last), ["f:1: longer than 20 bytes"]);
+    }
+
+    #[test]
+    fn a_session_is_a_text_or_a_number() {
+        let session = |value: &str| {
+            let line = format!("{{\"tool\":\"a\",\"session\":{value},\"trace\":{value}}}");
+            RecordedCall::from_line(line.as_bytes()).map(|call| {
+                assert_eq!(call.session, call.trace);
+                call.session
+            })
+        };
+        for (value, want) in [
+            ("\"s\"", "s"),
+            ("7", "7"),
+            ("-7", "-7"),
+            ("1.5", "1.5"),
+            ("null", ""),
+        ] {
+            assert_eq!(session(value).unwrap(), want);
+        }
+        for value in ["[7]", "{}", "true"] {
+            let error = session(value).unwrap_err().to_string();
+            assert!(error.contains("expected a text or a number"), "{error}");
         }
     }
 

@@ -10,7 +10,7 @@ use tollgate_replay::calls::{self, HintSource, Options, Sessions, Watch};
 use tollgate_replay::trace::Calls;
 use tollgate_replay::{Capacity, ReplayError};
 
-use super::show;
+use super::{named, show};
 use crate::args::{Hints, Replay, ReplayCalls};
 use crate::error::{AppError, Outcome};
 use crate::listed::Listing;
@@ -37,11 +37,14 @@ pub(super) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
         screen.json(&replayed);
     } else {
         screen.heading(&format!(
-            "{}: {} calls of {} sessions",
-            file.display(),
+            "{}: {} calls, {} sessions",
+            named(file),
             replayed.calls,
             replayed.sessions
         ));
+        if replayed.calls == 0 {
+            screen.note(format_args!("note: {} has no calls", named(file)));
+        }
         show(&replayed.grid(), screen);
     }
     Ok(if replayed.left_out > 0 {

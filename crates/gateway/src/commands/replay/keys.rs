@@ -1,5 +1,6 @@
 //! `tollgate replay --keys`: hit rates over capacities.
 
+use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -7,12 +8,21 @@ use serde::Serialize;
 use tollgate_replay::{Capacity, Comparison, Gap, KeyTrace, Plot, Policy};
 
 use crate::args::Replay;
-use crate::commands::replay::show;
+use crate::commands::replay::{named, show};
 use crate::error::{AppError, Outcome};
 use crate::output::Screen;
 
 pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+    if let Some(plot) = &args.plot {
+        // a place that cannot be written is told before the work, and what is there stays
+        let options = &mut OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false).open(plot);
+        opened.map_err(AppError::io(plot.display().to_string()))?;
+    }
     let trace = KeyTrace::read(file)?;
+    if trace.requests() == 0 {
+        screen.note(format_args!("note: {} has no keys", named(file)));
+    }
     let capacities = capacities(&args.capacity, &trace)?;
     let policies = policies(&args.policy, &capacities)?;
     let progress = |done, all| screen.bar(done, all);
@@ -29,7 +39,11 @@ pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
         tell(&found, &args.policy, screen);
     }
     if let Some(plot) = &args.plot {
-        std::fs::write(plot, Plot::new(&name, &found).to_string())
+        let title = file.file_name().map(|name| name.to_string_lossy());
+        let title = title
+            .filter(|title| title != "-")
+            .unwrap_or_else(|| named(file).into());
+        std::fs::write(plot, Plot::new(&title, &found).to_string())
             .map_err(AppError::io(plot.display().to_string()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,8 @@
 mod calls;
 mod keys;
 
+use std::path::Path;
+
 use tollgate_replay::report::{Grid, Mark};
 
 use crate::args::Replay;
@@ -26,6 +28,14 @@ fn replay(args: &Replay, screen: &Screen) -> Outcome {
             "replay: name a file with --keys or --calls".into(),
         )),
     }
+}
+
+/// Returns how a file is named to people.
+fn named(file: &Path) -> String {
+    if file.as_os_str() == "-" {
+        return "standard input".into();
+    }
+    file.display().to_string()
 }
 
 /// Writes what was found to standard output.

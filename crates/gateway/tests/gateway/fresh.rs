@@ -1,0 +1,157 @@
+//! Answers beyond their lifetime, and answers that are checked, behind the real binary.
+
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, ends, file, text, until};
+
+const KEY: &str = "io.tollgate/cache";
+
+/// Lives as long as the file it is given is there; the n-th call is answered with `run n`, which is
+/// good for a millisecond, or with `always` if its arguments say so.
+const SCRIPT: &str = r#"
+runs=0
+test -e "$1" || exit 1
+while IFS= read -r line; do
+  test -e "$1" || exit 1
+  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*)
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mortal","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      result='{"tools":[{"name":"get_city","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+    *'"method":"tools/call"'*)
+      runs=$((runs + 1))
+      case $line in
+        *steady*) result='{"content":[{"type":"text","text":"always"}]}' ;;
+        *moves*) result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}]}" ;;
+        *) result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}],\"ttlMs\":1}" ;;
+      esac ;;
+    *)
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
+      continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// Starts a gateway over such a server, with these lines under `[cache]`.
+async fn over(alive: &std::path::Path, cache: &str) -> Gateway {
+    let args = json!(["-c", SCRIPT, "mortal", alive]);
+    let server = format!("[servers.world]\ncommand = \"sh\"\nargs = {args}\n");
+    let cache = format!("[cache]\n{cache}\n[retry]\nmax_attempts = 1\n");
+    Gateway::configured(&format!("{cache}{server}")).await
+}
+
+fn said(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn the_last_answer_stands_in_for_a_server_that_died_and_says_so() {
+    let alive = file("");
+    let gateway = over(alive.path(), "stale_if_error = \"1h\"").await;
+    let first = gateway.mcp("world__get_city", json!({"name": "x"})).await;
+    assert_eq!(said(&first["result"]), "run 1", "{first}");
+    alive.close().unwrap();
+    // the pipe breaks with the next call, and the one answer there was is served in its place
+    let stale = until("an answer that is over", || async {
+        let answer = gateway.mcp("world__get_city", json!({"name": "x"})).await;
+        let is_stale = answer["result"]["_meta"][KEY]["status"] == "stale";
+        is_stale.then_some(answer)
+    })
+    .await;
+    assert_eq!(said(&stale["result"]), "run 1", "{stale}");
+    let meta = &stale["result"]["_meta"][KEY];
+    assert!(meta["age_ms"].is_u64(), "{stale}");
+    assert!(meta["reason"].is_string(), "{stale}");
+    // what was never answered fails as it would without a cache
+    let other = gateway.call("world__get_city", json!({"name": "y"})).await;
+    assert!(other["error"].is_object(), "{other}");
+    let (_, view) = gateway.get("/api/cache").await;
+    let view: Value = serde_json::from_str(&view).unwrap();
+    assert!(view["total"]["rescued"].as_u64() >= Some(1), "{view}");
+    let done = ends(&["cache", "--url", &gateway.url]).await;
+    let table = text(&done.stdout);
+    assert!(table.contains("(rescued "), "{table}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_over_is_served_while_a_new_one_is_fetched() {
+    let alive = file("");
+    let gateway = over(alive.path(), "stale_while_revalidate = \"1h\"").await;
+    let ask = async || {
+        let view = gateway.call("world__get_city", json!({})).await;
+        let cache = view["cache"].as_str().unwrap().to_owned();
+        (cache, said(&view["result"]).to_owned())
+    };
+    assert_eq!(ask().await, ("miss".into(), "run 1".into()));
+    let (status, first) = until("an answer that is over", || async {
+        Some(ask().await).filter(|(status, _)| status == "stale")
+    })
+    .await;
+    assert_eq!((&*status, &*first), ("stale", "run 1"));
+    until("the new one", || async {
+        let (status, said) = ask().await;
+        assert_ne!(status, "miss");
+        (said != "run 1").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tool_whose_answers_change_by_themselves_is_found_out_told_and_trusted_again() {
+    let alive = file("");
+    let gateway = over(alive.path(), "verify_share = 1.0").await;
+    let ask = async |what: &str| gateway.call("world__get_city", json!({ what: 1 })).await;
+    let run = async |args: &[&str]| {
+        let done = ends(&[args, &["--url", &gateway.url]].concat()).await;
+        let (out, err) = (text(&done.stdout), text(&done.stderr));
+        (done.status.code(), out.to_owned(), err.to_owned())
+    };
+    // a tool that answers alike is kept, however often it is checked
+    ask("steady").await;
+    until("a check that finds nothing", || async {
+        ask("steady").await;
+        let (_, view) = gateway.get("/api/cache").await;
+        let view: Value = serde_json::from_str(&view).unwrap();
+        assert_eq!(view["observed"], json!([]), "{view}");
+        (view["total"]["checks"].as_u64() >= Some(1)).then_some(())
+    })
+    .await;
+    let (code, _, error) = run(&["cache", "trust", "world__get_city"]).await;
+    assert_eq!(code, Some(1));
+    assert!(error.contains("nothing was seen of"), "{error}");
+
+    ask("moves").await;
+    let passed = until("the tool to be found out", || async {
+        let view = ask("moves").await;
+        (view["cache"] == "bypass").then_some(view)
+    })
+    .await;
+    assert!(
+        ["volatile", "plan"].contains(&passed["cache_reason"].as_str().unwrap()),
+        "{passed}"
+    );
+    let (_, why, _) = run(&["explain", "world__get_city"]).await;
+    assert!(why.contains("seen while it ran"), "{why}");
+    let (_, table, _) = run(&["cache"]).await;
+    assert!(
+        table.contains("not kept any more: results of `world__get_city`"),
+        "{table}"
+    );
+    let (_, tools, _) = run(&["tools"]).await;
+    assert!(tools.contains("never, observed"), "{tools}");
+
+    let (code, said, _) = run(&["cache", "trust", "world.get_city"]).await;
+    assert_eq!(
+        (code, said.contains("kept again")),
+        (Some(0), true),
+        "{said}"
+    );
+    assert_eq!(ask("steady").await["cache"], "miss");
+    assert_eq!(ask("steady").await["cache"], "hit");
+    let (_, tools, _) = run(&["tools"]).await;
+    assert!(!tools.contains("observed"), "{tools}");
+}
