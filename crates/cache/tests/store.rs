@@ -231,7 +231,7 @@ fn what_was_found_often_makes_room_in_the_end() {
         store.put(key(number), entry(&"x".repeat(1000), HOUR));
     }
     store.usage();
-    assert_eq!(found_often(&store, 0), None, "{store:?}");
+    assert!((0..100).all(|_| store.get(key(0)).is_none()), "{store:?}");
 }
 
 /// Whatever an operator sets: no room, or more than any machine has.
