@@ -1,7 +1,8 @@
 //! What the cache costs: each way a call can go, next to the bare parts, in one run.
 //!
 //! `cargo bench -p tollgate-cache --features lean --bench cache_cost`, after `--` with `--json`
-//! for machines and with parts of names for some of the rows. 1,024 distinct calls with 200 bytes of
+//! for machines, with `--calls N` for more or fewer distinct ones than 1,024, and with parts of names
+//! for some of the rows. Calls with 200 bytes of
 //! arguments and a result of 500, around a service that answers at once. Calls are made before the
 //! clock starts: making one is its caller's affair; dropping it is part of the row. All rows take turns, pass by pass,
 //! so that a change of the machine's load meets all of them; shown is the median run, in
@@ -20,7 +21,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -33,12 +34,26 @@ use tollgate_core::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
 use tollgate_testkit::tool;
 use tower::{Layer, Service};
 
+/// How many distinct calls there are if `--calls` does not say.
 const CALLS: usize = 1024;
 const PASSES: usize = 25;
 /// Each pass warms up with all calls, and then times so many runs of so many calls: runs so short
 /// that a busy machine takes the processor away in few of them, which the median leaves out.
 const RUNS: usize = 8;
 const RUN: usize = 256;
+
+/// Returns how many distinct calls there are. What a hit costs depends on it: the memory that a few
+/// calls take stays in the processor's nearest cache, that of many does not.
+fn calls_asked() -> usize {
+    static ASKED: OnceLock<usize> = OnceLock::new();
+    *ASKED.get_or_init(|| {
+        let mut arguments = std::env::args().skip_while(|argument| argument != "--calls");
+        let asked = arguments.nth(1);
+        asked.map_or(CALLS, |asked| {
+            asked.parse().expect("--calls takes a number")
+        })
+    })
+}
 
 /// A service that answers at once with the same output, or as soon as its gate is open.
 #[derive(Clone)]
@@ -176,9 +191,9 @@ impl Row {
                     // starting elsewhere, so that threads do not walk in step
                     let from = number * 511;
                     // a stride, so that neighbours in memory are not neighbours in time
-                    let mut numbers = (from..).map(|i| i * 389 % CALLS);
+                    let mut numbers = (from..).map(|i| i * 389 % calls_asked());
                     let mut next = |count| numbers.by_ref().take(count).collect::<Vec<_>>();
-                    once(&next(CALLS));
+                    once(&next(calls_asked()));
                     barrier.wait();
                     let run = || once(&next(RUN)).as_secs_f64() * 1e9 / RUN as f64;
                     std::iter::repeat_with(run).take(RUNS).collect::<Vec<_>>()
@@ -193,18 +208,18 @@ impl Row {
     /// Counts what one call allocates, on average over all calls.
     fn count(&mut self) {
         let mut once = (self.make)();
-        let numbers: Vec<usize> = (0..CALLS).collect();
+        let numbers: Vec<usize> = (0..calls_asked()).collect();
         once(&numbers);
         // less what the list of the calls takes, which is there before the clock starts
         let info = allocation_counter::measure(|| {
             once(&numbers);
         });
         let made = if self.calls {
-            CALLS * size_of::<ToolCall>()
+            calls_asked() * size_of::<ToolCall>()
         } else {
             0
         };
-        self.allocated = info.bytes_total.saturating_sub(made as u64) / CALLS as u64;
+        self.allocated = info.bytes_total.saturating_sub(made as u64) / calls_asked() as u64;
     }
 
     fn median(&self, threads: usize) -> f64 {
@@ -217,7 +232,7 @@ impl Row {
 fn calls(name: &str) -> Vec<ToolCall> {
     let get = tool(name).read_only().build();
     let note = "n".repeat(140);
-    (0..CALLS)
+    (0..calls_asked())
         .map(|id| {
             let arguments =
                 format!(r#"{{"id":{id:>6},"tenant":"acme","expand":["a","b"],"note":"{note}"}}"#);
@@ -257,7 +272,7 @@ fn main() {
     let found = keys.clone();
     rows.push(Row::new("bare moka get", move || {
         let (moka, keys) = (moka.clone(), found.clone());
-        timed(move |i| drop(black_box(moka.get(&keys[i % CALLS]).unwrap())))
+        timed(move |i| drop(black_box(moka.get(&keys[i % calls_asked()]).unwrap())))
     }));
 
     #[cfg(feature = "lean")]
@@ -276,17 +291,22 @@ fn main() {
         let found = keys.clone();
         rows.push(Row::new("bare quick_cache get", move || {
             let (quick, keys) = (quick.clone(), found.clone());
-            timed(move |i| drop(black_box(quick.get(&keys[i % CALLS]).unwrap())))
+            timed(move |i| drop(black_box(quick.get(&keys[i % calls_asked()]).unwrap())))
         }));
     }
 
     rows.push(store_get(&keys, &output));
-    rows.push(other_layer("tower-resilience: hit", &leaf, &calls, CALLS));
+    rows.push(other_layer(
+        "tower-resilience: hit",
+        &leaf,
+        &calls,
+        calls_asked(),
+    ));
     rows.push(other_layer(
         "tower-resilience: miss",
         &leaf,
         &calls,
-        CALLS / 2,
+        calls_asked() / 2,
     ));
     for (lean, hit, miss) in [
         (false, "layer on moka: hit", "layer on moka: miss"),
@@ -308,7 +328,7 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let asked: Vec<&String> = asked
         .iter()
-        .filter(|part| !part.starts_with("--"))
+        .filter(|part| !part.starts_with("--") && part.parse::<usize>().is_err())
         .collect();
     rows.retain(|row| {
         let is_asked = asked.iter().any(|part| row.name.contains(*part));
@@ -337,7 +357,7 @@ fn bare_sip(calls: &Arc<[ToolCall]>) -> Row {
     Row::new("bare SipHash-1-3-128 of 200 bytes", move || {
         let calls = calls.clone();
         timed(move |i| {
-            black_box(sip(black_box(calls[i % CALLS].arguments())));
+            black_box(sip(black_box(calls[i % calls_asked()].arguments())));
         })
     })
 }
@@ -351,7 +371,7 @@ fn store_get(keys: &Arc<[u128]>, output: &ToolOutput) -> Row {
     let keys = keys.clone();
     Row::new("our store on moka: get", move || {
         let (store, keys) = (store.clone(), keys.clone());
-        timed(move |i| drop(black_box(store.get(keys[i % CALLS]).unwrap())))
+        timed(move |i| drop(black_box(store.get(keys[i % calls_asked()]).unwrap())))
     })
 }
 
@@ -364,8 +384,8 @@ fn other_layer(name: &'static str, leaf: &Leaf, calls: &Arc<[ToolCall]>, room: u
         .build()
         .unwrap();
     let mut cache = layer.layer(leaf.clone());
-    for i in 0..CALLS {
-        answer(&mut cache, calls[i * 389 % CALLS].clone());
+    for i in 0..calls_asked() {
+        answer(&mut cache, calls[i * 389 % calls_asked()].clone());
     }
     let calls = calls.clone();
     Row::new(name, move || {
@@ -381,7 +401,11 @@ fn hits(name: &'static str, lean: bool, leaf: &Leaf, calls: &Arc<[ToolCall]>) ->
         answer(&mut cache, call.clone());
     }
     let handle: CacheHandle = layer.handle();
-    assert_eq!(handle.stats().entries, CALLS as u64, "all calls are kept");
+    assert_eq!(
+        handle.stats().entries,
+        calls_asked() as u64,
+        "all calls are kept"
+    );
     let calls = calls.clone();
     Row::new(name, move || {
         let mut cache = cache.clone();

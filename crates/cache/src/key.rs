@@ -17,12 +17,12 @@ pub(crate) struct Keyring {
 }
 
 impl Keyring {
-    pub(crate) fn random(partition: Partition) -> Self {
+    pub(crate) fn random(partition: Partition, max_bytes: u64) -> Self {
         // std seeds each state from the system's random source
         let word = || RandomState::new().hash_one(0_u8);
         Self {
             secret: FingerprintKey::new(word(), word()),
-            spellings: Spellings::default(),
+            spellings: Spellings::for_bytes(max_bytes),
             partition,
         }
     }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn each_part_of_the_identity_tells_calls_apart() {
-        let ring = Keyring::random(Partition::Principal);
+        let ring = Keyring::random(Partition::Principal, 0);
         let key = |call: &ToolCall, role, epochs: &[u64]| key(&ring, call, role, epochs);
         let get = tool("get").read_only().build();
         let redefined = tool("get")
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn principals_are_told_apart_however_long_their_names_are() {
-        let ring = Keyring::random(Partition::Principal);
+        let ring = Keyring::random(Partition::Principal, 0);
         let mut names: Vec<String> = (0..40).map(|length| "a".repeat(length)).collect();
         names.extend(["\0", "\0\0", "a\0", "aaaaaaaaaaaaaaa\u{f}"].map(str::to_owned));
         let mut words: Vec<u128> = names
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn only_unrestricted_reads_are_shared() {
-        let ring = Keyring::random(Partition::Shared);
+        let ring = Keyring::random(Partition::Shared, 0);
         let meets = |tool: &Arc<Tool>, role| {
             let key = |who: &str| key(&ring, &by(who, tool), role, &[0]);
             key("a") == key("b")
@@ -207,7 +207,7 @@ mod tests {
         let call = by("a", &tool("get").build());
         let new = || {
             key(
-                &Keyring::random(Partition::Principal),
+                &Keyring::random(Partition::Principal, 0),
                 &call,
                 Role::Read,
                 &[0],

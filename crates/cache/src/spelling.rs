@@ -30,13 +30,15 @@ struct Place {
     fingerprint: [AtomicU64; 2],
 }
 
-impl Default for Spellings {
-    fn default() -> Self {
-        Self::with_pairs(PAIRS)
-    }
-}
-
 impl Spellings {
+    /// Makes two places for each 4 KiB that the store may take: about as many as it has entries of
+    /// usual size, up to 1 MiB of places.
+    pub(crate) fn for_bytes(max_bytes: u64) -> Self {
+        let pairs = usize::try_from(max_bytes >> 12).unwrap_or(usize::MAX);
+        // a power of two
+        Self::with_pairs(1 << pairs.clamp(FEWEST, MOST).ilog2())
+    }
+
     fn with_pairs(pairs: usize) -> Self {
         Self((0..pairs).map(|_| Default::default()).collect())
     }
@@ -125,8 +127,10 @@ fn join(low: u64, high: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// 256 KiB in all. A power of two.
-const PAIRS: usize = 4096;
+/// 4 KiB of places.
+const FEWEST: usize = 64;
+/// 1 MiB of places.
+const MOST: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_words_before_a_text_tell_it_apart() {
-        let table = Spellings::default();
+        let table = Spellings::for_bytes(1 << 20);
         let ask = |words| table.digest(&key(), words, b"{}").unwrap();
         assert_ne!(ask([1, 2]), ask([1, 3]));
         assert_ne!(ask([1, 2]), ask([3, 2]));
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_has_no_fingerprint_is_an_error_each_time() {
-        let table = Spellings::default();
+        let table = Spellings::for_bytes(1 << 20);
         for text in [&br#"{"a":1,"a":2}"#[..], b"{", b""] {
             for _ in 0..2 {
                 assert_eq!(ask(&table, text), digest(text));
