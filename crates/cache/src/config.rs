@@ -53,6 +53,11 @@ pub struct CacheConfig {
     /// Seeds the choice of those hits: the same hits in the same order are then checked. Default:
     /// none, which draws a seed when the layer is made.
     pub verify_seed: Option<u64>,
+    /// Seeds the secret under which calls become keys, so that a replay gives the same figures each
+    /// time. Whoever knows the secret can make two calls meet: never set it where arguments come from
+    /// strangers. Default: none, which draws a secret when the layer is made.
+    #[serde(skip)]
+    pub key_seed: Option<u64>,
 }
 
 impl Default for CacheConfig {
@@ -70,6 +75,7 @@ impl Default for CacheConfig {
             stale_if_error: Duration::ZERO,
             verify_per_thousand: 0,
             verify_seed: None,
+            key_seed: None,
         }
     }
 }

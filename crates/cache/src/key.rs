@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use smallvec::{SmallVec, smallvec};
 use tollgate_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 
-use crate::Partition;
 use crate::spelling::Spellings;
+use crate::{CacheConfig, Partition};
 
 /// Turns calls into keys, under a secret of this instance: nobody outside can make two calls meet.
 #[derive(Debug)]
@@ -17,13 +17,17 @@ pub(crate) struct Keyring {
 }
 
 impl Keyring {
-    pub(crate) fn random(partition: Partition, max_bytes: u64) -> Self {
+    pub(crate) fn new(config: &CacheConfig) -> Self {
         // std seeds each state from the system's random source
         let word = || RandomState::new().hash_one(0_u8);
+        let (first, second) = match config.key_seed {
+            None => (word(), word()),
+            Some(seed) => (seed, !seed),
+        };
         Self {
-            secret: FingerprintKey::new(word(), word()),
-            spellings: Spellings::for_bytes(max_bytes),
-            partition,
+            secret: FingerprintKey::new(first, second),
+            spellings: Spellings::for_bytes(config.max_bytes),
+            partition: config.partition,
         }
     }
 
@@ -131,6 +135,13 @@ mod tests {
         call(tool, json!({"id": 1})).with_caller(Arc::new(Caller::new(Principal::new(who))))
     }
 
+    fn ring(partition: Partition) -> Keyring {
+        Keyring::new(&CacheConfig {
+            partition,
+            ..CacheConfig::default()
+        })
+    }
+
     fn key(ring: &Keyring, call: &ToolCall, role: Role, epochs: &[u64]) -> u128 {
         let identity = ring.identify(ring.tool(call.tool(), role), call, role);
         ring.key(&identity.unwrap(), 0, epochs)
@@ -138,7 +149,7 @@ mod tests {
 
     #[test]
     fn each_part_of_the_identity_tells_calls_apart() {
-        let ring = Keyring::random(Partition::Principal, 0);
+        let ring = ring(Partition::Principal);
         let key = |call: &ToolCall, role, epochs: &[u64]| key(&ring, call, role, epochs);
         let get = tool("get").read_only().build();
         let redefined = tool("get")
@@ -173,7 +184,7 @@ mod tests {
 
     #[test]
     fn principals_are_told_apart_however_long_their_names_are() {
-        let ring = Keyring::random(Partition::Principal, 0);
+        let ring = ring(Partition::Principal);
         let mut names: Vec<String> = (0..40).map(|length| "a".repeat(length)).collect();
         names.extend(["\0", "\0\0", "a\0", "aaaaaaaaaaaaaaa\u{f}"].map(str::to_owned));
         let mut words: Vec<u128> = names
@@ -187,7 +198,7 @@ mod tests {
 
     #[test]
     fn only_unrestricted_reads_are_shared() {
-        let ring = Keyring::random(Partition::Shared, 0);
+        let ring = ring(Partition::Shared);
         let meets = |tool: &Arc<Tool>, role| {
             let key = |who: &str| key(&ring, &by(who, tool), role, &[0]);
             key("a") == key("b")
@@ -205,14 +216,7 @@ mod tests {
     #[test]
     fn another_instance_has_other_keys() {
         let call = by("a", &tool("get").build());
-        let new = || {
-            key(
-                &Keyring::random(Partition::Principal, 0),
-                &call,
-                Role::Read,
-                &[0],
-            )
-        };
+        let new = || key(&ring(Partition::Principal), &call, Role::Read, &[0]);
         assert_ne!(new(), new());
     }
 }

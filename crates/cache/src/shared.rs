@@ -57,7 +57,7 @@ impl Shared {
         let evictions = Arc::new(EvictionCounters::default());
         store.watch(watcher(events.clone(), evictions.clone()));
         Self {
-            keys: Keyring::random(config.partition, config.max_bytes),
+            keys: Keyring::new(&config),
             fresh: Fresh::new(&config),
             config,
             store,

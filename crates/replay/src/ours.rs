@@ -66,6 +66,8 @@ impl Ours {
         let origin = Origin::new(largest);
         let charge = Charge::ask()?;
         let mut config = CacheConfig::default();
+        // the same figures each time
+        config.key_seed = Some(1);
         config.max_bytes = match capacity {
             Capacity::Entries(entries) => entries.saturating_mul(charge.of(SHORTEST)),
             Capacity::Bytes(bytes) => bytes,

@@ -81,8 +81,12 @@ impl MokaStore {
     #[must_use]
     pub fn with_slow_threshold(max_bytes: u64, slow_threshold: Duration) -> Self {
         // what waits between two lives takes its room from the rest
-        let waiting = (max_bytes / 64).max(SMALL.min(max_bytes / 16));
-        let capacity = max_bytes - waiting;
+        let waiting = max_bytes / 64;
+        let (waiting, capacity) = if waiting < SMALL {
+            (SMALL.min(max_bytes / 16), max_bytes)
+        } else {
+            (waiting, max_bytes - waiting)
+        };
         let ends = Arc::new(Ends {
             worth: Worth::new(slow_threshold),
             front: Front::for_bytes(max_bytes),
@@ -305,8 +309,8 @@ fn weight(entry: &Entry) -> u64 {
 /// table. Measured with a counting allocator; `tests/memory.rs` holds it to the truth.
 const OVERHEAD: u64 = 272;
 
-/// So much may wait between two lives in a store of less than 4 MiB, but no more than a sixteenth of
-/// it: moka evicts in batches, and a sixty-fourth of a small store would be less than a batch.
+/// So much may wait between two lives in a store of less than 4 MiB, beyond its bound, but no more than
+/// a sixteenth of it: moka evicts in batches, and a share of a small store would be less than one.
 const SMALL: u64 = 64 << 10;
 
 #[cfg(test)]

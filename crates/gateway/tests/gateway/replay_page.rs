@@ -42,7 +42,7 @@ fn shows(command: &str, printed: &str) {
         .find_map(|block| block.strip_prefix(command)?.strip_prefix('\n'))
         .unwrap_or_else(|| panic!("no `{command}` on the page"));
     let of_calls = command.contains("--calls");
-    let is_told = |line: &&str| !line.contains(" calls of ");
+    let is_told = |line: &&str| !line.contains(" calls, ");
     let without_bytes = |line| match str::rsplit_once(line, "  ") {
         Some((rest, _)) if of_calls => rest,
         _ => line,
