@@ -254,6 +254,9 @@ pub struct Attempt {
     pub number: u32,
     /// Servers that already failed this call: to be tried only if there is no other.
     pub avoid: SmallVec<[ServerId; 2]>,
+    /// When this attempt must be over, so that the call's deadline leaves time for another one.
+    /// `None`: the call's deadline alone counts.
+    pub until: Option<Instant>,
 }
 
 impl Attempt {
@@ -263,6 +266,7 @@ impl Attempt {
         Self {
             number: 1,
             avoid: SmallVec::new(),
+            until: None,
         }
     }
 
@@ -305,4 +309,10 @@ pub trait ProgressSink: Send + Sync {
     /// Takes one report: the raw JSON `params` of the server's `notifications/progress`, with the
     /// server's own token still in it.
     fn report(&self, params: &[u8]);
+
+    /// Takes that the call begins, or ceases, to wait for a person: for a confirmation, say, or for an
+    /// answer to a question. Such time counts against no timeout. Default: nobody cares.
+    fn waits_for_person(&self, waits: bool) {
+        let _ = waits;
+    }
 }
