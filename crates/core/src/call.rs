@@ -8,7 +8,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::refine::Applied;
-use crate::{CallPlan, CallRecord, Caller, IdempotencyKey, ServerId, Tool};
+use crate::{CallPlan, CallRecord, Caller, ChosenServer, IdempotencyKey, ServerId, Tool};
 
 /// One call of one tool: what every layer receives.
 ///
@@ -287,6 +287,11 @@ pub struct Attempt {
     /// When this attempt must be over, so that the call's deadline leaves time for another one.
     /// `None`: the call's deadline alone counts.
     pub until: Option<Instant>,
+    /// Only servers that are not avoided, are healthy and have a weight: a second attempt that runs
+    /// beside the first. If there is none, the attempt fails at once, not sent.
+    pub elsewhere_only: bool,
+    /// Where to write which server gets this attempt, if somebody needs to know while it runs.
+    pub chosen: Option<ChosenServer>,
 }
 
 impl Attempt {
@@ -297,12 +302,16 @@ impl Attempt {
             number: 1,
             avoid: SmallVec::new(),
             until: None,
+            elsewhere_only: false,
+            chosen: None,
         }
     }
 
     /// Turns this attempt into the next one, avoiding the server that failed.
     pub fn advance(&mut self, failed: Option<&ServerId>) {
         self.number = self.number.saturating_add(1);
+        self.elsewhere_only = false;
+        self.chosen = None;
         if let Some(failed) = failed
             && !self.avoid.contains(failed)
         {
