@@ -76,6 +76,26 @@ impl TokenBucket {
         self.held().refused
     }
 
+    /// Takes back a withdrawal that paid for nothing.
+    pub(crate) fn give_back(&self) {
+        self.put(TOKEN);
+    }
+
+    fn put(&self, hundredths: u32) {
+        // a full bucket is the common case, and is only read
+        let put = |packed| {
+            let mut held = Held::unpack(packed);
+            if held.balance >= self.capacity {
+                return None;
+            }
+            held.balance = held.balance.saturating_add(hundredths).min(self.capacity);
+            Some(held.pack())
+        };
+        let _full = self
+            .packed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, put);
+    }
+
     fn held(&self) -> Held {
         Held::unpack(self.packed.load(Ordering::Relaxed))
     }
@@ -83,18 +103,7 @@ impl TokenBucket {
 
 impl Budget for TokenBucket {
     fn deposit(&self) {
-        // a full bucket is the common case, and is only read
-        let pay = |packed| {
-            let mut held = Held::unpack(packed);
-            if held.balance >= self.capacity {
-                return None;
-            }
-            held.balance = held.balance.saturating_add(self.deposit).min(self.capacity);
-            Some(held.pack())
-        };
-        let _full = self
-            .packed
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+        self.put(self.deposit);
     }
 
     fn withdraw(&self) -> bool {

@@ -101,6 +101,7 @@ mod budget;
 mod classify;
 mod config;
 mod future;
+pub mod hedge;
 mod layer;
 mod policy;
 mod service;
