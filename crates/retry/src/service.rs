@@ -35,7 +35,8 @@ impl<S: ToolService> Service<ToolCall> for Retry<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> RetryFuture<S> {
+    fn call(&mut self, mut call: ToolCall) -> RetryFuture<S> {
+        self.policy.share_out(&mut call);
         match self.policy.admit(&call) {
             Ok(()) => RetryFuture::new(self.inner.call(call)),
             Err(refusal) => RetryFuture::refused(refusal),
