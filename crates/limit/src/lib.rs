@@ -4,7 +4,12 @@
 //! inside: [`ConcurrencyLimit`], [`AttemptTimeout`], the server.
 
 mod concurrency;
+pub mod rate;
 mod timeout;
 
 pub use concurrency::{ConcurrencyLimit, ConcurrencyLimitFuture, ConcurrencyLimitLayer};
+pub use rate::{
+    RateLimit, RateLimitConfig, RateLimitFuture, RateLimitLayer, RateLimits, RateStatus,
+    RateSubject,
+};
 pub use timeout::{AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer};
