@@ -5,11 +5,14 @@
 
 mod concurrency;
 pub mod rate;
-mod timeout;
+pub mod timeout;
 
 pub use concurrency::{ConcurrencyLimit, ConcurrencyLimitFuture, ConcurrencyLimitLayer};
 pub use rate::{
     RateLimit, RateLimitConfig, RateLimitFuture, RateLimitLayer, RateLimits, RateStatus,
     RateSubject,
 };
-pub use timeout::{AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer};
+pub use timeout::{
+    AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer, Cap, InvalidToolTimeout,
+    TOOL_TIMEOUT_VAR, TimeoutConfig, parse_tool_timeout,
+};

@@ -83,9 +83,7 @@ async fn calls_over_the_rate_of_their_tool_wait_for_their_turn_in_order() {
     let bench = Bench::default();
     let tool = slow("search");
     let start = Instant::now();
-    let calls: Vec<_> = (0..6)
-        .map(|_| bench.begin(call(&tool, json!({}))))
-        .collect();
+    let calls = [0; 6].map(|_| bench.begin(call(&tool, json!({}))));
     assert_eq!((bench.service.started(), bench.waiting()), (2, 4));
     let timed = calls.into_iter().map(|call| async move {
         let output = call.await.unwrap();
