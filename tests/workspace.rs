@@ -18,6 +18,7 @@ const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
     "tollgate-breaker",
     "tollgate-cache",
+    "tollgate-loopguard",
     "tollgate-registry",
     "tollgate-retry",
     "tollgate-router",
@@ -61,6 +62,7 @@ const RULES: &[Rule] = &[
     // A layer that knew another layer could not be used without it.
     Rule::only("tollgate-breaker", &[CORE]),
     Rule::only("tollgate-cache", &[CORE]),
+    Rule::only("tollgate-loopguard", &[CORE]),
     Rule::only("tollgate-retry", &[CORE]),
     Rule::only("tollgate-router", &[CORE]),
     Rule::only("tollgate-telemetry", &[CORE]),
