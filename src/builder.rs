@@ -16,7 +16,7 @@ use tollgate_limit::ConcurrencyLimitLayer;
 use tollgate_loopguard::{LoopGuardConfig, LoopGuardLayer};
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
-use tollgate_retry::{RetryConfig, RetryLayer};
+use tollgate_retry::{MakeSchedule, RetryConfig, RetryLayer};
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 
@@ -74,6 +74,7 @@ pub struct StackBuilder {
     cache: CacheConfig,
     loop_guard: LoopGuard,
     retry: RetryConfig,
+    schedule: Option<Arc<dyn MakeSchedule>>,
     hedge: Option<HedgeConfig>,
     breakers: BreakerConfigs,
     discovery: DiscoveryConfig,
@@ -117,6 +118,29 @@ impl StackBuilder {
     /// Sets how failures are repeated.
     pub fn retry(mut self, config: RetryConfig) -> Self {
         self.retry = config;
+        self
+    }
+
+    /// Takes the pauses between attempts from somebody else's schedule, in place of what
+    /// [`retry`](Self::retry) says of them. Default: none.
+    ///
+    /// With the feature `backoff`, any schedule of that crate:
+    ///
+    /// ```
+    /// # #[cfg(feature = "backoff")]
+    /// # fn with_the_feature() {
+    /// use std::time::Duration;
+    /// use tollgate::Stack;
+    /// use tollgate::backoff::{TokioClock, cloned};
+    ///
+    /// let mine = backoff::ExponentialBackoffBuilder::<TokioClock>::new()
+    ///     .with_initial_interval(Duration::from_millis(200))
+    ///     .build();
+    /// let builder = Stack::builder().schedule(cloned(mine));
+    /// # }
+    /// ```
+    pub fn schedule(mut self, schedule: impl MakeSchedule) -> Self {
+        self.schedule = Some(Arc::new(schedule));
         self
     }
 
@@ -206,6 +230,10 @@ impl StackBuilder {
         let breakers = BreakerSet::new(self.breakers).map_err(settings)?;
         let retry =
             RetryLayer::new(self.retry).map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let retry = match self.schedule.take() {
+            Some(schedule) => retry.with_schedule(move || schedule.schedule()),
+            None => retry,
+        };
         let hedge = match self.hedge {
             Some(config) => retry.hedge(config),
             None => Ok(HedgeLayer::off()),

@@ -75,6 +75,8 @@ pub use tollgate_core::{
     When,
 };
 
+#[cfg(feature = "backoff")]
+pub use tollgate_backoff as backoff;
 pub use tollgate_breaker as breaker;
 pub use tollgate_cache as cache;
 pub use tollgate_core as core;
