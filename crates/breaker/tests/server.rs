@@ -109,6 +109,11 @@ async fn a_server_that_cannot_be_reached_is_asked_for_none_of_its_tools() {
     }
     let another = read("another");
     assert!(!setting.set.lets_through(&setting.server, &another));
+    let layer = BreakerLayer::of_server(&setting.set, setting.server.clone());
+    assert!(!layer.lets_through(&another));
+    // the tool's own breaker has nothing against it
+    let layer = BreakerLayer::new(setting.set.clone(), setting.server.clone());
+    assert!(layer.lets_through(&another));
     // and is back with the first read that gets through
     setting.works();
     advance(Duration::from_secs(6)).await;
