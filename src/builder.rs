@@ -283,6 +283,7 @@ impl StackBuilder {
                 options.defaults = server.defaults.clone();
                 options.overrides = server.overrides.clone();
                 options.refinements = server.refinements.clone();
+                options.verify_with = server.verify_with.clone();
                 all.insert(server.set.clone(), options);
                 continue;
             };
@@ -304,6 +305,9 @@ impl StackBuilder {
             }
             if !agree(&mut options.refinements, &server.refinements) {
                 return Err(conflict("the rules over one tool's arguments"));
+            }
+            if !agree(&mut options.verify_with, &server.verify_with) {
+                return Err(conflict("what to verify one tool's calls with"));
             }
         }
         Ok(all)
