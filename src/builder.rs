@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tollgate_breaker::{BreakerConfig, BreakerConfigs, BreakerSet};
+use tollgate_breaker::{BreakerConfig, BreakerConfigs, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{InvalidConfig, Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
@@ -417,9 +417,11 @@ fn agree<T: Clone + PartialEq>(
 /// own breaker and the tool's would let the call through.
 fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
     let id = server.server.id().clone();
+    let of_server = BreakerLayer::of_server(&shared.breakers, id.clone());
+    let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
     let guarded = order::guard(
-        &shared.breakers,
-        id.clone(),
+        of_server.clone(),
+        of_tool.clone(),
         ConcurrencyLimitLayer::new(server.max_concurrent),
         Leaf::new(server.server.clone()),
     );
@@ -432,6 +434,7 @@ fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
                 .registry
                 .peek()
                 .offers(&health_id, call.tool().name())
-                && health.breakers.lets_through(&health_id, call)
+                && of_server.lets_through(call)
+                && of_tool.lets_through(call)
         })
 }

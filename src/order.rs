@@ -1,8 +1,7 @@
 //! The order of the layers. This file is the only place that knows it.
 
-use tollgate_breaker::{Breaker, BreakerLayer, BreakerSet};
+use tollgate_breaker::{Breaker, BreakerLayer};
 use tollgate_cache::{Cache, CacheLayer};
-use tollgate_core::ServerId;
 use tollgate_limit::{
     AttemptTimeout, AttemptTimeoutLayer, ConcurrencyLimit, ConcurrencyLimitLayer,
 };
@@ -58,14 +57,14 @@ pub(crate) fn assemble(
 
 /// Puts the guards around one server.
 pub(crate) fn guard(
-    breakers: &BreakerSet,
-    server: ServerId,
+    of_server: BreakerLayer,
+    of_tool: BreakerLayer,
     limit: ConcurrencyLimitLayer,
     leaf: Leaf,
 ) -> Guarded {
     ServiceBuilder::new()
-        .layer(BreakerLayer::of_server(breakers, server.clone()))
-        .layer(BreakerLayer::new(breakers.clone(), server))
+        .layer(of_server)
+        .layer(of_tool)
         .layer(limit)
         .layer(AttemptTimeoutLayer::new())
         .service(leaf)
