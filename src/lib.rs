@@ -67,8 +67,9 @@ pub use stack::{ServerStatus, Stack, StackFuture, StackService};
 pub use tollgate_core::infer::RuleSet;
 pub use tollgate_core::{
     Annotations, ArgumentRule, CacheStatus, CallPlan, CallRecord, Caller, Condition, Delivery,
-    Effect, ErrorKind, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust, When,
+    Effect, ErrorKind, IdempotencyKey, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool,
+    ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust,
+    When,
 };
 
 pub use tollgate_breaker as breaker;

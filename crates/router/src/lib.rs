@@ -19,6 +19,10 @@
 //! the business of a retry layer. At most 32 candidates are asked. If all refuse, the caller gets
 //! the refusal that passes first.
 //!
+//! **Beside another attempt.** An attempt that says so (`Attempt::elsewhere_only`) goes to a healthy
+//! member with a weight that is not to be avoided, or fails at once. An attempt that asks for it
+//! (`Attempt::chosen`) is told which server has it while it runs.
+//!
 //! **Readiness.** A router is always ready: which server is needed is known only from the call.
 //! The readiness of the chosen server is awaited in the call's future, until the call's deadline.
 //!
