@@ -1,5 +1,6 @@
 //! From what is written to what is meant, with every problem reported at its place.
 
+mod resilience;
 mod servers;
 mod settings;
 
@@ -68,6 +69,11 @@ struct Faults<'a, 'i> {
 impl Faults<'_, '_> {
     fn at(&mut self, path: &[&str], message: impl Into<String>) {
         self.found.push(self.source.key_fault(path, message));
+    }
+
+    fn has_fault_at(&self, path: &[&str]) -> bool {
+        let key = path.join(".");
+        self.found.iter().any(|fault| fault.key == key)
     }
 
     fn expect(&mut self, holds: bool, path: &[&str], message: &str) {

@@ -12,9 +12,6 @@ use super::super::file::{File, Rules};
 use super::super::{CacheLimits, Config, HttpConfig};
 use super::{Faults, parse_listen};
 
-/// The longest a breaker may stay open.
-const MAX_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// The longest a result may be served after its lifetime: the store counts no further.
 const MAX_STALE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -66,26 +63,6 @@ impl Faults<'_, '_> {
             &["cache", "verify_share"],
             "expected a share from 0.0 to 1.0: checks per hit",
         );
-        self.expect(
-            file.retry.max_attempts >= 1,
-            &["retry", "max_attempts"],
-            "expected 1 or more: the first attempt counts (1 means no repeats)",
-        );
-        self.expect(
-            (0.0..=1.0).contains(&file.retry.budget),
-            &["retry", "budget"],
-            "expected a share from 0.0 to 1.0: repeats per call",
-        );
-        self.expect(
-            file.breaker.failures >= 1,
-            &["breaker", "failures"],
-            "expected 1 or more failures in a row",
-        );
-        self.expect(
-            !file.breaker.open_for.is_zero() && file.breaker.open_for <= MAX_OPEN,
-            &["breaker", "open_for"],
-            "expected more than zero, and at most a day",
-        );
         let lexicon = self.lexicon(&file.lexicon);
         self.expect(
             lexicon.is_none() || file.rules == Rules::Standard,
@@ -123,10 +100,8 @@ impl Faults<'_, '_> {
                 stale_if_error: file.cache.stale_if_error,
                 verify_share: file.cache.verify_share,
             },
-            max_attempts: file.retry.max_attempts,
-            retry_budget: file.retry.budget,
-            breaker_failures: file.breaker.failures,
-            breaker_open_for: file.breaker.open_for,
+            retry: self.retry(&file.retry),
+            breaker: self.breaker(&file.breaker),
             strategy: file.router.strategy,
             servers: Vec::new(),
         }
