@@ -12,9 +12,9 @@ use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
+use tollgate_limit::ConcurrencyLimitLayer;
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::{RetryConfig, RetryLayer};
-use tollgate_router::guard::ConcurrencyLimitLayer;
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 

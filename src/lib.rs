@@ -45,7 +45,7 @@
 //!
 //! Outside to inside: call span, cache, retry, attempt span, router; then, per server, breaker,
 //! concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
-//! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`],
+//! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
@@ -67,13 +67,15 @@ pub use stack::{ServerStatus, Stack, StackFuture, StackService};
 pub use tollgate_core::infer::RuleSet;
 pub use tollgate_core::{
     Annotations, ArgumentRule, CacheStatus, CallPlan, CallRecord, Caller, Condition, Delivery,
-    Effect, ErrorKind, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust, When,
+    Effect, ErrorKind, IdempotencyKey, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool,
+    ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust,
+    When,
 };
 
 pub use tollgate_breaker as breaker;
 pub use tollgate_cache as cache;
 pub use tollgate_core as core;
+pub use tollgate_limit as limit;
 pub use tollgate_registry as registry;
 pub use tollgate_retry as retry;
 pub use tollgate_router as router;

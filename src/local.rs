@@ -176,7 +176,33 @@ impl Tools {
         )
     }
 
-    /// Adds a tool that is answered by a Tower service.
+    /// Adds a tool that is answered by a Tower service, which gets the whole call: who makes it, its
+    /// deadline, and the key that tells a repeat of it from another call.
+    ///
+    /// ```
+    /// use axum::http::Request;
+    /// use tollgate::{ToolCall, ToolOutput, ToolSpec, Tools};
+    ///
+    /// let pay = tower::service_fn(|call: ToolCall| async move {
+    ///     let mut request = Request::post("https://pay.example/charges");
+    ///     // the same for each attempt of this call, so the customer pays once
+    ///     if let Some(key) = call.idempotency_key() {
+    ///         request = request.header("Idempotency-Key", key.to_string());
+    ///     }
+    ///     // ... send it with any client
+    /// #   let key = request.headers_ref().and_then(|all| all.get("Idempotency-Key"));
+    /// #   Ok(ToolOutput::text(key.map_or("", |key| key.to_str().unwrap_or_default())))
+    /// });
+    /// let tools = Tools::new("pay")?.service(ToolSpec::new("create_charge"), pay)?;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let stack = tollgate::Stack::builder().server(tools).build().await?;
+    /// # let (one, two) = (stack.call("pay.create_charge", ()).await?, stack.call("pay.create_charge", ()).await?);
+    /// # assert_eq!(one.to_text().len(), 36);
+    /// # assert_ne!(one.to_text(), two.to_text());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

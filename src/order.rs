@@ -2,11 +2,11 @@
 
 use tollgate_breaker::{Breaker, BreakerLayer};
 use tollgate_cache::{Cache, CacheLayer};
-use tollgate_retry::{Retry, RetryLayer};
-use tollgate_router::Router;
-use tollgate_router::guard::{
+use tollgate_limit::{
     AttemptTimeout, AttemptTimeoutLayer, ConcurrencyLimit, ConcurrencyLimitLayer,
 };
+use tollgate_retry::{Retry, RetryLayer};
+use tollgate_router::Router;
 use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
 use tower::ServiceBuilder;
 

@@ -18,6 +18,7 @@ const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
     "tollgate-breaker",
     "tollgate-cache",
+    "tollgate-limit",
     "tollgate-registry",
     "tollgate-retry",
     "tollgate-router",
@@ -61,6 +62,7 @@ const RULES: &[Rule] = &[
     // A layer that knew another layer could not be used without it.
     Rule::only("tollgate-breaker", &[CORE]),
     Rule::only("tollgate-cache", &[CORE]),
+    Rule::only("tollgate-limit", &[CORE]),
     Rule::only("tollgate-retry", &[CORE]),
     Rule::only("tollgate-router", &[CORE]),
     Rule::only("tollgate-telemetry", &[CORE]),
@@ -259,7 +261,7 @@ fn each_direct_dependency_says_what_it_is_for() -> Result<(), cargo_metadata::Er
 }
 
 /// The layers: each decides by the plan of the call.
-const LAYERS: &[&str] = &["breaker", "cache", "retry", "router", "telemetry"];
+const LAYERS: &[&str] = &["breaker", "cache", "limit", "retry", "router", "telemetry"];
 
 /// All Rust files below a directory, as text.
 fn sources(directory: &Path) -> io::Result<Vec<(PathBuf, String)>> {

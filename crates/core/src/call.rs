@@ -8,7 +8,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::refine::Applied;
-use crate::{CallPlan, CallRecord, Caller, ServerId, Tool};
+use crate::{CallPlan, CallRecord, Caller, ChosenServer, IdempotencyKey, ServerId, Tool};
 
 /// One call of one tool: what every layer receives.
 ///
@@ -25,6 +25,7 @@ pub struct ToolCall {
     record: Option<Arc<CallRecord>>,
     attempt: Attempt,
     purpose: Purpose,
+    idempotency_key: Option<IdempotencyKey>,
 }
 
 impl ToolCall {
@@ -47,12 +48,14 @@ impl ToolCall {
             record: None,
             attempt: Attempt::first(),
             purpose: Purpose::Caller,
+            idempotency_key: None,
         }
     }
 
     /// Makes the same call once more, for the runtime's own sake: the same tool, arguments and
     /// caller, but nobody who waits for it. So it has no deadline, reports no progress, writes into no
-    /// record, and begins with its first attempt.
+    /// record, begins with its first attempt, and is another call to whoever tells calls by their
+    /// idempotency key.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
         Self {
@@ -66,6 +69,7 @@ impl ToolCall {
             record: None,
             attempt: Attempt::first(),
             purpose,
+            idempotency_key: None,
         }
     }
 
@@ -102,6 +106,25 @@ impl ToolCall {
     pub fn with_record(mut self, record: Arc<CallRecord>) -> Self {
         self.record = Some(record);
         self
+    }
+
+    /// Names the call to servers that run what they get twice only once. Default: whoever makes
+    /// attempts of the call gives it a key of its own.
+    ///
+    /// Give one to make a call again that an earlier process may have made: with the same key, it is
+    /// the same call. Two calls that are both meant need two keys.
+    #[must_use]
+    pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
+        self.idempotency_key = Some(key);
+        self
+    }
+
+    /// Gives the call a key of its own if it has none. Whoever makes several attempts of a call does
+    /// so before the first: all of them then carry the same one.
+    pub fn ensure_idempotency_key(&mut self) {
+        if self.idempotency_key.is_none() {
+            self.idempotency_key = Some(IdempotencyKey::unique());
+        }
     }
 
     /// Returns the tool.
@@ -157,6 +180,13 @@ impl ToolCall {
     #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
         self.record.as_ref()
+    }
+
+    /// Returns what names the call to servers, the same over all its attempts. `None` until
+    /// somebody gave it a key: the caller, or the layer that makes its attempts.
+    #[must_use]
+    pub fn idempotency_key(&self) -> Option<&IdempotencyKey> {
+        self.idempotency_key.as_ref()
     }
 
     /// Returns what the call is made for.
@@ -257,6 +287,11 @@ pub struct Attempt {
     /// When this attempt must be over, so that the call's deadline leaves time for another one.
     /// `None`: the call's deadline alone counts.
     pub until: Option<Instant>,
+    /// Only servers that are not avoided, are healthy and have a weight: a second attempt that runs
+    /// beside the first. If there is none, the attempt fails at once, not sent.
+    pub elsewhere_only: bool,
+    /// Where to write which server gets this attempt, if somebody needs to know while it runs.
+    pub chosen: Option<ChosenServer>,
 }
 
 impl Attempt {
@@ -267,12 +302,16 @@ impl Attempt {
             number: 1,
             avoid: SmallVec::new(),
             until: None,
+            elsewhere_only: false,
+            chosen: None,
         }
     }
 
     /// Turns this attempt into the next one, avoiding the server that failed.
     pub fn advance(&mut self, failed: Option<&ServerId>) {
         self.number = self.number.saturating_add(1);
+        self.elsewhere_only = false;
+        self.chosen = None;
         if let Some(failed) = failed
             && !self.avoid.contains(failed)
         {

@@ -21,6 +21,12 @@ impl InvalidConfig {
     pub const fn field(&self) -> &'static str {
         self.field
     }
+
+    /// Returns what is wrong with it, in words that go on from its name.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        self.reason
+    }
 }
 
 impl fmt::Display for InvalidConfig {

@@ -52,6 +52,40 @@ impl CacheStatus {
     }
 }
 
+/// What became of a second attempt that ran beside the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum HedgeStatus {
+    /// None was sent.
+    None = 0,
+    /// It was sent, and did not decide the answer: the first attempt did, or both failed, or the
+    /// call still runs.
+    Sent = 1,
+    /// It answered first, and its answer is the call's.
+    Won = 2,
+}
+
+impl HedgeStatus {
+    /// Returns the word used in spans, tables and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Sent => "sent",
+            Self::Won => "won",
+        }
+    }
+
+    const fn from_u8(value: u8) -> Self {
+        match value {
+            1 => Self::Sent,
+            2 => Self::Won,
+            _ => Self::None,
+        }
+    }
+}
+
 /// One attempt: which server, how it ended, how long it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -86,6 +120,7 @@ pub struct CallRecord {
     age: OnceLock<Duration>,
     started: AtomicU32,
     repeated: AtomicBool,
+    hedge: AtomicU8,
     attempts: Mutex<Vec<AttemptRecord>>,
     server: Mutex<Option<(ServerId, &'static str)>>,
 }
@@ -152,6 +187,18 @@ impl CallRecord {
     #[must_use]
     pub fn was_repeated(&self) -> bool {
         self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
+    }
+
+    /// Writes what becomes of a second attempt beside the first. What is better known is kept: a call
+    /// whose first pair of attempts failed may be repeated, and hedged again.
+    pub fn note_hedge(&self, status: HedgeStatus) {
+        self.hedge.fetch_max(status as u8, Ordering::Relaxed);
+    }
+
+    /// Returns what became of a second attempt beside the first.
+    #[must_use]
+    pub fn hedge(&self) -> HedgeStatus {
+        HedgeStatus::from_u8(self.hedge.load(Ordering::Relaxed))
     }
 
     /// Writes which server the router chose for the running attempt, and why.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::breaker::BreakerConfig;
 use tollgate::cache::{CacheConfig, ToolScopes};
-use tollgate::retry::RetryConfig;
 use tollgate::{RuleSet, Server, Stack, StackBuilder, router};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
@@ -69,9 +67,6 @@ pub(crate) async fn stack_over(
 }
 
 fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
-    let retry = RetryConfig::default()
-        .with_max_attempts(config.max_attempts)
-        .with_budget_percent(percent(config.retry_budget));
     let stack = match &config.lexicon {
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
         None => Stack::builder(),
@@ -80,8 +75,8 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
         .profile(config.profile.clone())
         .rules(rule_set(config.rules))
         .cache(cache(config))
-        .retry(retry)
-        .breaker(breaker(config))
+        .retry(config.retry)
+        .breaker(config.breaker)
         .strategy(match config.strategy {
             Strategy::RoundRobin => router::Strategy::RoundRobin,
             Strategy::Weighted => router::Strategy::Weighted,
@@ -115,22 +110,6 @@ fn cache(config: &Config) -> CacheConfig {
         Partition::Shared => tollgate::cache::Partition::Shared,
     };
     cache
-}
-
-fn breaker(config: &Config) -> BreakerConfig {
-    let standard = BreakerConfig::default();
-    let open_time = config.breaker_open_for;
-    standard
-        .with_failures(config.breaker_failures)
-        .with_open_time(open_time)
-        .with_max_open_time(standard.max_open_time.max(open_time))
-}
-
-/// The share as the layer counts it; the config was checked to be from 0 to 1.
-fn percent(share: f64) -> u32 {
-    (0..=100)
-        .find(|percent| f64::from(*percent) >= share * 100.0)
-        .unwrap_or(100)
 }
 
 /// The share as the cache counts it; the config was checked to be from 0 to 1. Less than one in a
@@ -214,9 +193,6 @@ mod tests {
 
     #[test]
     fn a_share_becomes_the_next_whole_part() {
-        for (share, want) in [(0.0, 0), (0.2, 20), (0.005, 1), (1.0, 100)] {
-            assert_eq!(percent(share), want, "{share}");
-        }
         for (share, want) in [(0.0, 0), (0.0001, 1), (0.02, 20), (1.0, 1000)] {
             assert_eq!(per_thousand(share), want, "{share}");
         }

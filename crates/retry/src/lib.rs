@@ -26,6 +26,10 @@
 //! A call that the runtime makes by itself ([`Purpose`](tollgate_core::Purpose)) is never repeated.
 //! One that nobody would miss takes from the same budget before its *first* attempt, like a repeat.
 //!
+//! A call without an [`IdempotencyKey`](tollgate_core::IdempotencyKey) gets one before its first
+//! attempt, and keeps it over all of them: a server that knows such keys then runs the call once,
+//! whatever was lost on the way. Nothing is repeated for having one.
+//!
 //! # Readiness
 //!
 //! Ready when the inner service is. A repeat awaits readiness of the very value it calls; an error

@@ -35,7 +35,9 @@ impl<S: ToolService> Service<ToolCall> for Retry<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> RetryFuture<S> {
+    fn call(&mut self, mut call: ToolCall) -> RetryFuture<S> {
+        // before the first attempt, so that all of them are one call to the server
+        call.ensure_idempotency_key();
         match self.policy.admit(&call) {
             Ok(()) => RetryFuture::new(self.inner.call(call)),
             Err(refusal) => RetryFuture::refused(refusal),

@@ -68,6 +68,9 @@ impl<S> Candidates<S> {
         let set = Arc::clone(&self.set);
         let restricted = call.plan().route.min_weight.is_some();
         let eligible = set.eligible(call.plan().route.min_weight);
+        if call.attempt().elsewhere_only {
+            return self.elsewhere(call);
+        }
         if let [only] = eligible {
             if restricted && !only.is_healthy(call) {
                 return None;
@@ -92,6 +95,23 @@ impl<S> Candidates<S> {
         self.tried_a_healthy_one |= !unhealthy;
         self.tried.push(index);
         Some(Choice { index, reason })
+    }
+
+    /// Returns the best candidate that was not tried, if it is as fit as one can be: an attempt beside
+    /// another helps nobody on a sick server, on a standby, or on the server that already has the call.
+    fn elsewhere(&mut self, call: &ToolCall) -> Option<Choice> {
+        let set = Arc::clone(&self.set);
+        let eligible = set.eligible(call.plan().route.min_weight);
+        let query = Query::new(call, &set, self.strategy);
+        let (index, flaws) = query.best(eligible, &self.tried)?;
+        if flaws & (AVOIDED | STANDBY | UNHEALTHY) != 0 {
+            return None;
+        }
+        self.tried.push(index);
+        Some(Choice {
+            index,
+            reason: "beside a slow attempt",
+        })
     }
 }
 

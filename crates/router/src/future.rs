@@ -72,7 +72,7 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(choice) = candidates.next(&call) else {
-            return Self::failed(ineligible::none_fit(&call, candidates.set()));
+            return Self::failed(ineligible::error(&call, candidates.set()));
         };
         let spare = candidates.are_left(&call).then(|| call.clone());
         let Some(stage) = ask(&candidates, choice.index, choice.reason, call) else {
@@ -130,6 +130,9 @@ fn ask<S: ToolService>(
     let member = candidates.set().members().get(index)?;
     if let Some(record) = call.record() {
         record.set_server(member.server().clone(), reason);
+    }
+    if let Some(chosen) = &call.attempt().chosen {
+        chosen.set(member.server().clone());
     }
     Some(Stage::Waiting {
         service: member.service().clone(),

@@ -19,8 +19,21 @@ pub(crate) fn unknown_set(call: &ToolCall) -> ToolError {
     ))
 }
 
+/// States why no member of the set may take the call.
+pub(crate) fn error<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+    if call.attempt().elsewhere_only {
+        // the usual end of a hedge where there is one server: nobody reads more than the kind
+        return ToolError::new(
+            ErrorKind::NoEligibleServer,
+            Delivery::NotSent,
+            "no other healthy server may take the call beside the one that has it",
+        );
+    }
+    none_fit(call, set)
+}
+
 /// States that no member of the set is heavy enough and healthy, and how each is.
-pub(crate) fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
     let mut message = format!("no server may take tool \"{}\": ", call.tool().name());
     if set.members().is_empty() {
         // writing to a String cannot fail

@@ -2,7 +2,7 @@
 //!
 //! A [`Pool`] holds the replica sets: who may stand in for whom. A [`Router`] is the service in
 //! front of it: it reads the call's plan, picks a [`Member`] of the tool's set and sends the call
-//! there. What stands around each single server is in [`guard`].
+//! there.
 //!
 //! **Rule.** The annotation filter comes first and always: members lighter than the plan's
 //! `min_weight` do not exist for the call. If nobody is left, the call fails and no server sees
@@ -19,6 +19,10 @@
 //! the business of a retry layer. At most 32 candidates are asked. If all refuse, the caller gets
 //! the refusal that passes first.
 //!
+//! **Beside another attempt.** An attempt that says so (`Attempt::elsewhere_only`) goes to a healthy
+//! member with a weight that is not to be avoided, or fails at once. An attempt that asks for it
+//! (`Attempt::chosen`) is told which server has it while it runs.
+//!
 //! **Readiness.** A router is always ready: which server is needed is known only from the call.
 //! The readiness of the chosen server is awaited in the call's future, until the call's deadline.
 //!
@@ -34,10 +38,8 @@
 //! server did not become ready in time. Errors of a server get its id if they have none.
 //!
 //! **Order.** A router ends a stack: around it what sees each attempt, inside it, per server,
-//! breaker, [`ConcurrencyLimit`](guard::ConcurrencyLimit) and
-//! [`AttemptTimeout`](guard::AttemptTimeout), from outside to inside. With the timeout outside of
-//! the limit, waiting for a place would count as the server's slowness. There is no `RouterLayer`:
-//! a layer wraps one service, and a router has many.
+//! breaker, concurrency limit and attempt timeout, from outside to inside. There is no
+//! `RouterLayer`: a layer wraps one service, and a router has many.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -74,7 +76,6 @@
 
 mod choose;
 mod future;
-pub mod guard;
 mod ineligible;
 mod member;
 mod pool;

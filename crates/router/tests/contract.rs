@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use tollgate_core::{ReplicaSetId, ServerId};
-use tollgate_router::guard::{AttemptTimeoutLayer, ConcurrencyLimitLayer};
 use tollgate_router::{Member, Pool, Router};
 use tollgate_testkit::{MockService, contract};
-use tower::Layer;
 
 #[tokio::test(start_paused = true)]
 async fn the_router_keeps_the_contract() {
@@ -28,14 +26,4 @@ async fn the_router_keeps_the_contract_with_several_servers() {
         Router::new(pool)
     })
     .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_attempt_timeout_keeps_the_contract() {
-    contract::check(|inner| AttemptTimeoutLayer::new().layer(inner)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_concurrency_limit_keeps_the_contract() {
-    contract::check(|inner| ConcurrencyLimitLayer::default().layer(inner)).await;
 }

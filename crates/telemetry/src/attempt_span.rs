@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tollgate_core::{
-    AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput,
-    ToolService,
+    AttemptRecord, CallRecord, ChosenServer, Delivery, ErrorKind, ServerId, ToolCall, ToolError,
+    ToolOutput, ToolService,
 };
 use tower_layer::Layer;
 use tower_service::Service;
@@ -43,8 +43,8 @@ impl<S> Layer<S> for AttemptSpanLayer {
 
 /// Makes one span per attempt, and writes each attempt into the call's record if it has one.
 ///
-/// The server comes from the error if it names one, and else from the record, where the router
-/// wrote it. An attempt that is dropped is recorded as `cancelled`, delivery unknown.
+/// The server comes from the error if it names one, and else from where the router wrote it: the
+/// attempt's own place ([`ChosenServer`]) if it has one, or the record. An attempt that is dropped is recorded as `cancelled`, delivery unknown.
 #[derive(Debug, Clone)]
 pub struct AttemptSpan<S> {
     inner: S,
@@ -88,6 +88,8 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
 struct Observed {
     span: Span,
     record: Option<Arc<CallRecord>>,
+    /// Where two attempts run beside each other, each is told apart.
+    chosen: Option<ChosenServer>,
     started: Instant,
     ended: bool,
 }
@@ -101,6 +103,7 @@ impl Observed {
         Self {
             span,
             record,
+            chosen: call.attempt().chosen.clone(),
             started: Instant::now(),
             ended: false,
         }
@@ -140,7 +143,10 @@ impl Observed {
             Some(error) if error.server().is_some() => error.server().cloned(),
             // the record still holds the server of the attempt before
             Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
-            _ => Some(self.record.as_ref()?.server()?.0),
+            _ => match &self.chosen {
+                Some(chosen) => chosen.get(),
+                None => Some(self.record.as_ref()?.server()?.0),
+            },
         }
     }
 }

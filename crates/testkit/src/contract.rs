@@ -4,9 +4,12 @@
 //! this crate's own tests proves that each check can fail.
 
 use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
 
 use serde_json::json;
-use tollgate_core::{ToolCall, ToolOutput, ToolService};
+use tokio::time::timeout;
+use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::{MockService, call, tool};
@@ -19,8 +22,11 @@ where
     S::Future: 'static,
 {
     uses_a_readied_instance(&wrap).await;
+    waits_until_ready(&wrap).await;
+    passes_on_that_it_is_never_ready(&wrap).await;
     passes_the_answer_on(&wrap).await;
     a_dropped_call_is_cancelled(&wrap).await;
+    a_drop_at_any_poll_leaves_no_trace(&wrap).await;
     clones_work_alone(&wrap).await;
 }
 
@@ -47,6 +53,39 @@ async fn uses_a_readied_instance<S: ToolService>(wrap: &impl Fn(MockService) -> 
     );
 }
 
+/// Calls a service that needs several polls to be ready, each time anew.
+async fn waits_until_ready<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
+    let mock = MockService::counting().ready_after(3);
+    let mut service = wrap(mock.clone());
+    for _ in 0..2 {
+        let call = async {
+            ready(&mut service).await.unwrap();
+            service.call(some_call()).await
+        };
+        match timeout(PATIENCE, call).await {
+            Ok(answer) => answer.unwrap(),
+            Err(_) => panic!("waiting for readiness must end"),
+        };
+    }
+    assert_eq!(mock.started(), 2, "both calls must reach the server");
+}
+
+/// Where the layer says it, in `poll_ready` or as the answer, is its own affair.
+async fn passes_on_that_it_is_never_ready<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
+    let never = ToolError::new(ErrorKind::Internal, Delivery::NotSent, "never ready");
+    let mock = MockService::counting().never_ready(never);
+    let mut service = wrap(mock.clone());
+    let call = async {
+        ready(&mut service).await?;
+        service.call(some_call()).await
+    };
+    match timeout(PATIENCE, call).await {
+        Ok(answer) => assert!(answer.is_err(), "an error of readiness must not be lost"),
+        Err(_) => panic!("an error of readiness must end the call"),
+    }
+    assert_eq!(mock.started(), 0, "an unready service must not be called");
+}
+
 async fn passes_the_answer_on<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
     let raw = r#"{"content":[{"type":"x-unknown"}],"n":1e2}"#;
     let mock = MockService::sequence(vec![Ok(ToolOutput::from_json(raw).unwrap())]);
@@ -68,7 +107,7 @@ async fn a_dropped_call_is_cancelled<S: ToolService>(wrap: &impl Fn(MockService)
     poll_fn(|cx| {
         let pending = running.as_mut().poll(cx).is_pending();
         assert!(pending, "the server has not answered yet");
-        std::task::Poll::Ready(())
+        Poll::Ready(())
     })
     .await;
     assert_eq!(mock.running(), 1, "a polled call must reach the server");
@@ -83,6 +122,41 @@ async fn a_dropped_call_is_cancelled<S: ToolService>(wrap: &impl Fn(MockService)
         "dropping the call must drop the inner call"
     );
     ready(&mut service).await.unwrap();
+}
+
+/// Drops calls after each number of polls, often enough that a leaked place would be missed, and
+/// then lets one come to its end.
+async fn a_drop_at_any_poll_leaves_no_trace<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
+    for polls in 0..=LONGEST + 2 {
+        let mock = MockService::new(|_, _| async {
+            for _ in 0..LONGEST {
+                tokio::task::yield_now().await;
+            }
+            Ok(ToolOutput::text("done"))
+        });
+        let mut service = wrap(mock.clone());
+        for _ in 0..DROPS {
+            ready(&mut service).await.unwrap();
+            let mut running = Box::pin(service.call(some_call()));
+            for _ in 0..polls {
+                let over = poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx).is_ready())).await;
+                if over {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        let last = async {
+            ready(&mut service).await?;
+            service.call(some_call()).await
+        };
+        let last = timeout(PATIENCE, last).await;
+        let last = last.unwrap_or_else(|_| {
+            panic!("calls dropped after {polls} polls must not hold up others")
+        });
+        last.unwrap();
+        assert_eq!(mock.running(), 0, "nothing may run on after a drop");
+    }
 }
 
 async fn clones_work_alone<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
@@ -101,3 +175,12 @@ async fn clones_work_alone<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
         "clones must not hold each other's calls back"
     );
 }
+
+/// Far more than any call here takes; the clock is paused where the check is run.
+const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How often the server of a dropped call keeps it waiting.
+const LONGEST: usize = 4;
+
+/// More than any limit has places by default.
+const DROPS: usize = 70;

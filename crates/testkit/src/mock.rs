@@ -27,11 +27,23 @@ pub struct MockService {
 
 /// Readiness is not cloned: a clone starts unready.
 #[derive(Debug, Default)]
-struct Ready(bool);
+struct Ready {
+    is: bool,
+    /// How often it was polled and was not ready.
+    waited: usize,
+    /// How often it is polled in vain before each call.
+    needs: usize,
+    never: Option<ToolError>,
+}
 
 impl Clone for Ready {
     fn clone(&self) -> Self {
-        Self(false)
+        Self {
+            is: false,
+            waited: 0,
+            needs: self.needs,
+            never: self.never.clone(),
+        }
     }
 }
 
@@ -60,8 +72,22 @@ impl MockService {
                 peak: AtomicUsize::new(0),
                 seen: Mutex::new(Vec::new()),
             }),
-            ready: Ready(false),
+            ready: Ready::default(),
         }
+    }
+
+    /// Is ready only after this many polls, anew before each call and in each clone.
+    #[must_use]
+    pub fn ready_after(mut self, polls: usize) -> Self {
+        self.ready.needs = polls;
+        self
+    }
+
+    /// Is never ready: says so with this error.
+    #[must_use]
+    pub fn never_ready(mut self, error: ToolError) -> Self {
+        self.ready.never = Some(error);
+        self
     }
 
     /// Answers every call with its own number as text: two executions never answer alike.
@@ -146,16 +172,25 @@ impl Service<ToolCall> for MockService {
     type Error = ToolError;
     type Future = MockFuture;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        self.ready.0 = true;
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        if let Some(error) = &self.ready.never {
+            return Poll::Ready(Err(error.clone()));
+        }
+        if !self.ready.is && self.ready.waited < self.ready.needs {
+            self.ready.waited += 1;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.ready.is = true;
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, call: ToolCall) -> MockFuture {
         assert!(
-            std::mem::take(&mut self.ready.0),
+            std::mem::take(&mut self.ready.is),
             "called without being polled ready first"
         );
+        self.ready.waited = 0;
         let n = self.shared.started.fetch_add(1, Ordering::SeqCst) + 1;
         let running = self.shared.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.shared.peak.fetch_max(running, Ordering::SeqCst);

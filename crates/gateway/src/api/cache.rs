@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tollgate::{Principal, Stack};
 
+use super::body::{obey, refuse};
 use crate::http::{Operator, json};
 use crate::similar;
-use crate::view::{CacheView, ErrorView, ObservedView, Purge, Purged, Trust, Trusted};
+use crate::view::{CacheView, ObservedView, Purge, Purged, Trust, Trusted};
 
 /// Tells what the cache did, and for which tools.
 pub(super) async fn stats(State(operator): State<Arc<Operator>>) -> Response {
     match CacheView::of(&operator.stack) {
         Ok(view) => json(StatusCode::OK, &view),
-        Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }
 
@@ -26,24 +27,10 @@ pub(super) async fn purge(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    // pages can post other types to any address without asking it first
-    if !is_json(&headers) {
-        let text = "expected `content-type: application/json`";
-        return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
-    }
-    match serde_json::from_slice::<Purge>(&body) {
-        Ok(what) => match forget(&operator.stack, &what) {
-            Ok(purged) => json(StatusCode::OK, &purged),
-            Err(message) => refusal(StatusCode::NOT_FOUND, &message),
-        },
-        Err(error) => {
-            let text = format!(
-                "expected an object with exactly one of {}: {error}",
-                Purge::KEYS
-            );
-            refusal(StatusCode::BAD_REQUEST, &text)
-        }
-    }
+    let expected = format!("an object with exactly one of {}", Purge::KEYS);
+    obey(&headers, &body, &expected, |what: Purge| {
+        forget(&operator.stack, &what)
+    })
 }
 
 /// Keeps a tool's results again, of which it was seen that they change without a write.
@@ -52,20 +39,9 @@ pub(super) async fn trust(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if !is_json(&headers) {
-        let text = "expected `content-type: application/json`";
-        return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
-    }
-    match serde_json::from_slice::<Trust>(&body) {
-        Ok(what) => match take_back(&operator.stack, &what.tool) {
-            Ok(trusted) => json(StatusCode::OK, &trusted),
-            Err(message) => refusal(StatusCode::NOT_FOUND, &message),
-        },
-        Err(error) => {
-            let text = format!("expected an object with `tool`: {error}");
-            refusal(StatusCode::BAD_REQUEST, &text)
-        }
-    }
+    obey(&headers, &body, "an object with `tool`", |what: Trust| {
+        take_back(&operator.stack, &what.tool)
+    })
 }
 
 fn take_back(stack: &Stack, name: &str) -> Result<Trusted, String> {
@@ -131,19 +107,4 @@ fn forget(stack: &Stack, what: &Purge) -> Result<Purged, String> {
         purged: what.clone(),
         set,
     })
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(kind) = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-    else {
-        return false;
-    };
-    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
-    kind.trim().eq_ignore_ascii_case("application/json")
-}
-
-fn refusal(status: StatusCode, message: &str) -> Response {
-    json(status, &ErrorView::not_sent(message))
 }

@@ -3,6 +3,7 @@
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
 //! they are. So `tollgate call`, `tools`, `explain` and `cache` ask here.
 
+mod body;
 mod cache;
 mod client;
 mod routes;

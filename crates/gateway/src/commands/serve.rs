@@ -215,12 +215,13 @@ fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> O
     }
     screen.out(format_args!(
         "repeats    at most {} attempts, {} repeats per call over time",
-        config.max_attempts, config.retry_budget
+        config.retry.max_attempts,
+        f64::from(config.retry.budget_percent) / 100.0
     ));
     screen.out(format_args!(
         "breaker    open for {} after {} failures in a row",
-        show_duration(config.breaker_open_for),
-        config.breaker_failures
+        show_duration(config.breaker.open_time),
+        config.breaker.failures
     ));
     let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
     for one in &config.servers {

@@ -10,6 +10,7 @@ use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::{Profile, Trust};
 
+use super::resilience::{Breaker, Retry};
 use super::units::{Size, duration, some_duration};
 
 /// The whole file.
@@ -131,41 +132,6 @@ pub(crate) enum Partition {
     #[default]
     Principal,
     Shared,
-}
-
-/// `[retry]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Retry {
-    pub(crate) max_attempts: u32,
-    pub(crate) budget: f64,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            max_attempts: 3,
-            budget: 0.2,
-        }
-    }
-}
-
-/// `[breaker]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Breaker {
-    pub(crate) failures: u32,
-    #[serde(deserialize_with = "duration")]
-    pub(crate) open_for: Duration,
-}
-
-impl Default for Breaker {
-    fn default() -> Self {
-        Self {
-            failures: 3,
-            open_for: Duration::from_secs(30),
-        }
-    }
 }
 
 /// `[router]`

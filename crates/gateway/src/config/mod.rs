@@ -8,6 +8,7 @@ mod check;
 mod error;
 mod file;
 mod hints;
+mod resilience;
 mod rules;
 mod scopes;
 mod units;
@@ -17,8 +18,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tollgate::breaker::BreakerConfig;
 use tollgate::cache::{StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
+use tollgate::retry::RetryConfig;
 use tollgate::{Annotations, ArgumentRule, Profile, ReplicaSetId, ServerId, ToolName, Trust};
 
 pub(crate) use self::check::parse_listen;
@@ -39,10 +42,8 @@ pub(crate) struct Config {
     pub(crate) call_deadline: Duration,
     pub(crate) http: HttpConfig,
     pub(crate) cache: CacheLimits,
-    pub(crate) max_attempts: u32,
-    pub(crate) retry_budget: f64,
-    pub(crate) breaker_failures: u32,
-    pub(crate) breaker_open_for: Duration,
+    pub(crate) retry: RetryConfig,
+    pub(crate) breaker: BreakerConfig,
     pub(crate) strategy: Strategy,
     pub(crate) servers: Vec<ServerConfig>,
 }

@@ -125,6 +125,24 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "the same hints, rules and scopes",
         ),
         ("[retry]\nbudget = 1.5\n", 2, "retry.budget", "0.0 to 1.0"),
+        (
+            "[retry]\nmax_pause = \"0s\"\n",
+            2,
+            "retry.max_pause",
+            "need a pause",
+        ),
+        (
+            "[retry]\nreserve = 101\n",
+            2,
+            "retry.reserve",
+            "could not hold it",
+        ),
+        (
+            "[retry]\njitter = \"some\"\n",
+            2,
+            "retry.jitter",
+            "`decorrelated`",
+        ),
         ("[retry]\nbudget = nan\n", 2, "retry.budget", "0.0 to 1.0"),
         (
             "[breaker]\nfailures = -1\n",

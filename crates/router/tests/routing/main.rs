@@ -1,6 +1,7 @@
 //! The router, through its public API.
 
 mod bed;
+mod beside;
 mod choice;
 mod fallback;
 mod filter;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_router::guard::AttemptTimeoutLayer;
+use tollgate_limit::AttemptTimeoutLayer;
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 

@@ -1,4 +1,4 @@
-//! What stands around one server: a limit of calls at once, and a limit of time.
+//! Limits around one server: of calls at once, and of time.
 //!
 //! Ordinary layers, each usable alone. Around one server they stand in this order, from outside to
 //! inside: [`ConcurrencyLimit`], [`AttemptTimeout`], the server.

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolOutput};
-use tollgate_router::guard::ConcurrencyLimitLayer;
+use tollgate_limit::ConcurrencyLimitLayer;
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, Service, ServiceExt};
 

@@ -1,0 +1,47 @@
+//! Which server an attempt went to, told while it runs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::ServerId;
+
+/// Where a router writes which server it gave an attempt to, while the attempt still runs. Clones
+/// share it; two are equal if they are clones of each other.
+///
+/// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. Who makes
+/// two attempts of one call at a time needs to know of each.
+#[derive(Clone, Default)]
+pub struct ChosenServer(Arc<Mutex<Option<ServerId>>>);
+
+impl ChosenServer {
+    /// Writes which server gets the attempt. Later ones replace it: a router goes on to the next where
+    /// one refuses.
+    pub fn set(&self, server: ServerId) {
+        *self.lock() = Some(server);
+    }
+
+    /// Returns the server that has the attempt. `None` if it was not given to any yet, or if nobody
+    /// in the stack tells.
+    #[must_use]
+    pub fn get(&self) -> Option<ServerId> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ServerId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ChosenServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChosenServer").field(&self.get()).finish()
+    }
+}
+
+impl PartialEq for ChosenServer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ChosenServer {}

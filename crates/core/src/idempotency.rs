@@ -1,0 +1,241 @@
+//! What tells a server that two requests are one intended call.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+/// Names one intended call, so that a server which gets it twice can run it once.
+///
+/// One key for each call somebody means to make, the same over all its attempts. Never made from
+/// the arguments: who sends the same thing twice may well mean it twice.
+///
+/// A key of ours is a number until somebody asks for its text, so that calls whose servers know
+/// nothing of keys pay for a counter and no more. The text has the form of a random UUID. It is a
+/// hash of the number under a secret that each process draws from the system, so no two processes
+/// share keys, and who saw one can guess no other.
+///
+/// Two keys are equal if their texts are.
+///
+/// ```
+/// use tollgate_core::IdempotencyKey;
+///
+/// let (one, other) = (IdempotencyKey::unique(), IdempotencyKey::unique());
+/// assert_ne!(one, other);
+/// assert_eq!(one.to_string().len(), 36);
+///
+/// let given: IdempotencyKey = "order-4711-payment".parse()?;
+/// assert_eq!(given.to_string(), "order-4711-payment");
+/// # Ok::<_, tollgate_core::InvalidIdempotencyKey>(())
+/// ```
+#[derive(Clone)]
+pub struct IdempotencyKey(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Given(Arc<str>),
+    Made(u64),
+}
+
+impl IdempotencyKey {
+    /// The longest text a key may have, in bytes. Servers that take keys take at least this.
+    pub const MAX_LEN: usize = 64;
+
+    /// Makes a key that no other call has, here or in another process.
+    #[must_use]
+    pub fn unique() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(Repr::Made(NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Takes a caller's own key.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidIdempotencyKey`] unless it is 1 to [`MAX_LEN`](Self::MAX_LEN) visible ASCII
+    /// characters: it must fit into a header as it is.
+    pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidIdempotencyKey> {
+        let text = text.as_ref();
+        let fault = if text.is_empty() {
+            Fault::Empty
+        } else if let Some(place) = text.bytes().position(|byte| !byte.is_ascii_graphic()) {
+            Fault::NotVisible { place }
+        } else if text.len() > Self::MAX_LEN {
+            Fault::TooLong { len: text.len() }
+        } else {
+            return Ok(Self(Repr::Given(text.into())));
+        };
+        Err(InvalidIdempotencyKey(fault))
+    }
+
+    /// Does something with the text, without allocating one.
+    fn with_text<T>(&self, act: impl FnOnce(&str) -> T) -> T {
+        match &self.0 {
+            Repr::Given(text) => act(text),
+            Repr::Made(number) => {
+                let text = spell(hash(*number));
+                // nothing but hexadecimal digits and dashes
+                act(std::str::from_utf8(&text).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// Hashes the number of a key under the secret of this process.
+fn hash(number: u64) -> u128 {
+    static SECRET: LazyLock<SipHasher24> = LazyLock::new(|| {
+        // std seeds each state from the system's random source
+        let word = || RandomState::new().hash_one(0_u8);
+        SipHasher24::new_with_keys(word(), word())
+    });
+    let mut hasher = *SECRET;
+    hasher.write_u64(number);
+    hasher.finish128().into()
+}
+
+/// Writes 128 bits in the form of a random UUID, which takes six of them for saying so.
+fn spell(bits: u128) -> [u8; 36] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let version = bits & !(0xF << 76) | 0x4 << 76;
+    let mut rest = version & !(0x3 << 62) | 0x2 << 62;
+    let mut text = [b'-'; 36];
+    for (place, letter) in text.iter_mut().enumerate() {
+        if !matches!(place, 8 | 13 | 18 | 23) {
+            let digit = (rest >> 124) as usize;
+            *letter = DIGITS.get(digit).copied().unwrap_or(b'0');
+            rest <<= 4;
+        }
+    }
+    text
+}
+
+impl std::str::FromStr for IdempotencyKey {
+    type Err = InvalidIdempotencyKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidIdempotencyKey> {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with_text(|text| f.pad(text))
+    }
+}
+
+impl fmt::Debug for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdempotencyKey({self})")
+    }
+}
+
+impl PartialEq for IdempotencyKey {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Made(one), Repr::Made(other)) => one == other,
+            _ => self.with_text(|one| other.with_text(|other| one == other)),
+        }
+    }
+}
+
+impl Eq for IdempotencyKey {}
+
+impl Hash for IdempotencyKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.with_text(|text| text.hash(state));
+    }
+}
+
+/// A text that cannot be a key, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidIdempotencyKey(Fault);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fault {
+    Empty,
+    NotVisible { place: usize },
+    TooLong { len: usize },
+}
+
+impl fmt::Display for InvalidIdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = IdempotencyKey::MAX_LEN;
+        match self.0 {
+            Fault::Empty => f.write_str("the idempotency key is empty")?,
+            Fault::NotVisible { place } => write!(
+                f,
+                "the idempotency key has something other than visible ASCII at byte {place}"
+            )?,
+            Fault::TooLong { len } => write!(f, "the idempotency key is {len} bytes long")?,
+        }
+        write!(f, "; give 1 to {most} visible ASCII characters")
+    }
+}
+
+impl std::error::Error for InvalidIdempotencyKey {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn no_two_keys_are_alike_whichever_thread_makes_them() {
+        let all = Mutex::new(HashSet::new());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        let text = IdempotencyKey::unique().to_string();
+                        assert!(all.lock().unwrap().insert(text));
+                    }
+                });
+            }
+        });
+        assert_eq!(all.into_inner().unwrap().len(), 8000);
+    }
+
+    #[test]
+    fn a_made_key_reads_as_a_random_uuid() {
+        for bits in [0, u128::MAX, hash(7)] {
+            let text = String::from_utf8(spell(bits).to_vec()).unwrap();
+            let groups: Vec<_> = text.split('-').collect();
+            let lengths: Vec<_> = groups.iter().map(|group| group.len()).collect();
+            assert_eq!(lengths, [8, 4, 4, 4, 12], "{text}");
+            assert!(groups[2].starts_with('4'), "{text}");
+            assert!(groups[3].starts_with(['8', '9', 'a', 'b']), "{text}");
+        }
+        assert_eq!(
+            spell(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210),
+            *b"01234567-89ab-4def-bedc-ba9876543210"
+        );
+    }
+
+    #[test]
+    fn the_text_of_a_made_key_is_the_same_key_when_given_back() {
+        let made = IdempotencyKey::unique();
+        let given = IdempotencyKey::new(made.to_string()).unwrap();
+        assert_eq!(made, given);
+        assert!(HashSet::from([made]).contains(&given));
+    }
+
+    #[test]
+    fn a_key_that_does_not_fit_into_a_header_is_refused_with_the_reason() {
+        let long = "k".repeat(65);
+        for (text, told) in [
+            ("", "is empty"),
+            ("a b", "at byte 1"),
+            ("a\r\nX-Evil: 1", "at byte 1"),
+            ("schlüssel", "at byte 4"),
+            (&long, "65 bytes"),
+        ] {
+            let fault = IdempotencyKey::new(text).unwrap_err().to_string();
+            assert!(fault.contains(told) && fault.contains("64"), "{fault}");
+        }
+        assert!(IdempotencyKey::new("k".repeat(64)).is_ok());
+    }
+}

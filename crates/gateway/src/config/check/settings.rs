@@ -1,0 +1,128 @@
+//! What holds for all servers.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tollgate::cache::{MokaStore, StoreKind};
+use tollgate::core::infer::{Lexicon, VerbKind};
+use tollgate_mcp::face::{HostPattern, OriginPattern};
+
+use super::super::file::{File, Rules};
+use super::super::{CacheLimits, Config, HttpConfig};
+use super::{Faults, parse_listen};
+
+/// The longest a result may be served after its lifetime: the store counts no further.
+const MAX_STALE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Faults<'_, '_> {
+    /// After a fault the value does not matter: the config is dropped.
+    pub(super) fn settings(&mut self, file: &File) -> Config {
+        let listen = self.ok(parse_listen(&file.http.listen), &["http", "listen"]);
+        self.expect(
+            !file.http.allowed_hosts.is_empty(),
+            &["http", "allowed_hosts"],
+            "expected at least one host name: an empty list would refuse every request",
+        );
+        for host in &file.http.allowed_hosts {
+            self.ok(host.parse::<HostPattern>(), &["http", "allowed_hosts"]);
+        }
+        for origin in &file.http.allowed_origins {
+            self.ok(
+                origin.parse::<OriginPattern>(),
+                &["http", "allowed_origins"],
+            );
+        }
+        self.expect(
+            !file.call_deadline.is_zero(),
+            &["call_deadline"],
+            "expected more than zero: every call would be over before it began",
+        );
+        self.expect(
+            file.cache.max_item_bytes.0 <= file.cache.max_bytes.0,
+            &["cache", "max_item_bytes"],
+            "expected at most `cache.max_bytes`",
+        );
+        self.expect(
+            file.cache.slow_threshold.is_none() || file.cache.store == StoreKind::Moka,
+            &["cache", "slow_threshold"],
+            "expected only together with `store = \"moka\"`: the lean store looks at use alone",
+        );
+        for (key, time) in [
+            ("stale_while_revalidate", file.cache.stale_while_revalidate),
+            ("stale_if_error", file.cache.stale_if_error),
+        ] {
+            self.expect(
+                time <= MAX_STALE,
+                &["cache", key],
+                "expected at most a year",
+            );
+        }
+        self.expect(
+            (0.0..=1.0).contains(&file.cache.verify_share),
+            &["cache", "verify_share"],
+            "expected a share from 0.0 to 1.0: checks per hit",
+        );
+        let lexicon = self.lexicon(&file.lexicon);
+        self.expect(
+            lexicon.is_none() || file.rules == Rules::Standard,
+            &["lexicon"],
+            "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
+        );
+        let slow_threshold = file.cache.slow_threshold;
+        let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
+        let mut profile = file.profile.clone();
+        if !file.cache.idempotent_writes {
+            // the cache has a switch of its own; this one makes plans say so
+            profile.idempotent_ttl = None;
+        }
+        Config {
+            profile,
+            rules: file.rules,
+            lexicon,
+            call_deadline: file.call_deadline,
+            http: HttpConfig {
+                listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
+                allowed_hosts: file.http.allowed_hosts.clone(),
+                allowed_origins: file.http.allowed_origins.clone(),
+                drain: file.http.drain,
+            },
+            cache: CacheLimits {
+                enabled: file.cache.enabled,
+                max_bytes: file.cache.max_bytes.0,
+                max_item_bytes: file.cache.max_item_bytes.0,
+                store: file.cache.store,
+                slow_threshold,
+                idempotent_writes: file.cache.idempotent_writes,
+                partition: file.cache.partition,
+                report: file.cache.report,
+                stale_while_revalidate: file.cache.stale_while_revalidate,
+                stale_if_error: file.cache.stale_if_error,
+                verify_share: file.cache.verify_share,
+            },
+            retry: self.retry(&file.retry),
+            breaker: self.breaker(&file.breaker),
+            strategy: file.router.strategy,
+            servers: Vec::new(),
+        }
+    }
+
+    /// Adds the verbs of the file to the standard ones. One verb has one meaning.
+    fn lexicon(&mut self, written: &BTreeMap<VerbKind, Vec<String>>) -> Option<Lexicon> {
+        let mut seen = BTreeMap::new();
+        let mut lexicon = Lexicon::standard().clone();
+        for (kind, words) in written {
+            for (number, word) in (1_usize..).zip(words) {
+                let number = number.to_string();
+                let path = ["lexicon", kind.as_str(), &number];
+                if let Some(other) = seen.insert(word.to_lowercase(), *kind) {
+                    self.at(&path, format!("{word:?} is under `{other}` already"));
+                }
+                if let Some(extended) = self.ok(lexicon.clone().with(*kind, word), &path) {
+                    lexicon = extended;
+                }
+            }
+        }
+        (!seen.is_empty()).then_some(lexicon)
+    }
+}
