@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tollgate::breaker::{BreakerConfig, BreakerLayer, BreakerSet, Circuit};
 use tollgate::cache::{CacheConfig, CacheLayer};
+use tollgate::limit::{AttemptTimeoutLayer, ConcurrencyLimitLayer};
 use tollgate::retry::RetryLayer;
-use tollgate::router::guard::{AttemptTimeoutLayer, ConcurrencyLimitLayer};
 use tollgate::router::{Member, Pool, Router};
 use tollgate::telemetry::{AttemptSpanLayer, CallSpanLayer};
 use tollgate::{ReplicaSetId, ServerId, ToolName};

@@ -6,6 +6,7 @@
     reason = "helpers of tests are not covered by the allowance for tests"
 )]
 
+mod boundary;
 mod child;
 mod http;
 mod http_faults;
