@@ -131,9 +131,10 @@ impl StackBuilder {
     /// # fn with_the_feature() {
     /// use std::time::Duration;
     /// use tollgate::Stack;
+    /// use tollgate::backoff::backoff::exponential::ExponentialBackoffBuilder;
     /// use tollgate::backoff::{TokioClock, cloned};
     ///
-    /// let mine = backoff::ExponentialBackoffBuilder::<TokioClock>::new()
+    /// let mine = ExponentialBackoffBuilder::<TokioClock>::new()
     ///     .with_initial_interval(Duration::from_millis(200))
     ///     .build();
     /// let builder = Stack::builder().schedule(cloned(mine));

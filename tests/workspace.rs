@@ -312,6 +312,7 @@ const UNMAINTAINED: [&str; 2] = ["backoff", "instant"];
 const ADAPTER: &str = "tollgate-backoff";
 
 /// The crates in the tree of a package for this machine, with its default features.
+#[expect(clippy::expect_used, reason = "metadata without a tree fails the test")]
 fn tree_of(metadata: &Metadata, package: &str) -> BTreeSet<String> {
     let resolve = metadata.resolve.as_ref().expect("a resolved tree");
     let root = metadata

@@ -49,4 +49,5 @@ pub use clock::TokioClock;
 pub use error::{from_backoff, pass_on, to_backoff};
 pub use schedule::{Adapted, cloned, schedule};
 
+pub use ::backoff;
 pub use ::backoff::backoff::Backoff;
