@@ -1,5 +1,6 @@
 //! The command line.
 
+mod breakers;
 mod cache;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use crate::config::parse_listen;
 mod recording;
 mod replay;
 
+pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
 pub(crate) use cache::{Cache, CacheCommand, PurgeArgs, TrustArgs};
 pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Show what the cache of a running gateway did, or empty it
     Cache(Cache),
+    /// Show the breakers of a running gateway, or hold one open or closed
+    Breakers(Breakers),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Say how the cache does on recorded traffic, next to other policies

@@ -22,10 +22,12 @@ use tollgate::{
 use crate::config::show_duration;
 use crate::record::Recorder;
 
+mod breakers;
 mod cache;
 mod explain;
 mod missing;
 
+pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
 pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust, Trusted};
 pub(crate) use explain::ExplainView;
 pub(crate) use missing::MissingView;

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::AppError;
 use crate::view::{
-    CacheView, CallView, ErrorView, ExplainView, MissingView, Purge, Purged, ToolView, Trust,
-    Trusted,
+    BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, MissingView, Purge,
+    Purged, ToolView, Trust, Trusted,
 };
 
 /// A running gateway.
@@ -102,6 +102,17 @@ impl Remote {
     /// Lets the cache keep a tool's results again.
     pub(crate) async fn trust(&self, what: &Trust) -> Result<Trusted, AppError> {
         self.post(&["api", "cache", "trust"], what).await
+    }
+
+    /// Asks how the breakers are.
+    pub(crate) async fn breakers(&self) -> Result<Vec<BreakerView>, AppError> {
+        let answer = self.client.get(self.at(&["api", "breakers"])).send().await;
+        self.read(answer).await
+    }
+
+    /// Holds a breaker open or closed, or does not any more.
+    pub(crate) async fn force(&self, what: &Force) -> Result<Forced, AppError> {
+        self.post(&["api", "breakers"], what).await
     }
 
     async fn post<T: DeserializeOwned>(

@@ -1,9 +1,10 @@
 //! What the command line asks a running gateway: over HTTP, beside the MCP endpoint.
 //!
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `tollgate call`, `tools`, `explain` and `cache` ask here.
+//! they are. So `tollgate call`, `tools`, `explain`, `cache` and `breakers` ask here.
 
 mod body;
+mod breakers;
 mod cache;
 mod client;
 mod routes;

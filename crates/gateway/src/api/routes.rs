@@ -11,13 +11,14 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use tollgate::{Caller, Delivery, ErrorKind, Principal, ToolError};
 
-use super::cache;
+use super::{breakers, cache};
 use crate::http::{Operator, json};
 use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
 /// Returns the routes, to be nested under `/api`.
 pub(crate) fn routes(operator: Arc<Operator>) -> Router {
     Router::new()
+        .route("/breakers", get(breakers::all).post(breakers::force))
         .route("/cache", get(cache::stats))
         .route("/cache/purge", post(cache::purge))
         .route("/cache/trust", post(cache::trust))

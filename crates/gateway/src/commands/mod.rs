@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod annotate;
+pub(crate) mod breakers;
 pub(crate) mod cache;
 pub(crate) mod call;
 pub(crate) mod demo;

@@ -5,6 +5,7 @@
 )]
 
 mod annotate;
+mod breakers;
 mod cache;
 mod cli;
 mod crash;

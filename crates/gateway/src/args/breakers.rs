@@ -1,0 +1,48 @@
+//! The command line of `tollgate breakers`.
+
+use clap::Subcommand;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+One line for each server, for the listing of its tools, and for each of its tools that was called. A
+breaker that is open refuses calls; when its time has come, one call is let through as a probe.
+
+--json prints an array, as GET /api/breakers answers.
+
+Examples:
+  tollgate breakers
+  tollgate breakers open orders-primary              take a server out of service
+  tollgate breakers open orders-primary get_order    or one tool of it
+  tollgate breakers release orders-primary           let the breaker decide again")]
+pub(crate) struct Breakers {
+    /// The running gateway
+    #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
+    pub(crate) url: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<BreakersCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BreakersCommand {
+    /// Hold a breaker open until it is released: no call passes
+    Open(WhichBreaker),
+    /// Hold a breaker closed until it is released: all calls pass, and nothing is counted
+    Close(WhichBreaker),
+    /// Let a breaker that was held decide again: it is closed, and counts from now on
+    Release(WhichBreaker),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhichBreaker {
+    /// The server
+    pub(crate) server: String,
+    /// The tool, by its server's name for it or as clients see it (default: the whole server)
+    #[arg(conflicts_with = "discovery")]
+    pub(crate) tool: Option<String>,
+    /// The listing of the server's tools instead
+    #[arg(long)]
+    pub(crate) discovery: bool,
+}
