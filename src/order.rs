@@ -16,11 +16,13 @@ use crate::leaf::Leaf;
 
 /// What stands around one server, outside to inside:
 ///
-/// 1. **breaker**: a sick tool is not asked at all, and takes no place in the queue;
-/// 2. **concurrency limit**: waiting for a place counts against no timeout;
-/// 3. **attempt timeout**: covers the server's own time and nothing else;
-/// 4. **leaf**: the server.
-pub(crate) type Guarded = Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>>;
+/// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
+/// 2. **breaker of the tool**: a sick tool is not asked at all, and takes no place in the queue; what
+///    it refuses tells the server's breaker nothing;
+/// 3. **concurrency limit**: waiting for a place counts against no timeout;
+/// 4. **attempt timeout**: covers the server's own time and nothing else;
+/// 5. **leaf**: the server.
+pub(crate) type Guarded = Breaker<Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>>>;
 
 /// What a call passes, outside to inside:
 ///
@@ -54,9 +56,15 @@ pub(crate) fn assemble(
 }
 
 /// Puts the guards around one server.
-pub(crate) fn guard(breaker: BreakerLayer, limit: ConcurrencyLimitLayer, leaf: Leaf) -> Guarded {
+pub(crate) fn guard(
+    of_server: BreakerLayer,
+    of_tool: BreakerLayer,
+    limit: ConcurrencyLimitLayer,
+    leaf: Leaf,
+) -> Guarded {
     ServiceBuilder::new()
-        .layer(breaker)
+        .layer(of_server)
+        .layer(of_tool)
         .layer(limit)
         .layer(AttemptTimeoutLayer::new())
         .service(leaf)

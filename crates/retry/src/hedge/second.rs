@@ -82,7 +82,7 @@ impl<S: ToolService> Second<S> {
         let answer = answer.poll(cx);
         let unsent = matches!(&answer, Poll::Ready(Err(e)) if e.delivery() == Delivery::NotSent);
         if unsent {
-            this.shared.give_back(this.call);
+            this.shared.refund(this.call);
         }
         if !unsent && !std::mem::replace(counted, true) {
             this.shared.counts.sent.fetch_add(1, Ordering::Relaxed);

@@ -88,8 +88,8 @@ impl Shared {
         self.budget.with_budget(call, TokenBucket::withdraw)
     }
 
-    pub(crate) fn give_back(&self, call: &ToolCall) {
-        self.budget.with_budget(call, TokenBucket::give_back);
+    pub(crate) fn refund(&self, call: &ToolCall) {
+        self.budget.with_budget(call, TokenBucket::refund);
     }
 
     pub(crate) fn stats(&self) -> HedgeStats {
