@@ -31,7 +31,7 @@ struct Failing {
     failures: u32,
     last: Instant,
     told: Box<str>,
-    /// The one try of this window began then.
+    /// The last try that was let through began then; one before the last failure is over.
     trying: Option<Instant>,
     session: u64,
 }
@@ -122,7 +122,6 @@ impl Table {
             };
             call.last = now;
             call.told = told;
-            call.trying = None;
             return;
         }
         self.make_room(&mut shard, now);

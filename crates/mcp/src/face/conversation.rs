@@ -10,7 +10,8 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{BoxStream, Caller, Delivery, ErrorKind, ToolError};
+use tollgate_core::{BoxStream, Caller, Delivery, ErrorKind, SessionId, ToolError};
+use uuid::Uuid;
 
 use super::Backend;
 use super::answer::Answer;
@@ -45,7 +46,7 @@ impl<B: Backend> Conversation<B> {
     pub(super) fn new(face: Face<B>, out: mpsc::Sender<Answer>) -> Self {
         Self {
             face,
-            caller: Caller::local(),
+            caller: Arc::new(local_session()),
             out: Some(out),
             calls: Arc::default(),
             tasks: JoinSet::new(),
@@ -221,6 +222,12 @@ async fn next_change(changes: &mut Option<BoxStream<'static, ()>>) -> Option<()>
 /// Queues a message. A client that stopped reading has a closed queue, which ends the conversation.
 async fn say(out: &mpsc::Sender<Answer>, answer: Answer) {
     let _ = out.send(answer).await;
+}
+
+/// Makes the caller of one conversation: this process's user, in a session as long as the pipe.
+fn local_session() -> Caller {
+    let session = SessionId::new(Uuid::new_v4().to_string());
+    Caller::clone(&Caller::local()).with_session(session)
 }
 
 fn too_many(what: &str, limit: usize) -> Fault {

@@ -97,11 +97,27 @@ async fn both_eras_are_served_on_one_pipe() {
     pipe.send(&call("6", "whoami", "")).await;
     assert_eq!(
         pipe.json().await["result"]["content"][0]["text"],
-        "local false"
+        "local true"
     );
     pipe.send(&call("7", "asks", "")).await;
     assert_eq!(pipe.json().await["error"]["code"], -32010);
     assert!(pipe.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_conversation_is_one_session_and_the_next_is_another() {
+    let sessions = async || {
+        let mut pipe = Pipe::open();
+        let mut seen = Vec::new();
+        for id in ["1", "2"] {
+            pipe.send(&call(id, "session", "")).await;
+            let answer = pipe.json().await;
+            seen.push(answer["result"]["content"][0]["text"].to_string());
+        }
+        assert_eq!(seen[0], seen[1]);
+        seen.swap_remove(0)
+    };
+    assert_ne!(sessions().await, sessions().await);
 }
 
 #[tokio::test]
