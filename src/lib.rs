@@ -43,12 +43,14 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, retry, attempt span, router; then, per server, breaker,
-//! concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
-//! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`], [`limit`],
+//! Outside to inside: call span, cache, loop guard, retry, hedge, attempt span, router; then, per
+//! server, its breaker, the tool's breaker, concurrency limit, attempt timeout and the leaf.
+//! [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and works alone:
+//! see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
+mod discovery;
 mod explain;
 mod leaf;
 mod local;
@@ -60,6 +62,7 @@ mod server;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
+pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
 pub use server::Server;
@@ -78,6 +81,7 @@ pub use tollgate_breaker as breaker;
 pub use tollgate_cache as cache;
 pub use tollgate_core as core;
 pub use tollgate_limit as limit;
+pub use tollgate_loopguard as loopguard;
 pub use tollgate_registry as registry;
 pub use tollgate_retry as retry;
 pub use tollgate_router as router;

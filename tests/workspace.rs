@@ -20,6 +20,7 @@ const CORE_LAYERS_REGISTRY: &[&str] = &[
     "tollgate-breaker",
     "tollgate-cache",
     "tollgate-limit",
+    "tollgate-loopguard",
     "tollgate-registry",
     "tollgate-retry",
     "tollgate-router",
@@ -64,6 +65,7 @@ const RULES: &[Rule] = &[
     Rule::only("tollgate-breaker", &[CORE]),
     Rule::only("tollgate-cache", &[CORE]),
     Rule::only("tollgate-limit", &[CORE]),
+    Rule::only("tollgate-loopguard", &[CORE]),
     Rule::only("tollgate-retry", &[CORE]),
     Rule::only("tollgate-router", &[CORE]),
     Rule::only("tollgate-telemetry", &[CORE]),
@@ -76,12 +78,19 @@ const RULES: &[Rule] = &[
     // What the gateway needs of the layers, the facade exports.
     Rule::only(
         "tollgate-gateway",
-        &["tollgate", "tollgate-mcp", "tollgate-replay"],
+        &[
+            "tollgate",
+            "tollgate-chaos",
+            "tollgate-mcp",
+            "tollgate-replay",
+        ],
     ),
     // Replays through the cache layer alone, so that its figures are the cache's.
     Rule::only("tollgate-replay", &[CORE, "tollgate-cache"]),
+    // Servers to be tried against: of what is tried they know the words alone.
+    Rule::only("tollgate-chaos", &[CORE]),
     // For tests alone, so nothing above lists it.
-    Rule::only(TESTKIT, &[CORE]),
+    Rule::only(TESTKIT, &[CORE, "tollgate-chaos"]),
 ];
 
 /// Who may name `rmcp`, and how. The wire is our own; rmcp is the independent peer in tests.
@@ -303,6 +312,7 @@ const UNMAINTAINED: [&str; 2] = ["backoff", "instant"];
 const ADAPTER: &str = "tollgate-backoff";
 
 /// The crates in the tree of a package for this machine, with its default features.
+#[expect(clippy::expect_used, reason = "metadata without a tree fails the test")]
 fn tree_of(metadata: &Metadata, package: &str) -> BTreeSet<String> {
     let resolve = metadata.resolve.as_ref().expect("a resolved tree");
     let root = metadata

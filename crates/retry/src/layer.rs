@@ -36,6 +36,10 @@ impl RetryLayer {
     pub fn budgets(&self) -> Vec<BudgetStatus> {
         self.policy.budgets()
     }
+
+    pub(crate) fn policy(&self) -> &RepeatPolicy {
+        &self.policy
+    }
 }
 
 impl<S> Layer<S> for RetryLayer {

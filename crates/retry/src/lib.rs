@@ -122,6 +122,7 @@ mod config;
 mod deadline;
 mod future;
 mod give;
+pub mod hedge;
 #[cfg(all(test, shuttle))]
 mod interleavings;
 mod layer;

@@ -110,7 +110,7 @@ impl RepeatPolicy {
         }
     }
 
-    fn with_budget<T>(&self, call: &ToolCall, act: impl FnOnce(&TokenBucket) -> T) -> T {
+    pub(crate) fn with_budget<T>(&self, call: &ToolCall, act: impl FnOnce(&TokenBucket) -> T) -> T {
         let Shared {
             config, budgets, ..
         } = &*self.shared;
