@@ -20,6 +20,7 @@
 //! | connection refused or lost | failure | failure |
 //! | the server's own fault, protocol error | failure | success: it can be reached |
 //! | timeout | failure | nothing: it may be the one tool |
+//! | timeout of an attempt that the caller's deadline left less than 5 s | nothing | nothing |
 //! | 429 | nothing | success |
 //! | cancellation, a refusal by this runtime, a dropped call | nothing | nothing |
 //!
