@@ -37,7 +37,8 @@ impl DiscoveryConfig {
     /// The shortest timeout of a listing: servers that start slowly are listed first of all.
     pub const LEAST_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// Sets how long one listing may take; 5 s where less is given.
+    /// Sets how long one listing may take; 5 s where less is given. What `MCP_TOOL_TIMEOUT` states
+    /// fits here, read by [`parse_tool_timeout`](crate::limit::parse_tool_timeout).
     #[must_use]
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = if timeout.as_nanos() < Self::LEAST_TIMEOUT.as_nanos() {
@@ -46,40 +47,6 @@ impl DiscoveryConfig {
             timeout
         };
         self
-    }
-
-    /// Sets the timeout as the environment's `MCP_TOOL_TIMEOUT` states it: in milliseconds, 5 s where
-    /// it is less. What is not a number above 0 changes nothing, and is said in the log.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::DiscoveryConfig;
-    ///
-    /// let stated = |value| DiscoveryConfig::default().with_stated_timeout(value).timeout;
-    /// assert_eq!(stated(Some("90000")), Duration::from_secs(90));
-    /// assert_eq!(stated(Some("soon")), Duration::from_secs(60));
-    /// assert_eq!(stated(None), Duration::from_secs(60));
-    /// ```
-    #[must_use]
-    pub fn with_stated_timeout(self, millis: Option<&str>) -> Self {
-        match millis.map(|text| (text, text.trim().parse::<u64>())) {
-            None => self,
-            Some((_, Ok(millis))) if millis > 0 => self.with_timeout(Duration::from_millis(millis)),
-            Some((text, _)) => {
-                tracing::warn!(
-                    value = text,
-                    timeout_secs = self.timeout.as_secs_f64(),
-                    "{ENV_TIMEOUT} is no number of milliseconds above 0; the timeout stays"
-                );
-                self
-            }
-        }
-    }
-
-    /// Sets the timeout as the environment's `MCP_TOOL_TIMEOUT` states it, if it does.
-    #[must_use]
-    pub fn with_env(self) -> Self {
-        self.with_stated_timeout(std::env::var(ENV_TIMEOUT).ok().as_deref())
     }
 
     /// Sets when a server that fails to list its tools is left alone.
@@ -101,6 +68,3 @@ impl DiscoveryConfig {
         self.breaker.validate()
     }
 }
-
-/// The variable that says how long a listing may take.
-const ENV_TIMEOUT: &str = "MCP_TOOL_TIMEOUT";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tollgate_core::{ToolError, ToolOutput};
+use tollgate_core::{ErrorKind, ToolError, ToolOutput};
 
 use crate::person::Listener;
 use crate::{Permit, Verdict};
@@ -33,20 +33,11 @@ pin_project! {
 }
 
 impl<F> BreakerFuture<F> {
-    pub(crate) const fn admitted(
-        answer: F,
-        permit: Permit,
-        judge: Judge,
-        person: Option<Arc<Listener>>,
-    ) -> Self {
+    pub(crate) const fn admitted(answer: F, held: Held) -> Self {
         Self {
             stage: Stage::Admitted {
                 answer,
-                held: Some(Held {
-                    permit,
-                    judge,
-                    person,
-                }),
+                held: Some(held),
             },
         }
     }
@@ -88,11 +79,13 @@ impl<F> fmt::Debug for BreakerFuture<F> {
 }
 
 /// What is held for as long as the call runs.
-struct Held {
-    permit: Permit,
-    judge: Judge,
+pub(crate) struct Held {
+    pub(crate) permit: Permit,
+    pub(crate) judge: Judge,
+    /// Whether a timeout would say more of the caller's hurry than of the server.
+    pub(crate) is_hurried: bool,
     /// Where calls are timed: what tells how long this one waited for a person.
-    person: Option<Arc<Listener>>,
+    pub(crate) person: Option<Arc<Listener>>,
 }
 
 impl Held {
@@ -102,6 +95,11 @@ impl Held {
         }
         match ((self.judge)(result), result) {
             (Verdict::Success, _) => self.permit.succeed(),
+            (Verdict::Failure, Err(error))
+                if self.is_hurried && error.kind() == ErrorKind::Timeout =>
+            {
+                drop(self.permit);
+            }
             (Verdict::Failure, Err(error)) => self.permit.fail(error),
             // the place of a probe goes back
             (Verdict::Failure | Verdict::Nothing, _) => drop(self.permit),

@@ -97,6 +97,36 @@ fn leavers() {
     assert_eq!(again.len(), probes as usize);
 }
 
+/// Whoever was let through while it was closed takes no probe's place, and gives none back.
+fn strays() {
+    let circuit = circuit(1, 1);
+    let inside = Arc::new(AtomicU32::new(0));
+    let (fails, leaves) = (circuit.clone(), circuit.clone());
+    let mut threads: Vec<Box<dyn FnOnce() + Send>> = vec![
+        Box::new(move || {
+            if let Ok(permit) = fails.admit() {
+                permit.fail(&"down");
+            }
+        }),
+        Box::new(move || drop(leaves.admit_risk(Risk::Write))),
+    ];
+    for _ in 0..2 {
+        let (circuit, inside) = (circuit.clone(), inside.clone());
+        threads.push(Box::new(move || {
+            // nobody succeeds, so what is not closed stays so: these are probes
+            while circuit.state() == BreakerState::Closed {
+                thread::yield_now();
+            }
+            if let Ok(permit) = circuit.admit() {
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two probes");
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(permit);
+            }
+        }));
+    }
+    together(threads);
+}
+
 /// What was let through before a reset says nothing after it, whenever it ends.
 fn latecomers() {
     let circuit = circuit(2, 1);
@@ -178,6 +208,12 @@ fn half_open_lets_exactly_its_probes_through() {
 fn a_dropped_probe_gives_its_place_back_once() {
     shuttle::check_random(leavers, ORDERS);
     shuttle::check_pct(leavers, ORDERS, 3);
+}
+
+#[test]
+fn who_was_let_through_before_is_no_probe() {
+    shuttle::check_random(strays, ORDERS);
+    shuttle::check_pct(strays, ORDERS, 3);
 }
 
 #[test]

@@ -1,25 +1,60 @@
 //! Stops sending calls to a server and tool that keep failing.
 //!
 //! A [`BreakerLayer`] stands before one server and keeps a breaker for each of its tools, so that a
-//! tool which is broken takes no other tool with it, and a server which is down takes no other
-//! server. The breakers live in a [`BreakerSet`], where the router asks who is available and where
-//! operators look and intervene. [`Circuit`] is one breaker by itself, for what is not a tool call:
-//! the discovery of a server, say.
+//! tool which is broken takes no other tool with it; or it keeps one for the whole server, so that a
+//! server which cannot be reached is not tried once for each of its tools. The breakers live in a
+//! [`BreakerSet`], where the router asks who is available and where operators look and intervene.
+//! [`Circuit`] is one breaker by itself, for what is not a tool call: the discovery of a server, say.
 //!
 //! # Rule
 //!
-//! A breaker opens after 3 failures in a row. While it is open, calls are refused at once. After
-//! 30 s it is half open: one call is let through as a probe. If the server answers it, the breaker
-//! closes; if not, it opens for twice as long, 5 minutes at most.
+//! A breaker of a tool opens after 3 failures in a row. While it is open, calls are refused at once.
+//! After 30 s it is half open: one call is let through as a probe. If the server answers it, the
+//! breaker closes; if not, it opens for twice as long, 5 minutes at most. One success is enough, of
+//! however many probes.
 //!
-//! | outcome | counts as |
-//! | --- | --- |
-//! | answer, also the tool's own failure (`isError: true`) | success |
-//! | the server refuses the call as the caller's fault | success: the server works |
-//! | connection refused or lost, timeout, protocol error, the server's own fault | failure |
-//! | 429, cancellation, a refusal by this runtime, a dropped call | nothing |
+//! | outcome | for its tool | for the whole server |
+//! | --- | --- | --- |
+//! | answer, also the tool's own failure (`isError: true`) | success | success |
+//! | the server refuses the call as the caller's fault | success: the server works | success |
+//! | connection refused or lost | failure | failure |
+//! | the server's own fault, protocol error | failure | success: it can be reached |
+//! | timeout | failure | nothing: it may be the one tool |
+//! | timeout of an attempt that the caller's deadline left less than 5 s | nothing | nothing |
+//! | 429 | nothing | success |
+//! | cancellation, a refusal by this runtime, a dropped call | nothing | nothing |
 //!
-//! A probe is never a call of the breaker's own making: it is a call that somebody made, sent once.
+//! The breaker of a server opens after 5 failures in a row, for 10 s, a minute at most
+//! ([`BreakerConfig::server`]); that of its discovery after 2, for 60 s
+//! ([`BreakerConfig::discovery`]).
+//!
+//! # Shares
+//!
+//! Failures in a row say little of a tool that is called a thousand times a minute, and nothing of one
+//! that is slow. So a breaker may also open, instead or as well, by the share of calls that fail
+//! ([`with_failure_rate`](BreakerConfig::with_failure_rate)) or are slow
+//! ([`with_slow_calls`](BreakerConfig::with_slow_calls)), of all calls of the last minute, once there
+//! were enough of them. A good call never opens a breaker, even if it is the one that makes them
+//! enough. Time in which a call waits for a person makes it no slower: whoever asks one says so
+//! through the call's [`ProgressSink`](tollgate_core::ProgressSink). Where slow calls open a breaker,
+//! a slow probe does not close it.
+//!
+//! # Probes
+//!
+//! A probe is never a call of the breaker's own making: it is a call that somebody made, sent once. And
+//! it is sent to a server of which nothing good is known, so its outcome may stay unknown. For a read
+//! that does no harm. For a write that must not run twice it does: instead of "certainly not sent" its
+//! caller hears "may have run". So such a write is refused where a read may come in its place, with
+//! the time until it would be let through itself:
+//!
+//! * a breaker that has let safe calls through waits for one, for one open time more, and then takes
+//!   the write: nobody may ever read again;
+//! * a breaker that never saw a safe call takes the write at once: there is nothing to wait for, and
+//!   its tool has to come back somehow;
+//! * a write that is safe to repeat is as good as a read.
+//!
+//! So no breaker is stuck for want of reads. Whoever has a harmless question to put to a server need
+//! not wait for a call: [`Circuit::probe_due`] says when.
 //!
 //! # Readiness
 //!
@@ -48,10 +83,18 @@
 //!
 //! # Cost
 //!
-//! A closed breaker without failures is one look-up in a map and two atomic loads: neither letting a
-//! call through nor its success writes to the breaker's state, takes its lock or reads a clock. The
-//! look-up (a hash, a shared lock on a part of the map, a reference count) is most of the cost;
-//! `benches/check.rs` measures both.
+//! A closed breaker without failures is two loads of one word: neither letting a call through nor its
+//! success writes to the breaker's state, takes its lock or reads a clock. So threads that share one
+//! do not disturb each other ([`Circuit::admit_ref`]). A call through the layer outlives its caller,
+//! and so counts a reference besides; its breaker is found by the tool's address. Shares cost more:
+//! each outcome is written down under the lock, and where slow calls count, the clock is read twice
+//! and the call gets a sink of its own. `benches/check.rs` measures all but the last.
+//!
+//! # Bounds
+//!
+//! A set keeps 10,000 breakers of tools. Beyond that it drops those that hold nothing; and if servers
+//! send more names than that of tools that fail, then those that hold least. What is in use or forced
+//! stays.
 //!
 //! # Example
 //!
@@ -84,8 +127,9 @@
 //!
 //! # Order
 //!
-//! Inside the router, once for each server, and outside that server's concurrency limit and attempt
-//! timeout: a refused call must take no permit, and a timeout must be seen as the failure it is.
+//! Inside the router, once for each server: the server's breaker, then those of its tools, so that
+//! what a tool's breaker refuses is not taken for a probe of the server. Outside that server's
+//! concurrency limit and attempt timeout: a refused call must take no permit, and a timeout must be seen as the failure it is.
 //! The wrong way round, with the timeout outside, a server that hangs would only ever show dropped
 //! calls, which count as nothing.
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use crate::future::Judge;
+use crate::future::{Held, Judge};
 use crate::person::Listener;
 use crate::recent::Recent;
 use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
@@ -142,7 +144,26 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             call = call.with_progress(listener.clone());
             person = Some(listener);
         }
-        let permit = Permit::new(circuit, ticket);
-        BreakerFuture::admitted(self.inner.call(call), permit, self.site.judge(), person)
+        let held = Held {
+            permit: Permit::new(circuit, ticket),
+            judge: self.site.judge(),
+            is_hurried: is_hurried(&call),
+            person,
+        };
+        BreakerFuture::admitted(self.inner.call(call), held)
     }
 }
+
+/// Says whether the caller's deadline leaves an attempt so little time that it may run out although
+/// the server is well.
+fn is_hurried(call: &ToolCall) -> bool {
+    call.attempt().until.is_some_and(|until| {
+        let given = until.saturating_duration_since(Instant::now().into_std());
+        given < PATIENCE.min(call.plan().limits.attempt_timeout)
+    })
+}
+
+/// A server that has so much time and does not answer is at fault, however much more its tool's own
+/// timeout would allow. If only that timeout counted, one that hangs would never be left alone where
+/// all callers have deadlines.
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -313,3 +313,18 @@ async fn the_layer_says_what_its_services_would_do() {
     advance(Duration::from_secs(30)).await;
     assert!(layer.lets_through(&call));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_in_a_hurry_does_not_open_it_and_a_patient_one_does() {
+    for (given, started) in [(1, 20), (4, 20), (5, 3), (60, 3)] {
+        let mock = MockService::new(|_, _| async { failed(ErrorKind::Timeout) });
+        let service = breaker(mock.clone(), &BreakerSet::default());
+        for _ in 0..20 {
+            let mut call = read();
+            let until = Instant::now() + Duration::from_secs(given);
+            call.attempt_mut().until = Some(until.into_std());
+            service.clone().oneshot(call).await.unwrap_err();
+        }
+        assert_eq!(mock.started(), started, "{given} s");
+    }
+}
