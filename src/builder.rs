@@ -12,7 +12,7 @@ use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
-use tollgate_limit::ConcurrencyLimitLayer;
+use tollgate_limit::RateLimitLayer;
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::{RetryConfig, RetryLayer};
 use tollgate_router::{Member, Pool, Router, Strategy};
@@ -20,6 +20,7 @@ use tollgate_telemetry::{CallSpanLayer, Metrics};
 
 use crate::explain::Settings;
 use crate::leaf::Leaf;
+use crate::limits::{Handles, LimitsConfig, ServerHandles, ServerLayers};
 use crate::order::{self, Guarded};
 use crate::scan::{Liveness, Scan, Shared};
 use crate::scopes;
@@ -71,6 +72,7 @@ pub struct StackBuilder {
     cache: CacheConfig,
     retry: RetryConfig,
     breaker: BreakerConfig,
+    limits: LimitsConfig,
     strategy: Strategy,
     metrics: Option<Arc<Metrics>>,
     call_deadline: Option<Duration>,
@@ -120,6 +122,12 @@ impl StackBuilder {
         self
     }
 
+    /// Sets how often, and for how long, tools are called.
+    pub fn limits(mut self, config: LimitsConfig) -> Self {
+        self.limits = config;
+        self
+    }
+
     /// Sets how servers of a replica set share calls.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
@@ -154,6 +162,18 @@ impl StackBuilder {
     /// [`BuildError`] if the settings contradict each other.
     pub async fn build(mut self) -> Result<Stack, BuildError> {
         self.cache.scopes = self.scope_rules()?;
+        self.limits
+            .validate()
+            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        if let Some(timeout) = self.limits.attempt_timeout {
+            self.profile.attempt_timeout = timeout;
+        }
+        let rate = RateLimitLayer::new(self.limits.rate)
+            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let mut limits = Handles {
+            rates: rate.limits().clone(),
+            servers: Vec::new(),
+        };
         let registry = Registry::new();
         for (set, options) in self.set_options()? {
             registry.set_options(set, options);
@@ -179,10 +199,9 @@ impl StackBuilder {
             let (tell, told) = oneshot::channel();
             let liveness = Arc::new(Mutex::new(Liveness::default()));
             settled.push(told);
-            members
-                .entry(server.set.clone())
-                .or_default()
-                .push(member(&server, &shared));
+            let (member, handles) = member(&server, &self.limits, &shared)?;
+            members.entry(server.set.clone()).or_default().push(member);
+            limits.servers.push(handles);
             known.push(Known {
                 id: server.server.id().clone(),
                 set: server.set.clone(),
@@ -218,6 +237,7 @@ impl StackBuilder {
             call_span,
             cache,
             retry,
+            rate,
             Router::new(pool).with_strategy(self.strategy),
         );
         let wait = self.startup_timeout.unwrap_or(Duration::from_secs(30));
@@ -233,7 +253,7 @@ impl StackBuilder {
                 "some servers have not listed their tools yet; going on without"
             );
         }
-        let stack = Stack::new(layers, shared, known, settings, scans);
+        let stack = Stack::new(layers, shared, known, limits, settings, scans);
         scopes::warn_of_idle(&stack);
         Ok(stack)
     }
@@ -314,20 +334,33 @@ fn agree<T: Clone + PartialEq>(
 
 /// Puts the guards around one server. It counts as healthy for a call if it lists the tool and the
 /// tool's breaker lets calls through.
-fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
+fn member(
+    server: &Server,
+    limits: &LimitsConfig,
+    shared: &Arc<Shared>,
+) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
     let id = server.server.id().clone();
-    let guarded = order::guard(
+    let limits = ServerLayers::new(&server.limits, limits)
+        .map_err(|fault| BuildError::Settings(format!("server `{id}`: {fault}")))?;
+    let rate = limits.rate.limits().clone();
+    let (guarded, concurrency) = order::guard(
         BreakerLayer::new(shared.breakers.clone(), id.clone()),
-        ConcurrencyLimitLayer::new(server.max_concurrent),
+        limits,
         Leaf::new(server.server.clone()),
     );
+    let handles = ServerHandles {
+        server: id.clone(),
+        rate,
+        concurrency,
+    };
     let (health_id, health) = (id.clone(), shared.clone());
-    Member::new(id, guarded)
+    let member = Member::new(id, guarded)
         .with_weight(server.weight)
         .with_categories(server.categories.clone())
         .with_health(move |call: &ToolCall| {
             let tool = call.tool().name();
             health.registry.peek().offers(&health_id, tool)
                 && health.breakers.is_available(&health_id, tool)
-        })
+        });
+    Ok((member, handles))
 }

@@ -43,14 +43,15 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, retry, attempt span, router; then, per server, breaker,
-//! concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
+//! Outside to inside: call span, cache, retry, rate limit, attempt span, router; then, per server,
+//! breaker, rate limit, concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
 //! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
 mod explain;
 mod leaf;
+mod limits;
 mod local;
 mod observed;
 mod order;
@@ -61,6 +62,7 @@ mod stack;
 
 pub use builder::{BuildError, StackBuilder};
 pub use explain::{Candidate, Explanation};
+pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
 pub use server::Server;
 pub use stack::{ServerStatus, Stack, StackFuture, StackService};
