@@ -8,16 +8,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
+use tollgate_breaker::{BreakerConfig, BreakerConfigs, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
-use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
+use tollgate_core::{InvalidConfig, Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
 use tollgate_limit::RateLimitLayer;
+use tollgate_loopguard::{LoopGuardConfig, LoopGuardLayer};
 use tollgate_registry::{Registry, SetOptions};
-use tollgate_retry::{RetryConfig, RetryLayer};
+use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
+use tollgate_retry::{MakeSchedule, RetryConfig, RetryLayer};
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 
+use crate::discovery::DiscoveryConfig;
 use crate::explain::Settings;
 use crate::leaf::Leaf;
 use crate::limits::{Handles, LimitsConfig, ServerHandles, ServerLayers};
@@ -70,8 +73,12 @@ pub struct StackBuilder {
     rules: RuleSet,
     lexicon: Option<Arc<Lexicon>>,
     cache: CacheConfig,
+    loop_guard: LoopGuard,
     retry: RetryConfig,
-    breaker: BreakerConfig,
+    schedule: Option<Arc<dyn MakeSchedule>>,
+    hedge: Option<HedgeConfig>,
+    breakers: BreakerConfigs,
+    discovery: DiscoveryConfig,
     limits: LimitsConfig,
     strategy: Strategy,
     metrics: Option<Arc<Metrics>>,
@@ -116,9 +123,61 @@ impl StackBuilder {
         self
     }
 
-    /// Sets when a failing tool of a server is left alone.
+    /// Takes the pauses between attempts from somebody else's schedule, in place of what
+    /// [`retry`](Self::retry) says of them. Default: none.
+    ///
+    /// With the feature `backoff`, any schedule of that crate:
+    ///
+    /// ```
+    /// # #[cfg(feature = "backoff")]
+    /// # fn with_the_feature() {
+    /// use std::time::Duration;
+    /// use tollgate::Stack;
+    /// use tollgate::backoff::backoff::exponential::ExponentialBackoffBuilder;
+    /// use tollgate::backoff::{TokioClock, cloned};
+    ///
+    /// let mine = ExponentialBackoffBuilder::<TokioClock>::new()
+    ///     .with_initial_interval(Duration::from_millis(200))
+    ///     .build();
+    /// let builder = Stack::builder().schedule(cloned(mine));
+    /// # }
+    /// ```
+    pub fn schedule(mut self, schedule: impl MakeSchedule) -> Self {
+        self.schedule = Some(Arc::new(schedule));
+        self
+    }
+
+    /// Sets when a session that repeats the same failing call is answered in the server's place, or
+    /// with `None` that it never is. Default: after 5 failures in a row.
+    pub fn loop_guard(mut self, config: impl Into<Option<LoopGuardConfig>>) -> Self {
+        self.loop_guard = LoopGuard(config.into());
+        self
+    }
+
+    /// Sets when a slow read gets a second attempt at another server, paid from the same budget as
+    /// repeats, or with `None` that none does. Default: `None`.
+    pub fn hedge(mut self, config: impl Into<Option<HedgeConfig>>) -> Self {
+        self.hedge = config.into();
+        self
+    }
+
+    /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30 s
+    /// after 3 failures in a row.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
-        self.breaker = config;
+        self.breakers.tool = config;
+        self
+    }
+
+    /// Sets when a whole server is left alone that cannot be reached. Only connections that cannot be
+    /// made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a row.
+    pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
+        self.breakers.server = config;
+        self
+    }
+
+    /// Sets how servers are asked for their tools, and when one that does not tell is left alone.
+    pub fn discovery(mut self, config: DiscoveryConfig) -> Self {
+        self.discovery = config;
         self
     }
 
@@ -178,15 +237,41 @@ impl StackBuilder {
         for (set, options) in self.set_options()? {
             registry.set_options(set, options);
         }
-        let breakers = BreakerSet::new(self.breaker)
-            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        self.breakers.discovery = self.discovery.breaker;
+        for (whose, config) in [
+            ("breaker", self.breakers.tool),
+            ("breaker of servers", self.breakers.server),
+            ("breaker of discovery", self.breakers.discovery),
+        ] {
+            let named = |fault| BuildError::Settings(format!("{whose}: {fault}"));
+            config.validate().map_err(named)?;
+        }
+        let settings = |fault: InvalidConfig| BuildError::Settings(fault.to_string());
+        self.discovery.validate().map_err(settings)?;
+        let breakers = BreakerSet::new(self.breakers).map_err(settings)?;
         let retry =
             RetryLayer::new(self.retry).map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let retry = match self.schedule.take() {
+            Some(schedule) => retry.with_schedule(move || schedule.schedule()),
+            None => retry,
+        };
+        let hedge = match self.hedge {
+            Some(config) => retry.hedge(config),
+            None => Ok(HedgeLayer::off()),
+        }
+        .map_err(|fault| BuildError::Settings(format!("hedge: {fault}")))?;
+        let loop_guard = match self.loop_guard.0 {
+            Some(config) => LoopGuardLayer::new(config),
+            None => Ok(LoopGuardLayer::off()),
+        }
+        .map_err(|fault| BuildError::Settings(format!("loop guard: {fault}")))?;
         let cache = CacheLayer::new(self.cache.clone());
         let shared = Arc::new(Shared {
             registry,
             breakers,
             cache: cache.handle(),
+            loop_guard: loop_guard.clone(),
+            hedge: hedge.clone(),
             changed: watch::Sender::new(0),
         });
         shared.follow_cache();
@@ -215,6 +300,7 @@ impl StackBuilder {
                 shared: shared.clone(),
                 liveness,
                 settled: Some(tell),
+                timeout: self.discovery.timeout,
             };
             scans.spawn(scan.run());
         }
@@ -236,7 +322,9 @@ impl StackBuilder {
         let layers = order::assemble(
             call_span,
             cache,
+            loop_guard,
             retry,
+            hedge,
             rate,
             Router::new(pool).with_strategy(self.strategy),
         );
@@ -276,6 +364,7 @@ impl StackBuilder {
                 options.defaults = server.defaults.clone();
                 options.overrides = server.overrides.clone();
                 options.refinements = server.refinements.clone();
+                options.verify_with = server.verify_with.clone();
                 all.insert(server.set.clone(), options);
                 continue;
             };
@@ -297,6 +386,9 @@ impl StackBuilder {
             }
             if !agree(&mut options.refinements, &server.refinements) {
                 return Err(conflict("the rules over one tool's arguments"));
+            }
+            if !agree(&mut options.verify_with, &server.verify_with) {
+                return Err(conflict("what to verify one tool's calls with"));
             }
         }
         Ok(all)
@@ -323,6 +415,16 @@ impl StackBuilder {
     }
 }
 
+/// Whether and when the loop guard answers: unlike other options, by default it does.
+#[derive(Debug)]
+struct LoopGuard(Option<LoopGuardConfig>);
+
+impl Default for LoopGuard {
+    fn default() -> Self {
+        Self(Some(LoopGuardConfig::default()))
+    }
+}
+
 /// Adds what one more server's config says of single tools; says whether it contradicts nothing.
 fn agree<T: Clone + PartialEq>(
     taken: &mut HashMap<ToolName, T>,
@@ -332,8 +434,8 @@ fn agree<T: Clone + PartialEq>(
         .all(|(tool, said)| taken.entry(tool.clone()).or_insert_with(|| said.clone()) == said)
 }
 
-/// Puts the guards around one server. It counts as healthy for a call if it lists the tool and the
-/// tool's breaker lets calls through.
+/// Puts the guards around one server. It counts as healthy for a call if it lists the tool, and its
+/// own breaker and the tool's would let the call through.
 fn member(
     server: &Server,
     limits: &LimitsConfig,
@@ -343,8 +445,11 @@ fn member(
     let limits = ServerLayers::new(&server.limits, limits)
         .map_err(|fault| BuildError::Settings(format!("server `{id}`: {fault}")))?;
     let rate = limits.rate.limits().clone();
+    let of_server = BreakerLayer::of_server(&shared.breakers, id.clone());
+    let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
     let (guarded, concurrency) = order::guard(
-        BreakerLayer::new(shared.breakers.clone(), id.clone()),
+        of_server.clone(),
+        of_tool.clone(),
         limits,
         Leaf::new(server.server.clone()),
     );
@@ -358,9 +463,12 @@ fn member(
         .with_weight(server.weight)
         .with_categories(server.categories.clone())
         .with_health(move |call: &ToolCall| {
-            let tool = call.tool().name();
-            health.registry.peek().offers(&health_id, tool)
-                && health.breakers.is_available(&health_id, tool)
+            health
+                .registry
+                .peek()
+                .offers(&health_id, call.tool().name())
+                && of_server.lets_through(call)
+                && of_tool.lets_through(call)
         });
     Ok((member, handles))
 }

@@ -43,12 +43,14 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, retry, rate limit, attempt span, router; then, per server,
-//! breaker, rate limit, concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
-//! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`], [`limit`],
+//! Outside to inside: call span, cache, loop guard, retry, hedge, rate limit, attempt span, router;
+//! then, per server, its breaker, the tool's breaker, rate limit, concurrency limit, attempt timeout
+//! and the leaf. [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and
+//! works alone: see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
+mod discovery;
 mod explain;
 mod leaf;
 mod limits;
@@ -61,6 +63,7 @@ mod server;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
+pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
 pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
@@ -74,10 +77,13 @@ pub use tollgate_core::{
     When,
 };
 
+#[cfg(feature = "backoff")]
+pub use tollgate_backoff as backoff;
 pub use tollgate_breaker as breaker;
 pub use tollgate_cache as cache;
 pub use tollgate_core as core;
 pub use tollgate_limit as limit;
+pub use tollgate_loopguard as loopguard;
 pub use tollgate_registry as registry;
 pub use tollgate_retry as retry;
 pub use tollgate_router as router;

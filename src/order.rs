@@ -5,6 +5,8 @@ use tollgate_cache::{Cache, CacheLayer};
 use tollgate_limit::{
     AttemptTimeout, ConcurrencyHandle, ConcurrencyLimit, RateLimit, RateLimitLayer,
 };
+use tollgate_loopguard::{LoopGuard, LoopGuardLayer};
+use tollgate_retry::hedge::{Hedge, HedgeLayer};
 use tollgate_retry::{Retry, RetryLayer};
 use tollgate_router::Router;
 use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
@@ -15,36 +17,45 @@ use crate::limits::ServerLayers;
 
 /// What stands around one server, outside to inside:
 ///
-/// 1. **breaker**: a sick tool is not asked at all, and takes no place in the queue;
-/// 2. **rate limit** of the server: who waits for its turn holds no place;
-/// 3. **concurrency limit**: waiting for a place counts against no timeout;
-/// 4. **attempt timeout**: covers the server's own time and nothing else;
-/// 5. **leaf**: the server.
-pub(crate) type Guarded = Breaker<RateLimit<ConcurrencyLimit<AttemptTimeout<Leaf>>>>;
+/// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
+/// 2. **breaker of the tool**: a sick tool is not asked at all, and takes no place in the queue; what
+///    it refuses tells the server's breaker nothing;
+/// 3. **rate limit** of the server: who waits for its turn holds no place;
+/// 4. **concurrency limit**: waiting for a place counts against no timeout;
+/// 5. **attempt timeout**: covers the server's own time and nothing else;
+/// 6. **leaf**: the server.
+pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTimeout<Leaf>>>>>;
 
 /// What a call passes, outside to inside:
 ///
 /// 1. **call span**: sees the caller's latency and the final verdict;
 /// 2. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 3. **retry**: above routing, so that a repeat may go to another server; one deadline for all
+/// 3. **loop guard**: what is cached has not failed; counts what failed after all attempts;
+/// 4. **retry**: above routing, so that a repeat may go to another server; one deadline for all
 ///    attempts;
-/// 4. **rate limit** of tools and principals: each attempt counts;
-/// 5. **attempt span**: one per try;
-/// 6. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Cache<Retry<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
+/// 5. **hedge**: at most one second attempt beside each, from the same budget as repeats;
+/// 6. **rate limit** of tools and principals: each attempt counts;
+/// 7. **attempt span**: one per try;
+/// 8. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers =
+    CallSpan<Cache<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>>;
 
 /// Puts the layers around the router.
 pub(crate) fn assemble(
     call_span: CallSpanLayer,
     cache: CacheLayer,
+    loop_guard: LoopGuardLayer,
     retry: RetryLayer,
+    hedge: HedgeLayer,
     rate: RateLimitLayer,
     router: Router<Guarded>,
 ) -> Layers {
     ServiceBuilder::new()
         .layer(call_span)
         .layer(cache)
+        .layer(loop_guard)
         .layer(retry)
+        .layer(hedge)
         .layer(rate)
         .layer(AttemptSpanLayer::new())
         .service(router)
@@ -52,7 +63,8 @@ pub(crate) fn assemble(
 
 /// Puts the guards around one server; tells where its places can be looked at.
 pub(crate) fn guard(
-    breaker: BreakerLayer,
+    of_server: BreakerLayer,
+    of_tool: BreakerLayer,
     limits: ServerLayers,
     leaf: Leaf,
 ) -> (Guarded, ConcurrencyHandle) {
@@ -62,7 +74,8 @@ pub(crate) fn guard(
         .service(leaf);
     let places = limited.handle();
     let guarded = ServiceBuilder::new()
-        .layer(breaker)
+        .layer(of_server)
+        .layer(of_tool)
         .layer(limits.rate)
         .service(limited);
     (guarded, places)

@@ -9,25 +9,42 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use tollgate_breaker::BreakerSet;
+use tollgate_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
 use tollgate_cache::CacheHandle;
 use tollgate_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
     ToolError, ToolServer,
 };
+use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
+use tollgate_retry::hedge::HedgeLayer;
 
-/// How long one listing may take.
-const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
+use crate::DiscoveryConfig;
+
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
 /// time from the start of one listing to the next: a server that says with each listing that its
 /// tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause between two listings that fail.
+/// The longest pause between two listings that fail, but for what the breaker makes of it.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A listing on its way. Dropping it gives it up.
-type Listing = BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>;
+/// A listing on its way. Dropping it gives it up, and counts as nothing.
+struct Listing {
+    listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
+    purpose: Purpose,
+}
+
+/// What a listing is made for, and the breaker that let it through.
+enum Purpose {
+    /// To know the tools.
+    Discovery(Permit),
+    /// To know whether the server can be reached again, so that nobody's call has to find out. The
+    /// server's own breaker says how often, and not that of discovery, which is more patient.
+    Probe(Permit),
+}
+
+/// The longest a server's wish to be asked again later is followed.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// What every scan writes into.
 #[derive(Debug)]
@@ -35,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,
+    pub(crate) loop_guard: LoopGuardLayer,
+    pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
 }
 
@@ -54,13 +73,19 @@ pub(crate) struct Scan {
     pub(crate) liveness: Arc<Mutex<Liveness>>,
     /// Told once, when the first attempt to list has an outcome, good or bad.
     pub(crate) settled: Option<oneshot::Sender<()>>,
+    /// How long one listing may take.
+    pub(crate) timeout: Duration,
 }
 
 impl Scan {
     pub(crate) async fn run(mut self) {
+        let breakers = &self.shared.breakers;
+        let discovery = breakers.discovery_circuit(self.server.id());
+        let server = breakers.server_circuit(self.server.id());
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
+        let mut is_down = false;
         let mut earliest = Instant::now();
         let mut pause = SCAN_PAUSE;
         let mut running: Option<Listing> = None;
@@ -74,6 +99,7 @@ impl Scan {
                         // it may have been started anew, and remember nothing that was written
                         self.shared.cache.purge_set(&self.set);
                         running = None;
+                        is_down = false;
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
                     ServerEvent::ToolsChanged => {
@@ -87,33 +113,75 @@ impl Scan {
                         if running.take().is_some() {
                             due = Some(Instant::now() + pause);
                         }
+                        is_down = true;
                         self.note(false, Some(reason));
                         self.settle();
                     }
                     _ => {}
                 },
                 listed = end_of(&mut running) => {
-                    running = None;
                     match listed {
-                        Ok(definitions) => {
+                        (Purpose::Discovery(permit), Ok(definitions)) => {
+                            permit.succeed();
+                            // it tells of the way to the server, too
+                            if let Ok(permit) = server.admit_ref() {
+                                permit.succeed();
+                            }
                             pause = SCAN_PAUSE;
                             self.register(definitions);
                         }
-                        Err(error) => {
+                        (Purpose::Discovery(permit), Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             self.note(false, Some(error.to_string()));
-                            due = Some(Instant::now() + pause);
+                            due = Some(Instant::now() + wait_after(permit, &error, pause));
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
+                        }
+                        (Purpose::Probe(permit), Ok(definitions)) => {
+                            permit.succeed();
+                            discovery.reset();
+                            pause = SCAN_PAUSE;
+                            self.register(definitions);
+                        }
+                        (Purpose::Probe(permit), Err(error)) => {
+                            tracing::debug!(server = %self.server.id(), %error, "probe failed");
+                            match judge_error_of_transport(&error) {
+                                Verdict::Success => permit.succeed(),
+                                // nor is it back if all that is known is that it did not answer
+                                Verdict::Failure | Verdict::Nothing => permit.fail(&error),
+                            }
                         }
                     }
                     self.settle();
                 }
+                // one that is known to be down says itself when it is back
+                () = server.probe_due(), if due.is_none() && running.is_none() && !is_down => {
+                    if let Ok(permit) = server.clone().admit() {
+                        earliest = Instant::now() + SCAN_PAUSE;
+                        running = Some(self.list(Purpose::Probe(permit)));
+                    }
+                }
                 () = until(due), if due.is_some() && running.is_none() => {
-                    due = None;
-                    earliest = Instant::now() + SCAN_PAUSE;
-                    running = Some(list(self.server.clone()));
+                    due = match discovery.clone().admit() {
+                        Ok(permit) => {
+                            earliest = Instant::now() + SCAN_PAUSE;
+                            running = Some(self.list(Purpose::Discovery(permit)));
+                            None
+                        }
+                        // held open by an operator, it is looked at again now and then
+                        Err(rejection) => {
+                            let wait = rejection.time_to_probe().unwrap_or(SCAN_PAUSE_MAX);
+                            Some(Instant::now() + wait)
+                        }
+                    };
                 }
             }
+        }
+    }
+
+    fn list(&self, purpose: Purpose) -> Listing {
+        Listing {
+            listed: list(self.server.clone(), self.timeout),
+            purpose,
         }
     }
 
@@ -151,9 +219,12 @@ impl Scan {
 }
 
 /// Lists a server's tools. One that panics has failed, and is followed on.
-fn list(server: Arc<dyn ToolServer>) -> Listing {
+fn list(
+    server: Arc<dyn ToolServer>,
+    timeout: Duration,
+) -> BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>> {
     let listed = async move { server.list_tools().await };
-    let listed = tokio::time::timeout(SCAN_TIMEOUT, AssertUnwindSafe(listed).catch_unwind());
+    let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
     Box::pin(async move {
         match listed.await {
             Ok(Ok(listed)) => listed,
@@ -164,8 +235,10 @@ fn list(server: Arc<dyn ToolServer>) -> Listing {
             )),
             Err(_) => {
                 let text = format!(
-                    "the tools were not listed within {} s",
-                    SCAN_TIMEOUT.as_secs()
+                    "the tools were not listed within {} s, the timeout of discovery (never below \
+                     {} s)",
+                    timeout.as_secs_f64(),
+                    DiscoveryConfig::LEAST_TIMEOUT.as_secs()
                 );
                 Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
             }
@@ -173,10 +246,28 @@ fn list(server: Arc<dyn ToolServer>) -> Listing {
     })
 }
 
-/// Waits for the end of a listing; for ever, where none runs.
-async fn end_of(running: &mut Option<Listing>) -> Result<Vec<ToolDefinition>, ToolError> {
-    match running {
-        Some(listing) => listing.await,
+/// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.
+fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
+    if error.kind() == ErrorKind::RateLimited {
+        // it asked for time and gets it; that is no failure
+        drop(permit);
+    } else {
+        permit.fail(error);
+    }
+    let asked = error.retry_after().unwrap_or_default();
+    asked.min(LONGEST_ASKED).max(pause)
+}
+
+/// Waits for the end of a listing, and takes it away; for ever, where none runs.
+async fn end_of(
+    running: &mut Option<Listing>,
+) -> (Purpose, Result<Vec<ToolDefinition>, ToolError>) {
+    let listed = match running {
+        Some(listing) => listing.listed.as_mut().await,
+        None => std::future::pending().await,
+    };
+    match running.take() {
+        Some(listing) => (listing.purpose, listed),
         None => std::future::pending().await,
     }
 }

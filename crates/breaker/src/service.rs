@@ -1,4 +1,4 @@
-//! The service of one server, with a breaker for each of its tools.
+//! The service of one server, with a breaker for each of its tools, or one for all.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -6,9 +6,12 @@ use std::task::{Context, Poll};
 use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use crate::{BreakerFuture, BreakerSet, Rejection};
+use crate::future::Judge;
+use crate::person::Listener;
+use crate::recent::Recent;
+use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
 
-/// Refuses calls of tools that keep failing on this server.
+/// Refuses calls of tools that keep failing on this server, or of a server that keeps failing.
 #[derive(Debug, Clone)]
 pub struct Breaker<S> {
     inner: S,
@@ -19,15 +22,98 @@ pub struct Breaker<S> {
 /// Which server's breakers, and where they are.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) set: BreakerSet,
-    pub(crate) server: ServerId,
+    server: ServerId,
+    breakers: Breakers,
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of them for each server, behind a pointer"
+)]
+enum Breakers {
+    /// One for all tools.
+    Server(Arc<Circuit>),
+    /// One for each.
+    Tools { set: BreakerSet, recent: Recent },
+}
+
+impl Site {
+    pub(crate) fn of_tools(set: BreakerSet, server: ServerId) -> Self {
+        let recent = Recent::new();
+        Self {
+            server,
+            breakers: Breakers::Tools { set, recent },
+        }
+    }
+
+    pub(crate) fn of_server(set: &BreakerSet, server: ServerId) -> Self {
+        Self {
+            breakers: Breakers::Server(set.server_circuit(&server)),
+            server,
+        }
+    }
+
+    fn circuit(&self, call: &ToolCall) -> Arc<Circuit> {
+        match &self.breakers {
+            Breakers::Server(circuit) => circuit.clone(),
+            Breakers::Tools { set, recent } => recent.circuit(call.tool(), || {
+                set.circuit(&self.server, call.tool().name())
+            }),
+        }
+    }
+
+    pub(crate) fn lets_through(&self, call: &ToolCall) -> bool {
+        let risk = Risk::of(call.plan());
+        match &self.breakers {
+            Breakers::Server(circuit) => circuit.is_available_to(risk),
+            Breakers::Tools { set, recent } => {
+                let tool = call.tool();
+                recent
+                    .ask(tool, |circuit| circuit.is_available_to(risk))
+                    .unwrap_or_else(|| set.tool_lets_through(&self.server, tool.name(), risk))
+            }
+        }
+    }
+
+    fn judge(&self) -> Judge {
+        match self.breakers {
+            Breakers::Server(_) => judge_transport,
+            Breakers::Tools { .. } => judge,
+        }
+    }
+
+    fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
+        let (tool, server) = (call.tool().name(), &self.server);
+        // the rejection goes on with "its breaker"
+        let message = match self.breakers {
+            Breakers::Server(_) => {
+                format!("server `{server}` was not asked for `{tool}`: {rejection}")
+            }
+            Breakers::Tools { .. } => {
+                format!("`{tool}` on server `{server}` was not called: {rejection}")
+            }
+        };
+        let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
+            .with_server(server.clone());
+        match rejection.time_to_probe() {
+            Some(wait) => error.with_retry_after(wait),
+            None => error,
+        }
+    }
 }
 
 impl<S> Breaker<S> {
-    /// Wraps the service of a server; its breakers live in the set.
+    /// Wraps the service of a server with a breaker for each tool; the breakers live in the set.
     #[must_use]
     pub fn new(inner: S, set: BreakerSet, server: ServerId) -> Self {
-        Self::at(inner, Arc::new(Site { set, server }))
+        Self::at(inner, Arc::new(Site::of_tools(set, server)))
+    }
+
+    /// Wraps the service of a server with one breaker for all of it, which lives in the set.
+    #[must_use]
+    pub fn of_server(inner: S, set: &BreakerSet, server: ServerId) -> Self {
+        Self::at(inner, Arc::new(Site::of_server(set, server)))
     }
 
     pub(crate) const fn at(inner: S, site: Arc<Site>) -> Self {
@@ -44,23 +130,19 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
-        let Site { set, server } = &*self.site;
-        let circuit = set.circuit(server, call.tool().name());
-        match circuit.admit() {
-            Ok(permit) => BreakerFuture::admitted(self.inner.call(call), permit),
-            Err(rejection) => BreakerFuture::refused(refusal(&call, server, &rejection)),
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        let circuit = self.site.circuit(&call);
+        let ticket = match circuit.enter(Risk::of(call.plan())) {
+            Ok(ticket) => ticket,
+            Err(rejection) => return BreakerFuture::refused(self.site.refusal(&call, &rejection)),
+        };
+        let mut person = None;
+        if circuit.takes_time() {
+            let listener = Arc::new(Listener::new(call.progress().cloned()));
+            call = call.with_progress(listener.clone());
+            person = Some(listener);
         }
-    }
-}
-
-fn refusal(call: &ToolCall, server: &ServerId, rejection: &Rejection) -> ToolError {
-    let tool = call.tool().name();
-    let message = format!("`{tool}` on server `{server}` was not called: {rejection}");
-    let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
-        .with_server(server.clone());
-    match rejection.time_to_probe() {
-        Some(wait) => error.with_retry_after(wait),
-        None => error,
+        let permit = Permit::new(circuit, ticket);
+        BreakerFuture::admitted(self.inner.call(call), permit, self.site.judge(), person)
     }
 }

@@ -5,13 +5,16 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header};
 use tollgate_core::{Delivery, ErrorKind, ToolError};
 
-use crate::wire::{RpcError, code};
+use crate::wire::{InvalidMessage, RpcError, code};
 
 /// Why a request brought no result.
 #[derive(Debug)]
 pub(super) enum RequestError {
     /// The server answered with a JSON-RPC error.
     Refused(RpcError),
+    /// The server refused the request for its headers, with the status the protocol has for that; it
+    /// has not looked at the rest, let alone run it.
+    HeadersRefused(RpcError),
     /// The server does not know the session any more; it has not run the request.
     SessionGone,
     /// Everything else.
@@ -35,6 +38,25 @@ impl RequestError {
         ))
     }
 
+    /// The connection broke while the request was written, and the server lacks the end of it: what
+    /// it has is no JSON, so it cannot have run.
+    pub(super) fn cut_short(message: impl Into<String>) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::ConnectionLost,
+            Delivery::NotSent,
+            message.into(),
+        ))
+    }
+
+    /// Something came for an answer, and is none. One that only breaks off is a lost connection.
+    pub(super) fn unreadable(error: &InvalidMessage) -> Self {
+        if error.is_truncated() {
+            Self::lost(format!("the answer broke off: {error}"))
+        } else {
+            Self::protocol(format!("the server's answer cannot be read: {error}"))
+        }
+    }
+
     pub(super) fn protocol(message: impl Into<String>) -> Self {
         Self::Failed(ToolError::new(
             ErrorKind::Protocol,
@@ -46,7 +68,7 @@ impl RequestError {
     /// Says it to the caller.
     pub(super) fn into_tool_error(self) -> ToolError {
         match self {
-            Self::Refused(error) => refused(error),
+            Self::Refused(error) | Self::HeadersRefused(error) => refused(error),
             Self::SessionGone => ToolError::new(
                 ErrorKind::Protocol,
                 Delivery::Answered,
@@ -117,13 +139,18 @@ pub(super) fn status(
         return RequestError::SessionGone;
     }
     let kind = match status.as_u16() {
-        401 | 403 => ErrorKind::Unauthorized,
+        401 | 403 | 407 => ErrorKind::Unauthorized,
+        // not the caller's fault, whatever its first digit says: the request took too long to arrive
+        408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
         300..=399 => ErrorKind::Protocol,
         _ => {
             // here the body decides, if it can
             if let Some(rpc) = rpc {
+                if status == StatusCode::BAD_REQUEST && rpc.code == code::HEADER_MISMATCH {
+                    return RequestError::HeadersRefused(rpc);
+                }
                 return RequestError::Refused(rpc);
             }
             ErrorKind::InvalidCall
@@ -153,16 +180,19 @@ pub(super) fn status(
     }
 }
 
+/// More than this is never, and a number a clock can be added to.
+const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Reads `Retry-After`: seconds, or a date. A date counts from the answer's own `Date`, so that the
 /// two clocks need not agree.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+        return Some(Duration::from_secs(seconds).min(MAX_WAIT));
     }
     let then = httpdate::parse_http_date(text).ok()?;
     let now = httpdate::parse_http_date(headers.get(header::DATE)?.to_str().ok()?).ok()?;
-    Some(then.duration_since(now).unwrap_or_default())
+    Some(then.duration_since(now).unwrap_or_default().min(MAX_WAIT))
 }
 
 #[cfg(test)]
@@ -204,6 +234,8 @@ mod tests {
             (401, ErrorKind::Unauthorized),
             (403, ErrorKind::Unauthorized),
             (404, ErrorKind::InvalidCall),
+            (407, ErrorKind::Unauthorized),
+            (408, ErrorKind::Timeout),
             (418, ErrorKind::InvalidCall),
             (429, ErrorKind::RateLimited),
             (307, ErrorKind::Protocol),
@@ -244,6 +276,13 @@ mod tests {
         assert_eq!(wait(&date), Some(Duration::from_secs(37)));
         assert_eq!(wait(&date[..1]), None, "a date needs a date to count from");
         assert_eq!(wait(&[(header::RETRY_AFTER, "soon")]), None);
+        let never = [(header::RETRY_AFTER, "18446744073709551615")];
+        assert_eq!(wait(&never), Some(MAX_WAIT));
+        let past = [
+            (header::RETRY_AFTER, "Sun, 06 Nov 1994 08:49:00 GMT"),
+            (header::DATE, "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ];
+        assert_eq!(wait(&past), Some(Duration::ZERO));
     }
 
     #[test]

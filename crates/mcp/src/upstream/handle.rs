@@ -21,7 +21,6 @@ use super::list::Pages;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
-use crate::wire::code;
 
 /// One MCP server, connected for as long as a handle or a call lives.
 ///
@@ -140,13 +139,13 @@ impl Upstream {
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let ask = Ask::call(call)?;
         let mut answer = self.request(&ask).await;
-        if let (Err(RequestError::Refused(error)), Link::Http(link)) = (&answer, &self.0.link)
-            && error.code == code::HEADER_MISMATCH
+        if let (Err(RequestError::HeadersRefused(_)), Link::Http(link)) = (&answer, &self.0.link)
             && link.mirrors()
         {
             // Refused before it ran: our idea of the mirrored arguments is stale. A fresh list
             // tells; if there is none to be had, the refusal stands. A legacy server may mean
-            // anything by this number, and may have run the call.
+            // anything by this number, and a modern one that says it with another status may only
+            // pass on what it was told; either may have run the call.
             if self.list().await.is_ok() {
                 answer = self.request(&ask).await;
             }

@@ -62,6 +62,12 @@ impl InvalidMessage {
         self.id.as_ref()
     }
 
+    /// Says whether the text is the beginning of a message, cut off somewhere.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        matches!(&self.reason, Reason::Syntax(error) if error.is_eof())
+    }
+
     /// Returns the error to answer such a message with.
     #[must_use]
     pub fn to_rpc_error(&self) -> RpcError {

@@ -87,6 +87,12 @@ async fn a_connection_that_breaks_after_sending_leaves_the_outcome_unknown() {
     })
     .await;
     assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    // whatever the lengths say, this is not all of it
+    let error = fails_once(&upstream, &mut server, |asked| {
+        asked.answer(200, "content-type: application/json\r\n", r#"{"id":1,"re"#)
+    })
+    .await;
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
 }
 
 #[tokio::test]
@@ -94,7 +100,7 @@ async fn an_answer_that_is_none_is_a_fault_of_the_protocol() {
     let (upstream, mut server) = modern().await;
     let json = "content-type: application/json\r\n";
     for (status, headers, body) in [
-        (200, json, "{"),
+        (200, json, "}"),
         (200, json, r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#),
         (200, "content-type: text/html\r\n", "<html>"),
         (202, "", ""),
@@ -217,6 +223,40 @@ async fn an_answer_beyond_the_limit_is_refused() {
     })
     .await;
     assert!(error.message().contains("1024"), "{error}");
+}
+
+#[tokio::test]
+async fn a_404_that_answers_the_call_itself_is_no_reason_to_send_it_again() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    // it was read, and may have been run
+    let error = fails_once(&upstream, &mut server, |asked| asked.refuse(404, -32602)).await;
+    assert_fails(&error, ErrorKind::InvalidCall, Delivery::Answered);
+    assert_eq!(error.code(), Some(-32602));
+    // the same from a server that lost the session, and names the request it refuses for that
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = server.asked("tools/call").await;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32001,"message":"Session not found"}}}}"#,
+        asked.id()
+    );
+    asked
+        .answer(404, "content-type: application/json\r\n", &body)
+        .await;
+    server.initialize("another").await;
+    server.asked("tools/call").await.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn refused_headers_are_believed_with_the_status_the_protocol_has_for_them() {
+    let (upstream, mut server) = modern().await;
+    // passed on from somewhere, for a call that may have run
+    let error = fails_once(&upstream, &mut server, |asked| asked.refuse(200, -32020)).await;
+    assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+    assert_eq!(error.code(), Some(-32020));
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@
     reason = "helpers of tests are not covered by the allowance for tests"
 )]
 
+mod boundary;
 mod child;
+mod failures;
 mod http;
 mod http_faults;
 mod pipe;

@@ -19,14 +19,18 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     peer.greet_legacy().await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
 
+    let written = tokio::spawn(upstream.call(call("written", "{}")));
+    peer.asked("tools/call").await;
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
-    let written = tokio::spawn(upstream.call(call("written", &long)));
+    let begun = tokio::spawn(upstream.call(call("begun", &long)));
     tokio::task::yield_now().await; // the writer is stuck in the middle of it
     let queued = tokio::spawn(upstream.call(call("queued", "{}")));
     tokio::task::yield_now().await;
     drop(peer);
     let error = written.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    let error = begun.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::NotSent);
     let error = queued.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));

@@ -16,14 +16,31 @@ const MAX_REFUSAL: usize = 64 * 1024;
 /// How long the words of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
+/// What was read of a body.
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    /// Why there is no more of it, where it did not end in good order. A message may be complete all
+    /// the same: it is the server's last chunk that is missing, or white space.
+    pub(super) broken: Option<RequestError>,
+}
+
 /// Reads a whole body. The usual one arrives in one piece and is not copied.
+///
+/// # Errors
+///
+/// One longer than the limit.
 pub(super) async fn whole(
     mut response: reqwest::Response,
     limit: usize,
-) -> Result<Bytes, RequestError> {
+) -> Result<Whole, RequestError> {
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
-    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error))? {
+    let broken = loop {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break None,
+            Err(error) => break Some(broken(&error)),
+        };
         if first.len() + rest.as_ref().map_or(0, BytesMut::len) + chunk.len() > limit {
             return Err(too_long(limit));
         }
@@ -36,14 +53,16 @@ pub(super) async fn whole(
                 rest = Some(all);
             }
         }
-    }
-    Ok(rest.map_or(first, BytesMut::freeze))
+    };
+    let bytes = rest.map_or(first, BytesMut::freeze);
+    Ok(Whole { bytes, broken })
 }
 
 /// Reads the body of a refusal; nothing if it cannot be read, since the status says enough.
 pub(super) async fn refusal(response: reqwest::Response) -> Option<Bytes> {
     let words = whole(response, MAX_REFUSAL);
-    tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()
+    let words = tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()?;
+    Some(words.bytes)
 }
 
 type Events = SseStream<

@@ -139,19 +139,19 @@ async fn read(
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
         let headers = response.headers().clone();
-        let rpc = match body::refusal(response).await.as_ref().map(Message::parse) {
+        let (of, rpc) = match body::refusal(response).await.as_ref().map(Message::parse) {
             Some(Ok(Message::Response {
+                id: of,
                 outcome: Err(error),
-                ..
-            })) => Some(error),
-            _ => None,
+            })) => (of, Some(error)),
+            _ => (None, None),
         };
-        return Err(answer::status(
-            status,
-            &headers,
-            rpc,
-            session.can_be_forgotten(),
-        ));
+        // A 404 means that the session is gone, and the request has not run. One that answers this
+        // very request, and speaks of something else, may have come after the request ran.
+        let speaks_of_us = of.is_some_and(|of| of.as_u64() == Some(id));
+        let can_be_gone = session.can_be_forgotten()
+            && (!speaks_of_us || rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message)));
+        return Err(answer::status(status, &headers, rpc, can_be_gone));
     }
     let content_type = response
         .headers()
@@ -165,7 +165,7 @@ async fn read(
         read_events(endpoint, session, events, id, progress).await?
     } else if content_type.starts_with("application/json") {
         let body = body::whole(response, limit).await?;
-        match Message::parse(&body) {
+        match Message::parse(&body.bytes) {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
                 outcome.map_err(RequestError::Refused)?
             }
@@ -175,9 +175,9 @@ async fn read(
                 ));
             }
             Err(error) => {
-                return Err(RequestError::protocol(format!(
-                    "the server's answer cannot be read: {error}"
-                )));
+                return Err(body
+                    .broken
+                    .unwrap_or_else(|| RequestError::unreadable(&error)));
             }
         }
     } else {
@@ -208,9 +208,7 @@ async fn read_events(
             }
             Ok(other) => aside(endpoint, session, other),
             Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
-                return Err(RequestError::protocol(format!(
-                    "the server's answer cannot be read: {error}"
-                )));
+                return Err(RequestError::unreadable(&error));
             }
             Err(error) => {
                 tracing::debug!(server = %endpoint.shared.id, %error, "an event that is no message");
@@ -220,6 +218,11 @@ async fn read_events(
     Err(RequestError::lost(
         "the server ended the stream without an answer",
     ))
+}
+
+/// Recognises the words of a server that lost a session.
+pub(super) fn names_session(message: &str) -> bool {
+    message.to_ascii_lowercase().contains("session")
 }
 
 /// An error without an id is about the request it answers.
@@ -275,7 +278,9 @@ impl Drop for InFlight<'_> {
 }
 
 /// Reads why a request could not be sent, or was not answered.
-pub(super) fn unsent(error: &reqwest::Error) -> RequestError {
+///
+/// `cut_short` says that the end of the request was never given to the connection.
+pub(super) fn unsent(error: &reqwest::Error, cut_short: bool) -> RequestError {
     let cause = innermost(error);
     if error.is_connect() {
         return RequestError::not_sent(format!(
@@ -287,6 +292,11 @@ pub(super) fn unsent(error: &reqwest::Error) -> RequestError {
             ErrorKind::InvalidCall,
             Delivery::NotSent,
             format!("the request cannot be made: {cause}"),
+        ));
+    }
+    if cut_short {
+        return RequestError::cut_short(format!(
+            "the connection broke before the whole request was sent: {cause}"
         ));
     }
     RequestError::lost(format!("the connection broke before an answer: {cause}"))

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Delivery, ErrorKind};
 
 use super::exchange::{self, Answered, exchange, unsent};
+use super::outgoing::Outgoing;
 use super::session::Session;
 use super::{attend, client};
 use crate::upstream::answer::RequestError;
@@ -75,10 +76,16 @@ impl Endpoint {
         let mut all = self.headers.clone();
         all.extend(headers);
         let mut request = client.request(method, self.url.clone()).headers(all);
+        let mut upload = None;
         if !message.is_empty() {
-            request = request.body(message);
+            let (body, handle) = Outgoing::new(message.into());
+            request = request.body(reqwest::Body::wrap(body));
+            upload = Some(handle);
         }
-        request.send().await.map_err(|error| unsent(&error))
+        request.send().await.map_err(|error| {
+            let cut_short = upload.is_some_and(|upload| upload.withdraw());
+            unsent(&error, cut_short)
+        })
     }
 }
 
@@ -188,7 +195,7 @@ impl HttpLink {
         let shared = &self.endpoint.shared;
         match answer {
             Ok(()) => shared.up(),
-            Err(RequestError::Refused(error)) => {
+            Err(RequestError::Refused(error) | RequestError::HeadersRefused(error)) => {
                 shared.up();
                 if error.code == code::UNSUPPORTED_VERSION || lost_session(session, &error.message)
                 {
@@ -324,5 +331,5 @@ impl HttpLink {
 
 /// Recognises servers that answer 400, with words, where the protocol wants 404 for a lost session.
 fn lost_session(session: &Session, message: &str) -> bool {
-    session.can_be_forgotten() && message.to_ascii_lowercase().contains("session")
+    session.can_be_forgotten() && exchange::names_session(message)
 }

@@ -8,6 +8,7 @@ mod body;
 mod client;
 mod exchange;
 mod link;
+mod outgoing;
 mod session;
 
 pub(super) use link::HttpLink;

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters};
 use crate::upstream::answer::RequestError;
 use crate::upstream::ask::{self, Ask};
@@ -16,8 +17,7 @@ use crate::upstream::peer::reply;
 use crate::upstream::shared::Shared;
 use crate::wire::{LineError, LineReader, Message, RequestId, flatten, write};
 
-/// Lines are put together into one write up to this size.
-const BATCH_BYTES: usize = 64 * 1024;
+/// How many lines are looked at for one write.
 const BATCH_LINES: usize = 64;
 
 /// How many bytes may wait for a server that does not read. A call beyond that is not sent; what is
@@ -35,14 +35,9 @@ pub(super) struct Connection {
     /// Whether anything was read since the flag was last lowered.
     heard: AtomicBool,
     closed: CancellationToken,
+    /// Fires when nothing more is written, and what was is known.
+    written: CancellationToken,
     reason: Mutex<Option<String>>,
-}
-
-/// One line to write; a request's is passed over if nobody waits for it any more.
-#[derive(Debug)]
-struct Line {
-    request: Option<u64>,
-    bytes: Vec<u8>,
 }
 
 impl Connection {
@@ -60,16 +55,24 @@ impl Connection {
             next_id: AtomicU64::new(1),
             heard: AtomicBool::new(false),
             closed: CancellationToken::new(),
+            written: CancellationToken::new(),
             reason: Mutex::new(None),
         });
         tokio::spawn({
             let connection = connection.clone();
             async move {
-                let closed = connection.closed.clone();
+                // fires even if the writer panics, so that those who wait are told
+                let _written = connection.written.clone().drop_guard();
+                let mut batch = Batch::default();
                 // dropping the writer closes the server's input: its sign to end
-                closed
-                    .run_until_cancelled(connection.write_lines(writer, lines))
+                connection
+                    .closed
+                    .run_until_cancelled(connection.write_lines(&mut batch, writer, lines))
                     .await;
+                let mut waiters = connection.waiters.lock();
+                for (id, written) in batch.unfinished() {
+                    waiters.fell_short(id, written);
+                }
             }
         });
         tokio::spawn({
@@ -135,8 +138,11 @@ impl Connection {
         self.reason.lock().clone().unwrap_or_default()
     }
 
-    /// Fails all requests in flight, for this reason.
-    pub(super) fn fail_all(&self, reason: &str) {
+    /// Fails all requests in flight, for this reason. Only for a connection that was closed.
+    ///
+    /// Waits for the writer first: it alone knows how far it got.
+    pub(super) async fn fail_all(&self, reason: &str) {
+        self.written.cancelled().await;
         self.waiters.lock().fail_all(reason);
     }
 
@@ -168,11 +174,11 @@ impl Connection {
 
     async fn write_lines<W: AsyncWrite + Unpin>(
         &self,
+        batch: &mut Batch,
         mut writer: W,
         mut lines: mpsc::UnboundedReceiver<Line>,
     ) {
         let mut waiting = Vec::with_capacity(BATCH_LINES);
-        let mut batch = Batch::default();
         while lines.recv_many(&mut waiting, BATCH_LINES).await > 0 {
             let mut due = waiting.drain(..).peekable();
             while due.peek().is_some() {
@@ -185,17 +191,12 @@ impl Connection {
                         if line.request.is_none_or(|id| waiters.start(id)) {
                             batch.push(line);
                         }
-                        if batch.bytes.len() >= BATCH_BYTES {
+                        if batch.is_full() {
                             break;
                         }
                     }
                 }
-                if let Err((written, error)) = batch.write_to(&mut writer).await {
-                    let mut waiters = self.waiters.lock();
-                    for id in batch.unwritten(written) {
-                        waiters.unstart(id);
-                    }
-                    drop(waiters);
+                if let Err(error) = batch.write_to(&mut writer).await {
                     self.close(format!("writing to the server failed: {error}"));
                     return;
                 }
@@ -239,10 +240,7 @@ impl Connection {
                 self.notified(shared, &method, params.as_ref());
             }
             Err(error) => match error.id() {
-                Some(id) => {
-                    let why = format!("the server's answer cannot be read: {error}");
-                    self.answer(shared, id, Err(RequestError::protocol(why)));
-                }
+                Some(id) => self.answer(shared, id, Err(RequestError::unreadable(&error))),
                 // some servers print to the wrong stream
                 None => tracing::debug!(server = %shared.id, %error, "a line that is no message"),
             },
@@ -293,56 +291,5 @@ impl Drop for InFlight<'_> {
         if is_known && self.cancellable {
             self.connection.say(ask::cancelled(self.id));
         }
-    }
-}
-
-/// Lines put together for one write.
-#[derive(Debug, Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// Where each request begins.
-    starts: Vec<(u64, usize)>,
-}
-
-impl Batch {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(BATCH_BYTES);
-        self.starts.clear();
-    }
-
-    fn push(&mut self, line: Line) {
-        if let Some(id) = line.request {
-            self.starts.push((id, self.bytes.len()));
-        }
-        if self.bytes.is_empty() {
-            self.bytes = line.bytes; // the usual case: one line, not copied
-        } else {
-            self.bytes.extend_from_slice(&line.bytes);
-        }
-    }
-
-    /// Writes all; an error comes with how many bytes were written before it.
-    async fn write_to<W: AsyncWrite + Unpin>(
-        &self,
-        writer: &mut W,
-    ) -> Result<(), (usize, std::io::Error)> {
-        let mut written = 0;
-        while written < self.bytes.len() {
-            match writer.write(&self.bytes[written..]).await {
-                Ok(0) => return Err((written, std::io::ErrorKind::WriteZero.into())),
-                Ok(more) => written += more,
-                Err(error) => return Err((written, error)),
-            }
-        }
-        writer.flush().await.map_err(|error| (written, error))
-    }
-
-    /// Returns the requests of which not one byte was written.
-    fn unwritten(&self, written: usize) -> impl Iterator<Item = u64> {
-        self.starts
-            .iter()
-            .filter(move |(_, start)| *start >= written)
-            .map(|(id, _)| *id)
     }
 }

@@ -1,5 +1,6 @@
 //! Servers on the other end of a pipe: children, and anything a connector yields.
 
+mod batch;
 mod child;
 mod connection;
 mod link;

@@ -225,7 +225,7 @@ async fn finish(
         let epitaph = process.epitaph().await;
         reason = format!("{reason}: {epitaph}");
     }
-    opened.connection.fail_all(&reason);
+    opened.connection.fail_all(&reason).await;
     if let Some(process) = opened.process.take() {
         process.end(grace(shared, stop)).await;
     }

@@ -22,14 +22,24 @@ pub(super) struct Waiters {
 struct Waiter {
     answer: oneshot::Sender<Answer>,
     progress: Option<Arc<dyn ProgressSink>>,
-    /// Whether a byte of the request may have been written.
-    started: bool,
+    written: Written,
+}
+
+/// How much of a request the server may have been given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Not one byte.
+    Nothing,
+    /// A part, and certainly no more than that.
+    Part,
+    /// All of it, perhaps.
+    Whole,
 }
 
 impl std::fmt::Debug for Waiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Waiter")
-            .field("started", &self.started)
+            .field("written", &self.written)
             .finish_non_exhaustive()
     }
 }
@@ -48,7 +58,7 @@ impl Waiters {
         let waiter = Waiter {
             answer,
             progress,
-            started: false,
+            written: Written::Nothing,
         };
         self.waiting.insert(id, waiter);
         Some(receiver)
@@ -58,14 +68,14 @@ impl Waiters {
     pub(super) fn start(&mut self, id: u64) -> bool {
         self.waiting
             .get_mut(&id)
-            .map(|waiter| waiter.started = true)
+            .map(|waiter| waiter.written = Written::Whole)
             .is_some()
     }
 
-    /// Notes that not one byte of a request was written after all.
-    pub(super) fn unstart(&mut self, id: u64) {
+    /// Notes that a request was not written to its end after all.
+    pub(super) fn fell_short(&mut self, id: u64, written: Written) {
         if let Some(waiter) = self.waiting.get_mut(&id) {
-            waiter.started = false;
+            waiter.written = written;
         }
     }
 
@@ -82,7 +92,7 @@ impl Waiters {
     pub(super) fn forget(&mut self, id: u64) -> bool {
         self.waiting
             .remove(&id)
-            .is_some_and(|waiter| waiter.started)
+            .is_some_and(|waiter| waiter.written != Written::Nothing)
     }
 
     pub(super) fn progress(&self, id: u64) -> Option<Arc<dyn ProgressSink>> {
@@ -94,14 +104,20 @@ impl Waiters {
         self.closing = true;
     }
 
-    /// Fails all that wait: as lost if they may have been written, else as not sent.
+    /// Fails all that wait: as lost if they may have been written whole, else as not sent.
     pub(super) fn fail_all(&mut self, reason: &str) {
         self.closing = true;
         for (_, waiter) in self.waiting.drain() {
-            let error = if waiter.started {
-                RequestError::lost(format!("the connection broke before an answer: {reason}"))
-            } else {
-                RequestError::not_sent(format!("the connection broke before sending: {reason}"))
+            let error = match waiter.written {
+                Written::Nothing => {
+                    RequestError::not_sent(format!("the connection broke before sending: {reason}"))
+                }
+                Written::Part => RequestError::cut_short(format!(
+                    "the connection broke before the whole call was written: {reason}"
+                )),
+                Written::Whole => {
+                    RequestError::lost(format!("the connection broke before an answer: {reason}"))
+                }
             };
             let _ = waiter.answer.send(Err(error));
         }
@@ -125,13 +141,16 @@ mod tests {
         let mut written = waiters.add(1, None).unwrap();
         let mut queued = waiters.add(2, None).unwrap();
         let mut refused = waiters.add(3, None).unwrap();
-        assert!(waiters.start(1) && waiters.start(3));
-        waiters.unstart(3);
+        let mut partial = waiters.add(4, None).unwrap();
+        assert!(waiters.start(1) && waiters.start(3) && waiters.start(4));
+        waiters.fell_short(3, Written::Nothing);
+        waiters.fell_short(4, Written::Part);
         waiters.fail_all("gone");
         assert_eq!(delivery(&mut written), Delivery::Unknown);
         assert_eq!(delivery(&mut queued), Delivery::NotSent);
         assert_eq!(delivery(&mut refused), Delivery::NotSent);
-        assert!(waiters.add(4, None).is_none(), "closed for good");
+        assert_eq!(delivery(&mut partial), Delivery::NotSent);
+        assert!(waiters.add(5, None).is_none(), "closed for good");
     }
 
     #[test]

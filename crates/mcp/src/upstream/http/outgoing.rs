@@ -1,0 +1,114 @@
+//! The body of a request, which knows whether its end was taken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+const HELD: u8 = 0;
+const TAKEN: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+/// The body of a request. Its last byte, the bracket without which a message is no JSON, is a piece
+/// of its own, handed out when the connection asks for it.
+///
+/// So a request whose last piece was never asked for has not run: the server has neither the length
+/// that was announced nor a message it could parse. The HTTP client asks for pieces as it finds room
+/// in its buffers, some hundred kilobytes: what is smaller is taken at once, and of it nothing is
+/// known but where the connection was gone before.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    rest: Bytes,
+    end: Arc<AtomicU8>,
+}
+
+/// Withdraws what was not taken yet.
+#[derive(Debug)]
+pub(super) struct Upload(Arc<AtomicU8>);
+
+impl Outgoing {
+    pub(super) fn new(message: Bytes) -> (Self, Upload) {
+        let end = Arc::new(AtomicU8::new(HELD));
+        let upload = Upload(end.clone());
+        (Self { rest: message, end }, upload)
+    }
+}
+
+impl Upload {
+    /// Keeps the end of the body back for good. False if it was taken already.
+    pub(super) fn withdraw(self) -> bool {
+        change(&self.0, WITHDRAWN)
+    }
+}
+
+/// Leaves `HELD`, once.
+fn change(end: &AtomicU8, to: u8) -> bool {
+    end.compare_exchange(HELD, to, Ordering::AcqRel, Ordering::Acquire)
+        .is_ok()
+}
+
+/// A request was given up before its end was taken.
+#[derive(Debug)]
+pub(super) struct Withdrawn;
+
+impl std::fmt::Display for Withdrawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the request was given up")
+    }
+}
+
+impl std::error::Error for Withdrawn {}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = Withdrawn;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Withdrawn>>> {
+        let piece = match self.rest.len() {
+            0 => return Poll::Ready(None),
+            1 if !change(&self.end, TAKEN) => return Poll::Ready(Some(Err(Withdrawn))),
+            1 => self.rest.split_to(1),
+            more => self.rest.split_to(more - 1),
+        };
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_withdrawn_is_never_handed_out() {
+        let (mut body, upload) = Outgoing::new(Bytes::from_static(b"{}"));
+        assert_eq!(body.size_hint().exact(), Some(2));
+        let first = body.frame().await.unwrap().unwrap();
+        assert_eq!(first.into_data().unwrap(), "{");
+        assert!(upload.withdraw());
+        assert!(body.frame().await.unwrap().is_err());
+        assert!(!body.is_end_stream());
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_cannot_be_withdrawn() {
+        let (body, upload) = Outgoing::new(Bytes::from_static(b"{}"));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "{}");
+        assert!(!upload.withdraw());
+    }
+}

@@ -1,0 +1,144 @@
+//! Lines put together for one write, and how much of it was written.
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use super::waiters::Written;
+
+/// Lines are put together into one write up to this size.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// One line to write; a request's is passed over if nobody waits for it any more.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) request: Option<u64>,
+    /// With the line break.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Lines put together for one write.
+///
+/// The count lives here and not in the future that writes, so that it is known when that future was
+/// dropped in the middle.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+    written: usize,
+}
+
+/// Where a request lies in a batch.
+#[derive(Debug)]
+struct Span {
+    request: u64,
+    start: usize,
+    /// Behind its last bracket.
+    ///
+    /// What ends before it is no JSON, and no server runs what it cannot parse. The line break after
+    /// it does not count: a server that sees its input end may take the last line without one.
+    end: usize,
+}
+
+impl Batch {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BATCH_BYTES);
+        self.spans.clear();
+        self.written = 0;
+    }
+
+    pub(super) fn push(&mut self, line: Line) {
+        if let Some(request) = line.request {
+            let start = self.bytes.len();
+            let end = start + line.bytes.trim_ascii_end().len();
+            self.spans.push(Span {
+                request,
+                start,
+                end,
+            });
+        }
+        if self.bytes.is_empty() {
+            self.bytes = line.bytes; // the usual case: one line, not copied
+        } else {
+            self.bytes.extend_from_slice(&line.bytes);
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= BATCH_BYTES
+    }
+
+    /// Writes all.
+    ///
+    /// A write that fails, or is given up while it waits, has taken nothing: so the writer promises.
+    pub(super) async fn write_to<W: AsyncWrite + Unpin>(
+        &mut self,
+        writer: &mut W,
+    ) -> std::io::Result<()> {
+        while let Some(rest) = self
+            .bytes
+            .get(self.written..)
+            .filter(|rest| !rest.is_empty())
+        {
+            match writer.write(rest).await? {
+                0 => return Err(std::io::ErrorKind::WriteZero.into()),
+                more => self.written += more,
+            }
+        }
+        writer.flush().await
+    }
+
+    /// Returns the requests that were not written to their end, if nothing more is written.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = (u64, Written)> {
+        self.spans
+            .iter()
+            .filter(|span| self.written < span.end)
+            .map(|span| {
+                let written = if self.written <= span.start {
+                    Written::Nothing
+                } else {
+                    Written::Part
+                };
+                (span.request, written)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_is_unfinished_until_its_last_bracket_is_written() {
+        use Written::{Nothing, Part};
+
+        let cases: [&[(u64, Written)]; 7] = [
+            &[(1, Nothing), (2, Nothing)],
+            &[(1, Part), (2, Nothing)],
+            &[(2, Nothing)], // the line break is missing, and nothing else
+            &[(2, Nothing)],
+            &[(2, Part)],
+            &[],
+            &[],
+        ];
+        for (taken, unfinished) in cases.into_iter().enumerate() {
+            let mut batch = Batch::default();
+            for request in [1, 2] {
+                batch.push(Line {
+                    request: Some(request),
+                    bytes: b"{}\n".to_vec(),
+                });
+            }
+            if taken > 0 {
+                let (mut ours, _theirs) = tokio::io::duplex(taken);
+                // the pipe is full in the middle, and the write is given up
+                tokio::select! {
+                    biased;
+                    _ = batch.write_to(&mut ours) => {}
+                    () = std::future::ready(()) => {}
+                }
+            }
+            let found: Vec<_> = batch.unfinished().collect();
+            assert_eq!(found, unfinished, "{taken} bytes taken");
+        }
+    }
+}
