@@ -12,7 +12,7 @@ use tollgate_breaker::{BreakerConfig, BreakerConfigs, BreakerLayer, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{InvalidConfig, Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
-use tollgate_limit::ConcurrencyLimitLayer;
+use tollgate_limit::RateLimitLayer;
 use tollgate_loopguard::{LoopGuardConfig, LoopGuardLayer};
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
@@ -23,6 +23,7 @@ use tollgate_telemetry::{CallSpanLayer, Metrics};
 use crate::discovery::DiscoveryConfig;
 use crate::explain::Settings;
 use crate::leaf::Leaf;
+use crate::limits::{Handles, LimitsConfig, ServerHandles, ServerLayers};
 use crate::order::{self, Guarded};
 use crate::scan::{Liveness, Scan, Shared};
 use crate::scopes;
@@ -78,6 +79,7 @@ pub struct StackBuilder {
     hedge: Option<HedgeConfig>,
     breakers: BreakerConfigs,
     discovery: DiscoveryConfig,
+    limits: LimitsConfig,
     strategy: Strategy,
     metrics: Option<Arc<Metrics>>,
     call_deadline: Option<Duration>,
@@ -179,6 +181,12 @@ impl StackBuilder {
         self
     }
 
+    /// Sets how often, and for how long, tools are called.
+    pub fn limits(mut self, config: LimitsConfig) -> Self {
+        self.limits = config;
+        self
+    }
+
     /// Sets how servers of a replica set share calls.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
@@ -213,6 +221,18 @@ impl StackBuilder {
     /// [`BuildError`] if the settings contradict each other.
     pub async fn build(mut self) -> Result<Stack, BuildError> {
         self.cache.scopes = self.scope_rules()?;
+        self.limits
+            .validate()
+            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        if let Some(timeout) = self.limits.attempt_timeout {
+            self.profile.attempt_timeout = timeout;
+        }
+        let rate = RateLimitLayer::new(self.limits.rate)
+            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let mut limits = Handles {
+            rates: rate.limits().clone(),
+            servers: Vec::new(),
+        };
         let registry = Registry::new();
         for (set, options) in self.set_options()? {
             registry.set_options(set, options);
@@ -264,10 +284,9 @@ impl StackBuilder {
             let (tell, told) = oneshot::channel();
             let liveness = Arc::new(Mutex::new(Liveness::default()));
             settled.push(told);
-            members
-                .entry(server.set.clone())
-                .or_default()
-                .push(member(&server, &shared));
+            let (member, handles) = member(&server, &self.limits, &shared)?;
+            members.entry(server.set.clone()).or_default().push(member);
+            limits.servers.push(handles);
             known.push(Known {
                 id: server.server.id().clone(),
                 set: server.set.clone(),
@@ -306,6 +325,7 @@ impl StackBuilder {
             loop_guard,
             retry,
             hedge,
+            rate,
             Router::new(pool).with_strategy(self.strategy),
         );
         let wait = self.startup_timeout.unwrap_or(Duration::from_secs(30));
@@ -321,7 +341,7 @@ impl StackBuilder {
                 "some servers have not listed their tools yet; going on without"
             );
         }
-        let stack = Stack::new(layers, shared, known, settings, scans);
+        let stack = Stack::new(layers, shared, known, limits, settings, scans);
         scopes::warn_of_idle(&stack);
         Ok(stack)
     }
@@ -416,18 +436,30 @@ fn agree<T: Clone + PartialEq>(
 
 /// Puts the guards around one server. It counts as healthy for a call if it lists the tool, and its
 /// own breaker and the tool's would let the call through.
-fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
+fn member(
+    server: &Server,
+    limits: &LimitsConfig,
+    shared: &Arc<Shared>,
+) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
     let id = server.server.id().clone();
+    let limits = ServerLayers::new(&server.limits, limits)
+        .map_err(|fault| BuildError::Settings(format!("server `{id}`: {fault}")))?;
+    let rate = limits.rate.limits().clone();
     let of_server = BreakerLayer::of_server(&shared.breakers, id.clone());
     let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
-    let guarded = order::guard(
+    let (guarded, concurrency) = order::guard(
         of_server.clone(),
         of_tool.clone(),
-        ConcurrencyLimitLayer::new(server.max_concurrent),
+        limits,
         Leaf::new(server.server.clone()),
     );
+    let handles = ServerHandles {
+        server: id.clone(),
+        rate,
+        concurrency,
+    };
     let (health_id, health) = (id.clone(), shared.clone());
-    Member::new(id, guarded)
+    let member = Member::new(id, guarded)
         .with_weight(server.weight)
         .with_categories(server.categories.clone())
         .with_health(move |call: &ToolCall| {
@@ -437,5 +469,6 @@ fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
                 .offers(&health_id, call.tool().name())
                 && of_server.lets_through(call)
                 && of_tool.lets_through(call)
-        })
+        });
+    Ok((member, handles))
 }

@@ -43,16 +43,17 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, loop guard, retry, hedge, attempt span, router; then, per
-//! server, its breaker, the tool's breaker, concurrency limit, attempt timeout and the leaf.
-//! [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and works alone:
-//! see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
+//! Outside to inside: call span, cache, loop guard, retry, hedge, rate limit, attempt span, router;
+//! then, per server, its breaker, the tool's breaker, rate limit, concurrency limit, attempt timeout
+//! and the leaf. [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and
+//! works alone: see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
 mod discovery;
 mod explain;
 mod leaf;
+mod limits;
 mod local;
 mod observed;
 mod order;
@@ -64,6 +65,7 @@ mod stack;
 pub use builder::{BuildError, StackBuilder};
 pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
+pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
 pub use server::Server;
 pub use stack::{ServerStatus, Stack, StackFuture, StackService};

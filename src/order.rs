@@ -3,7 +3,7 @@
 use tollgate_breaker::{Breaker, BreakerLayer};
 use tollgate_cache::{Cache, CacheLayer};
 use tollgate_limit::{
-    AttemptTimeout, AttemptTimeoutLayer, ConcurrencyLimit, ConcurrencyLimitLayer,
+    AttemptTimeout, ConcurrencyHandle, ConcurrencyLimit, RateLimit, RateLimitLayer,
 };
 use tollgate_loopguard::{LoopGuard, LoopGuardLayer};
 use tollgate_retry::hedge::{Hedge, HedgeLayer};
@@ -13,16 +13,18 @@ use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer}
 use tower::ServiceBuilder;
 
 use crate::leaf::Leaf;
+use crate::limits::ServerLayers;
 
 /// What stands around one server, outside to inside:
 ///
 /// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
 /// 2. **breaker of the tool**: a sick tool is not asked at all, and takes no place in the queue; what
 ///    it refuses tells the server's breaker nothing;
-/// 3. **concurrency limit**: waiting for a place counts against no timeout;
-/// 4. **attempt timeout**: covers the server's own time and nothing else;
-/// 5. **leaf**: the server.
-pub(crate) type Guarded = Breaker<Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>>>;
+/// 3. **rate limit** of the server: who waits for its turn holds no place;
+/// 4. **concurrency limit**: waiting for a place counts against no timeout;
+/// 5. **attempt timeout**: covers the server's own time and nothing else;
+/// 6. **leaf**: the server.
+pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTimeout<Leaf>>>>>;
 
 /// What a call passes, outside to inside:
 ///
@@ -32,9 +34,11 @@ pub(crate) type Guarded = Breaker<Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>
 /// 4. **retry**: above routing, so that a repeat may go to another server; one deadline for all
 ///    attempts;
 /// 5. **hedge**: at most one second attempt beside each, from the same budget as repeats;
-/// 6. **attempt span**: one per try;
-/// 7. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Cache<LoopGuard<Retry<Hedge<AttemptSpan<Router<Guarded>>>>>>>;
+/// 6. **rate limit** of tools and principals: each attempt counts;
+/// 7. **attempt span**: one per try;
+/// 8. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers =
+    CallSpan<Cache<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>>;
 
 /// Puts the layers around the router.
 pub(crate) fn assemble(
@@ -43,6 +47,7 @@ pub(crate) fn assemble(
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
     hedge: HedgeLayer,
+    rate: RateLimitLayer,
     router: Router<Guarded>,
 ) -> Layers {
     ServiceBuilder::new()
@@ -51,21 +56,27 @@ pub(crate) fn assemble(
         .layer(loop_guard)
         .layer(retry)
         .layer(hedge)
+        .layer(rate)
         .layer(AttemptSpanLayer::new())
         .service(router)
 }
 
-/// Puts the guards around one server.
+/// Puts the guards around one server; tells where its places can be looked at.
 pub(crate) fn guard(
     of_server: BreakerLayer,
     of_tool: BreakerLayer,
-    limit: ConcurrencyLimitLayer,
+    limits: ServerLayers,
     leaf: Leaf,
-) -> Guarded {
-    ServiceBuilder::new()
+) -> (Guarded, ConcurrencyHandle) {
+    let limited = ServiceBuilder::new()
+        .layer(limits.concurrency)
+        .layer(limits.timeout)
+        .service(leaf);
+    let places = limited.handle();
+    let guarded = ServiceBuilder::new()
         .layer(of_server)
         .layer(of_tool)
-        .layer(limit)
-        .layer(AttemptTimeoutLayer::new())
-        .service(leaf)
+        .layer(limits.rate)
+        .service(limited);
+    (guarded, places)
 }

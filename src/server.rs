@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use tollgate_cache::ToolScopes;
 use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust};
+use tollgate_limit::{AdaptiveConfig, Shed};
+
+use crate::limits::OfServer;
 
 /// One server in a stack, and what the operator says about it.
 ///
@@ -29,7 +32,7 @@ pub struct Server {
     pub(crate) categories: Vec<String>,
     pub(crate) trust: Trust,
     pub(crate) prefix: Option<String>,
-    pub(crate) max_concurrent: usize,
+    pub(crate) limits: OfServer,
     pub(crate) defaults: Annotations,
     pub(crate) overrides: HashMap<ToolName, Annotations>,
     pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
@@ -56,7 +59,7 @@ impl Server {
             weight: 100,
             categories: Vec::new(),
             trust: Trust::default(),
-            max_concurrent: 64,
+            limits: OfServer::default(),
             defaults: Annotations::default(),
             overrides: HashMap::new(),
             refinements: HashMap::new(),
@@ -107,7 +110,51 @@ impl Server {
     /// Sets how many calls the server gets at once; more wait their turn. Default: 64.
     #[must_use]
     pub fn max_concurrent(mut self, calls: usize) -> Self {
-        self.max_concurrent = calls;
+        self.limits.max_concurrent = calls;
+        self
+    }
+
+    /// Sets how many calls may wait for a place; 0 refuses whatever cannot run at once. Default:
+    /// 1000.
+    #[must_use]
+    pub fn max_waiting(mut self, calls: usize) -> Self {
+        self.limits.max_waiting = calls;
+        self
+    }
+
+    /// Sets who is refused when too many wait. Default: the newest.
+    #[must_use]
+    pub fn shed(mut self, shed: Shed) -> Self {
+        self.limits.shed = shed;
+        self
+    }
+
+    /// Sets how many calls of any one tool the server gets at once. Default: as many as of all.
+    #[must_use]
+    pub fn max_concurrent_per_tool(mut self, calls: usize) -> Self {
+        self.limits.max_concurrent_per_tool = Some(calls);
+        self
+    }
+
+    /// Sets how many calls of one tool the server gets at once, whatever holds for any one tool.
+    #[must_use]
+    pub fn max_concurrent_of(mut self, tool: ToolName, calls: usize) -> Self {
+        self.limits.max_concurrent_of.insert(tool, calls);
+        self
+    }
+
+    /// Lets the number of calls at once follow what the server bears, beginning with
+    /// [`max_concurrent`](Self::max_concurrent). Default: it does not move.
+    #[must_use]
+    pub fn adaptive(mut self, config: AdaptiveConfig) -> Self {
+        self.limits.adaptive = Some(config);
+        self
+    }
+
+    /// Sets how many calls a minute the server gets; more wait their turn. Default: any number.
+    #[must_use]
+    pub fn calls_per_minute(mut self, calls: f64) -> Self {
+        self.limits.calls_per_minute = Some(calls);
         self
     }
 
@@ -207,7 +254,7 @@ impl fmt::Debug for Server {
             .field("categories", &self.categories)
             .field("trust", &self.trust)
             .field("prefix", &self.prefix)
-            .field("max_concurrent", &self.max_concurrent)
+            .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }

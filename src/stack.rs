@@ -28,6 +28,7 @@ use tower_service::Service;
 
 use crate::builder::StackBuilder;
 use crate::explain::{Candidate, Explanation, Settings};
+use crate::limits::{Handles, LimitStatus};
 use crate::order::Layers;
 use crate::scan::{Liveness, Shared};
 
@@ -39,6 +40,7 @@ struct Inner {
     layers: Layers,
     shared: Arc<Shared>,
     known: Vec<Known>,
+    limits: Handles,
     settings: Settings,
     /// Held for its drop: the scans end with the stack.
     _scans: JoinSet<()>,
@@ -81,6 +83,7 @@ impl Stack {
         layers: Layers,
         shared: Arc<Shared>,
         known: Vec<Known>,
+        limits: Handles,
         settings: Settings,
         scans: JoinSet<()>,
     ) -> Self {
@@ -88,6 +91,7 @@ impl Stack {
             layers,
             shared,
             known,
+            limits,
             settings,
             _scans: scans,
         }))
@@ -257,6 +261,13 @@ impl Stack {
     #[must_use]
     pub fn breakers(&self) -> Vec<BreakerStatus> {
         self.0.shared.breakers.snapshot()
+    }
+
+    /// Returns what is known of the limits of rate and of calls at once: in force, waited for,
+    /// refused.
+    #[must_use]
+    pub fn limits(&self) -> LimitStatus {
+        self.0.limits.status()
     }
 
     /// Returns the breakers themselves, to hold one open or closed, and to release it again.
