@@ -109,6 +109,7 @@ impl Backend for Bench {
                     request.caller.principal,
                     request.caller.session.is_some()
                 ))),
+                "key" => Ok(ToolOutput::text(format!("{:?}", request.idempotency_key))),
                 "trace" => Ok(ToolOutput::text(format!("{:?}", request.trace))),
                 "hold" => {
                     let _held = Held(events.clone());
