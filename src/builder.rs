@@ -8,16 +8,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tollgate_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
+use tollgate_breaker::{BreakerConfig, BreakerConfigs, BreakerSet};
 use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
-use tollgate_core::{Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
+use tollgate_core::{InvalidConfig, Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
 use tollgate_limit::ConcurrencyLimitLayer;
 use tollgate_registry::{Registry, SetOptions};
 use tollgate_retry::{RetryConfig, RetryLayer};
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 
+use crate::discovery::DiscoveryConfig;
 use crate::explain::Settings;
 use crate::leaf::Leaf;
 use crate::order::{self, Guarded};
@@ -70,7 +71,8 @@ pub struct StackBuilder {
     lexicon: Option<Arc<Lexicon>>,
     cache: CacheConfig,
     retry: RetryConfig,
-    breaker: BreakerConfig,
+    breakers: BreakerConfigs,
+    discovery: DiscoveryConfig,
     strategy: Strategy,
     metrics: Option<Arc<Metrics>>,
     call_deadline: Option<Duration>,
@@ -114,9 +116,23 @@ impl StackBuilder {
         self
     }
 
-    /// Sets when a failing tool of a server is left alone.
+    /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30 s
+    /// after 3 failures in a row.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
-        self.breaker = config;
+        self.breakers.tool = config;
+        self
+    }
+
+    /// Sets when a whole server is left alone that cannot be reached. Only connections that cannot be
+    /// made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a row.
+    pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
+        self.breakers.server = config;
+        self
+    }
+
+    /// Sets how servers are asked for their tools, and when one that does not tell is left alone.
+    pub fn discovery(mut self, config: DiscoveryConfig) -> Self {
+        self.discovery = config;
         self
     }
 
@@ -158,8 +174,18 @@ impl StackBuilder {
         for (set, options) in self.set_options()? {
             registry.set_options(set, options);
         }
-        let breakers = BreakerSet::new(self.breaker)
-            .map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        self.breakers.discovery = self.discovery.breaker;
+        for (whose, config) in [
+            ("breaker", self.breakers.tool),
+            ("breaker of servers", self.breakers.server),
+            ("breaker of discovery", self.breakers.discovery),
+        ] {
+            let named = |fault| BuildError::Settings(format!("{whose}: {fault}"));
+            config.validate().map_err(named)?;
+        }
+        let settings = |fault: InvalidConfig| BuildError::Settings(fault.to_string());
+        self.discovery.validate().map_err(settings)?;
+        let breakers = BreakerSet::new(self.breakers).map_err(settings)?;
         let retry =
             RetryLayer::new(self.retry).map_err(|fault| BuildError::Settings(fault.to_string()))?;
         let cache = CacheLayer::new(self.cache.clone());
@@ -196,6 +222,7 @@ impl StackBuilder {
                 shared: shared.clone(),
                 liveness,
                 settled: Some(tell),
+                timeout: self.discovery.timeout,
             };
             scans.spawn(scan.run());
         }
@@ -256,6 +283,7 @@ impl StackBuilder {
                 options.defaults = server.defaults.clone();
                 options.overrides = server.overrides.clone();
                 options.refinements = server.refinements.clone();
+                options.verify_with = server.verify_with.clone();
                 all.insert(server.set.clone(), options);
                 continue;
             };
@@ -277,6 +305,9 @@ impl StackBuilder {
             }
             if !agree(&mut options.refinements, &server.refinements) {
                 return Err(conflict("the rules over one tool's arguments"));
+            }
+            if !agree(&mut options.verify_with, &server.verify_with) {
+                return Err(conflict("what to verify one tool's calls with"));
             }
         }
         Ok(all)
@@ -312,12 +343,13 @@ fn agree<T: Clone + PartialEq>(
         .all(|(tool, said)| taken.entry(tool.clone()).or_insert_with(|| said.clone()) == said)
 }
 
-/// Puts the guards around one server. It counts as healthy for a call if it lists the tool and the
-/// tool's breaker lets calls through.
+/// Puts the guards around one server. It counts as healthy for a call if it lists the tool, and its
+/// own breaker and the tool's would let the call through.
 fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
     let id = server.server.id().clone();
     let guarded = order::guard(
-        BreakerLayer::new(shared.breakers.clone(), id.clone()),
+        &shared.breakers,
+        id.clone(),
         ConcurrencyLimitLayer::new(server.max_concurrent),
         Leaf::new(server.server.clone()),
     );
@@ -326,8 +358,10 @@ fn member(server: &Server, shared: &Arc<Shared>) -> Member<Guarded> {
         .with_weight(server.weight)
         .with_categories(server.categories.clone())
         .with_health(move |call: &ToolCall| {
-            let tool = call.tool().name();
-            health.registry.peek().offers(&health_id, tool)
-                && health.breakers.is_available(&health_id, tool)
+            health
+                .registry
+                .peek()
+                .offers(&health_id, call.tool().name())
+                && health.breakers.lets_through(&health_id, call)
         })
 }

@@ -43,12 +43,14 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, retry, attempt span, router; then, per server, breaker,
-//! concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place that knows it; each
-//! layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`], [`router`], [`limit`],
+//! Outside to inside: call span, cache, retry, attempt span, router; then, per server, its breaker,
+//! the tool's breaker, concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place
+//! that knows it; each layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`],
+//! [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
+mod discovery;
 mod explain;
 mod leaf;
 mod local;
@@ -60,6 +62,7 @@ mod server;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
+pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
 pub use server::Server;

@@ -1,7 +1,8 @@
 //! The order of the layers. This file is the only place that knows it.
 
-use tollgate_breaker::{Breaker, BreakerLayer};
+use tollgate_breaker::{Breaker, BreakerLayer, BreakerSet};
 use tollgate_cache::{Cache, CacheLayer};
+use tollgate_core::ServerId;
 use tollgate_limit::{
     AttemptTimeout, AttemptTimeoutLayer, ConcurrencyLimit, ConcurrencyLimitLayer,
 };
@@ -14,11 +15,13 @@ use crate::leaf::Leaf;
 
 /// What stands around one server, outside to inside:
 ///
-/// 1. **breaker**: a sick tool is not asked at all, and takes no place in the queue;
-/// 2. **concurrency limit**: waiting for a place counts against no timeout;
-/// 3. **attempt timeout**: covers the server's own time and nothing else;
-/// 4. **leaf**: the server.
-pub(crate) type Guarded = Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>>;
+/// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
+/// 2. **breaker of the tool**: a sick tool is not asked at all, and takes no place in the queue; what
+///    it refuses tells the server's breaker nothing;
+/// 3. **concurrency limit**: waiting for a place counts against no timeout;
+/// 4. **attempt timeout**: covers the server's own time and nothing else;
+/// 5. **leaf**: the server.
+pub(crate) type Guarded = Breaker<Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>>>;
 
 /// What a call passes, outside to inside:
 ///
@@ -46,9 +49,15 @@ pub(crate) fn assemble(
 }
 
 /// Puts the guards around one server.
-pub(crate) fn guard(breaker: BreakerLayer, limit: ConcurrencyLimitLayer, leaf: Leaf) -> Guarded {
+pub(crate) fn guard(
+    breakers: &BreakerSet,
+    server: ServerId,
+    limit: ConcurrencyLimitLayer,
+    leaf: Leaf,
+) -> Guarded {
     ServiceBuilder::new()
-        .layer(breaker)
+        .layer(BreakerLayer::of_server(breakers, server.clone()))
+        .layer(BreakerLayer::new(breakers.clone(), server))
         .layer(limit)
         .layer(AttemptTimeoutLayer::new())
         .service(leaf)

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use tollgate_breaker::BreakerSet;
+use tollgate_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
 use tollgate_cache::CacheHandle;
 use tollgate_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
@@ -17,17 +17,26 @@ use tollgate_core::{
 };
 use tollgate_registry::Registry;
 
-/// How long one listing may take.
-const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
+use crate::DiscoveryConfig;
+
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
 /// time from the start of one listing to the next: a server that says with each listing that its
 /// tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause between two listings that fail.
+/// The longest pause between two listings that fail, but for what the breaker makes of it.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A listing on its way. Dropping it gives it up.
-type Listing = BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>;
+/// A listing on its way. Dropping it gives it up, and counts as nothing.
+struct Listing {
+    listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
+    discovery: Permit,
+    /// A listing tells of the way to the server, too; `None` where that breaker needs no probe, or has
+    /// one.
+    server: Option<Permit>,
+}
+
+/// The longest a server's wish to be asked again later is followed.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// What every scan writes into.
 #[derive(Debug)]
@@ -54,13 +63,19 @@ pub(crate) struct Scan {
     pub(crate) liveness: Arc<Mutex<Liveness>>,
     /// Told once, when the first attempt to list has an outcome, good or bad.
     pub(crate) settled: Option<oneshot::Sender<()>>,
+    /// How long one listing may take.
+    pub(crate) timeout: Duration,
 }
 
 impl Scan {
     pub(crate) async fn run(mut self) {
+        let breakers = &self.shared.breakers;
+        let discovery = breakers.discovery_circuit(self.server.id());
+        let server = breakers.server_circuit(self.server.id());
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
+        let mut is_down = false;
         let mut earliest = Instant::now();
         let mut pause = SCAN_PAUSE;
         let mut running: Option<Listing> = None;
@@ -74,6 +89,7 @@ impl Scan {
                         // it may have been started anew, and remember nothing that was written
                         self.shared.cache.purge_set(&self.set);
                         running = None;
+                        is_down = false;
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
                     ServerEvent::ToolsChanged => {
@@ -87,6 +103,7 @@ impl Scan {
                         if running.take().is_some() {
                             due = Some(Instant::now() + pause);
                         }
+                        is_down = true;
                         self.note(false, Some(reason));
                         self.settle();
                     }
@@ -102,16 +119,35 @@ impl Scan {
                         Err(error) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             self.note(false, Some(error.to_string()));
-                            due = Some(Instant::now() + pause);
+                            let asked = error.retry_after().unwrap_or_default();
+                            due = Some(Instant::now() + asked.min(LONGEST_ASKED).max(pause));
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
                         }
                     }
                     self.settle();
                 }
+                // nobody's call has to be the probe of a server that can be asked for its tools; one
+                // that is known to be down says itself when it is back
+                () = server.probe_due(), if due.is_none() && running.is_none() && !is_down => {
+                    due = Some(earliest);
+                }
                 () = until(due), if due.is_some() && running.is_none() => {
-                    due = None;
-                    earliest = Instant::now() + SCAN_PAUSE;
-                    running = Some(list(self.server.clone()));
+                    match discovery.clone().admit() {
+                        Ok(permit) => {
+                            due = None;
+                            earliest = Instant::now() + SCAN_PAUSE;
+                            running = Some(Listing {
+                                listed: list(self.server.clone(), self.timeout),
+                                discovery: permit,
+                                server: server.clone().admit().ok(),
+                            });
+                        }
+                        Err(rejection) => {
+                            // held open by an operator, it is looked at again now and then
+                            let wait = rejection.time_to_probe().unwrap_or(SCAN_PAUSE_MAX);
+                            due = Some(Instant::now() + wait);
+                        }
+                    }
                 }
             }
         }
@@ -151,9 +187,12 @@ impl Scan {
 }
 
 /// Lists a server's tools. One that panics has failed, and is followed on.
-fn list(server: Arc<dyn ToolServer>) -> Listing {
+fn list(
+    server: Arc<dyn ToolServer>,
+    timeout: Duration,
+) -> BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>> {
     let listed = async move { server.list_tools().await };
-    let listed = tokio::time::timeout(SCAN_TIMEOUT, AssertUnwindSafe(listed).catch_unwind());
+    let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
     Box::pin(async move {
         match listed.await {
             Ok(Ok(listed)) => listed,
@@ -164,8 +203,10 @@ fn list(server: Arc<dyn ToolServer>) -> Listing {
             )),
             Err(_) => {
                 let text = format!(
-                    "the tools were not listed within {} s",
-                    SCAN_TIMEOUT.as_secs()
+                    "the tools were not listed within {} s, the timeout of discovery (never below \
+                     {} s)",
+                    timeout.as_secs_f64(),
+                    DiscoveryConfig::LEAST_TIMEOUT.as_secs()
                 );
                 Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
             }
@@ -173,11 +214,35 @@ fn list(server: Arc<dyn ToolServer>) -> Listing {
     })
 }
 
-/// Waits for the end of a listing; for ever, where none runs.
+/// Waits for the end of a listing, which the breakers are told; for ever, where none runs.
 async fn end_of(running: &mut Option<Listing>) -> Result<Vec<ToolDefinition>, ToolError> {
-    match running {
-        Some(listing) => listing.await,
-        None => std::future::pending().await,
+    let Some(listing) = running else {
+        return std::future::pending().await;
+    };
+    let listed = listing.listed.as_mut().await;
+    if let Some(listing) = running.take() {
+        listing.settle(listed.as_ref().err());
+    }
+    listed
+}
+
+impl Listing {
+    fn settle(self, error: Option<&ToolError>) {
+        match error {
+            None => self.discovery.succeed(),
+            // it asked for time and gets it; that is no failure
+            Some(error) if error.kind() == ErrorKind::RateLimited => drop(self.discovery),
+            Some(error) => self.discovery.fail(error),
+        }
+        let Some(server) = self.server else {
+            return;
+        };
+        let verdict = error.map_or(Verdict::Success, judge_error_of_transport);
+        match (verdict, error) {
+            (Verdict::Success, _) => server.succeed(),
+            (Verdict::Failure, Some(error)) => server.fail(error),
+            (Verdict::Failure | Verdict::Nothing, _) => drop(server),
+        }
     }
 }
 

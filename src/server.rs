@@ -34,6 +34,7 @@ pub struct Server {
     pub(crate) overrides: HashMap<ToolName, Annotations>,
     pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
     pub(crate) scopes: HashMap<ToolName, ToolScopes>,
+    pub(crate) verify_with: HashMap<ToolName, ToolName>,
 }
 
 impl Server {
@@ -60,6 +61,7 @@ impl Server {
             overrides: HashMap::new(),
             refinements: HashMap::new(),
             scopes: HashMap::new(),
+            verify_with: HashMap::new(),
         }
     }
 
@@ -168,6 +170,24 @@ impl Server {
     #[must_use]
     pub fn tool_scopes(mut self, tool: ToolName, scopes: ToolScopes) -> Self {
         self.scopes.insert(tool, scopes);
+        self
+    }
+
+    /// Says what to check with what a call of one tool did whose answer never came: another tool of
+    /// the same replica set, which must only read. The error of such a call names it. Default: the
+    /// names decide, `get_order` for `update_order`. One that is not there, or does not only read, is
+    /// warned of, and names decide then too.
+    ///
+    /// ```
+    /// use tollgate::{Server, Tools};
+    ///
+    /// let server = Server::new(Tools::new("shop")?)
+    ///     .verify_with("pay".parse()?, "list_payments".parse()?);
+    /// # Ok::<(), tollgate::core::InvalidName>(())
+    /// ```
+    #[must_use]
+    pub fn verify_with(mut self, tool: ToolName, reader: ToolName) -> Self {
+        self.verify_with.insert(tool, reader);
         self
     }
 }

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tollgate_breaker::BreakerStatus;
+use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
@@ -195,11 +195,15 @@ impl Stack {
             .ok_or_else(|| unknown(tool, &catalogue))?;
         let call = arguments.map(|arguments| ToolCall::new(entry.tool().clone(), arguments));
         let name = entry.tool().name();
+        let lets_through = |server: &ServerId| match &call {
+            Some(call) => self.0.shared.breakers.lets_through(server, call),
+            None => self.0.shared.breakers.is_available(server, name),
+        };
         let candidate = |known: &Known| Candidate {
             server: known.id.clone(),
             weight: known.weight,
             categories: known.categories.clone(),
-            lets_calls_through: self.0.shared.breakers.is_available(&known.id, name),
+            lets_calls_through: lets_through(&known.id),
             last_error: known.liveness.lock().last_error.clone(),
         };
         let candidates = self
@@ -246,10 +250,26 @@ impl Stack {
         &self.0.settings.cache.scopes
     }
 
-    /// Returns every breaker that has seen a failure.
+    /// Returns the state of every breaker: of each server, of its discovery, and of those of its tools
+    /// that were called.
     #[must_use]
     pub fn breakers(&self) -> Vec<BreakerStatus> {
         self.0.shared.breakers.snapshot()
+    }
+
+    /// Returns the breakers themselves, to hold one open or closed, and to release it again.
+    ///
+    /// ```
+    /// use tollgate::breaker::Subject;
+    /// use tollgate::{ServerId, Stack};
+    ///
+    /// fn take_out_of_service(stack: &Stack, server: &ServerId) {
+    ///     stack.breaker_set().force_open(server, Subject::Server);
+    /// }
+    /// ```
+    #[must_use]
+    pub fn breaker_set(&self) -> &BreakerSet {
+        &self.0.shared.breakers
     }
 
     /// Returns how each server is, in the order they were added.

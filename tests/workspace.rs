@@ -73,12 +73,19 @@ const RULES: &[Rule] = &[
     // What the gateway needs of the layers, the facade exports.
     Rule::only(
         "tollgate-gateway",
-        &["tollgate", "tollgate-mcp", "tollgate-replay"],
+        &[
+            "tollgate",
+            "tollgate-chaos",
+            "tollgate-mcp",
+            "tollgate-replay",
+        ],
     ),
     // Replays through the cache layer alone, so that its figures are the cache's.
     Rule::only("tollgate-replay", &[CORE, "tollgate-cache"]),
+    // Servers to be tried against: of what is tried they know the words alone.
+    Rule::only("tollgate-chaos", &[CORE]),
     // For tests alone, so nothing above lists it.
-    Rule::only(TESTKIT, &[CORE]),
+    Rule::only(TESTKIT, &[CORE, "tollgate-chaos"]),
 ];
 
 /// Who may name `rmcp`, and how. The wire is our own; rmcp is the independent peer in tests.

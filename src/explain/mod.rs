@@ -46,7 +46,7 @@ pub struct Candidate {
     pub weight: u32,
     /// Its categories.
     pub categories: Vec<String>,
-    /// The tool's breaker there is not open.
+    /// Neither its own breaker nor the tool's there would refuse such a call.
     pub lets_calls_through: bool,
     /// Why it is not there, if it is not.
     pub last_error: Option<String>,
@@ -75,7 +75,9 @@ impl Candidate {
     pub fn trouble(&self) -> Option<String> {
         match &self.last_error {
             Some(error) => Some(format!("down: {error}")),
-            None if !self.lets_calls_through => Some("its breaker for the tool is open".into()),
+            None if !self.lets_calls_through => {
+                Some("its breaker, or the one for the tool there, is open".into())
+            }
             None => None,
         }
     }

@@ -2,18 +2,20 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use tollgate_core::InvalidConfig;
 
 use crate::state::{Change, State, Ticket};
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::trip::describe;
+use crate::window::Counts;
 use crate::word::Word;
-use crate::{BreakerConfig, BreakerState, Permit, Rejection, Verdict};
+use crate::{BreakerConfig, BreakerState, Permit, Rejection, Risk, Verdict};
 
 /// One breaker by itself.
 ///
@@ -39,6 +41,8 @@ pub struct Circuit {
     /// What callers need to know of `guarded`: written under its lock, read without.
     word: AtomicU64,
     guarded: Mutex<Guarded>,
+    /// Told each time it opens.
+    opened: Notify,
 }
 
 #[derive(Debug)]
@@ -51,6 +55,7 @@ struct Guarded {
 pub(crate) struct Reading {
     pub(crate) state: BreakerState,
     pub(crate) failures: u32,
+    pub(crate) counts: Option<Counts>,
     pub(crate) last_trip: Option<Arc<str>>,
     pub(crate) time_to_probe: Option<Duration>,
 }
@@ -66,7 +71,7 @@ impl Circuit {
     }
 
     pub(crate) fn of_valid(name: impl Into<Box<str>>, config: BreakerConfig) -> Self {
-        let state = State::new();
+        let state = State::new(&config, Instant::now());
         Self {
             name: name.into(),
             config,
@@ -75,30 +80,54 @@ impl Circuit {
                 state,
                 last_trip: None,
             }),
+            opened: Notify::new(),
         }
     }
 
-    /// Lets a call through, or refuses it. Dropping the permit counts as nothing.
+    /// Lets a safe call through, or refuses it. Dropping the permit counts as nothing.
     ///
     /// # Errors
     ///
     /// [`Rejection`] says why, and how long until the next probe.
     pub fn admit(self: Arc<Self>) -> Result<Permit, Rejection> {
-        let word = self.word();
-        let ticket = if word.lets_all_through() {
-            word.ticket()
-        } else {
-            self.admit_probe()?
-        };
+        self.admit_risk(Risk::Safe)
+    }
+
+    /// Lets a call through, or refuses it: one that must not run twice also where a safe one would be
+    /// let through as a probe.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejection`] says why, and how long until the next probe.
+    pub fn admit_risk(self: Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
+        let ticket = self.enter(risk)?;
         Ok(Permit::new(self, ticket))
     }
 
-    /// Says whether a call would be let through. Takes no place.
+    /// Does as [`admit`](Self::admit) does, for a call that does not outlive the breaker. It writes to
+    /// no memory that threads share while the breaker is closed, not even to a count of references.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejection`] says why, and how long until the next probe.
+    pub fn admit_ref(&self) -> Result<Permit<&Self>, Rejection> {
+        let ticket = self.enter(Risk::Safe)?;
+        Ok(Permit::new(self, ticket))
+    }
+
+    /// Says whether a safe call would be let through. Takes no place.
     #[must_use]
     pub fn is_available(&self) -> bool {
+        self.is_available_to(Risk::Safe)
+    }
+
+    /// Says whether such a call would be let through. Takes no place.
+    #[must_use]
+    pub fn is_available_to(&self, risk: Risk) -> bool {
         self.word().lets_all_through() || {
             let now = Instant::now();
-            self.guarded.lock().state.is_available(&self.config, now)
+            let state = &self.guarded.lock().state;
+            state.time_to_pass(risk, &self.config, now) == Some(Duration::ZERO)
         }
     }
 
@@ -106,6 +135,31 @@ impl Circuit {
     #[must_use]
     pub fn state(&self) -> BreakerState {
         self.guarded.lock().state.state()
+    }
+
+    /// Returns how long until a probe is let through, zero if the next safe call would be one; `None`
+    /// while closed or forced.
+    #[must_use]
+    pub fn time_to_probe(&self) -> Option<Duration> {
+        if self.word().lets_all_through() {
+            return None;
+        }
+        let now = Instant::now();
+        self.guarded.lock().state.time_to_probe(&self.config, now)
+    }
+
+    /// Waits until a probe would be let through: for as long as the breaker is closed or forced, and
+    /// then until its time has come. For whoever has a harmless call to offer.
+    pub async fn probe_due(&self) {
+        loop {
+            // made before the look, so that no opening falls between the two
+            let opened = self.opened.notified();
+            match self.time_to_probe() {
+                Some(Duration::ZERO) => return,
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => opened.await,
+            }
+        }
     }
 
     /// Closes it, unless an operator forced it.
@@ -130,9 +184,9 @@ impl Circuit {
         self.change(|guarded| guarded.state.release());
     }
 
-    /// Says whether it holds nothing that a new one would not.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.word().is_clean()
+    /// Says whether calls are timed.
+    pub(crate) const fn takes_time(&self) -> bool {
+        self.config.slow_calls.is_some()
     }
 
     pub(crate) fn read(&self) -> Reading {
@@ -141,6 +195,7 @@ impl Circuit {
         Reading {
             state: guarded.state.state(),
             failures: guarded.state.failures(),
+            counts: guarded.state.counts(now),
             last_trip: guarded.last_trip.clone(),
             time_to_probe: guarded.state.time_to_probe(&self.config, now),
         }
@@ -150,17 +205,31 @@ impl Circuit {
         Word(self.word.load(Ordering::Acquire))
     }
 
+    /// Lets a call through, or refuses it; the ticket must be settled.
+    pub(crate) fn enter(&self, risk: Risk) -> Result<Ticket, Rejection> {
+        let word = self.word();
+        if word.lets_through(risk) {
+            Ok(word.ticket())
+        } else {
+            self.ask(risk)
+        }
+    }
+
     #[cold]
-    fn admit_probe(&self) -> Result<Ticket, Rejection> {
+    fn ask(&self, risk: Risk) -> Result<Ticket, Rejection> {
         let now = Instant::now();
         self.change(|guarded| {
-            guarded
-                .state
-                .admit(&self.config, now)
-                .map_err(|time_to_probe| {
-                    let last_trip = guarded.last_trip.clone();
-                    Rejection::new(guarded.state.state(), last_trip, time_to_probe)
-                })
+            let admitted = guarded.state.admit(risk, &self.config, now);
+            admitted.map_err(|wait| {
+                let to_probe = guarded.state.time_to_probe(&self.config, now);
+                let is_no_probe = to_probe == Some(Duration::ZERO);
+                Rejection::new(
+                    guarded.state.state(),
+                    guarded.last_trip.clone(),
+                    if is_no_probe { wait } else { to_probe },
+                    is_no_probe,
+                )
+            })
         })
     }
 
@@ -169,6 +238,7 @@ impl Circuit {
         &self,
         ticket: Ticket,
         verdict: Verdict,
+        took: Option<Duration>,
         cause: Option<&dyn fmt::Display>,
     ) {
         let word = self.word();
@@ -177,9 +247,10 @@ impl Circuit {
         }
         let now = Instant::now();
         let (change, trip) = self.change(|guarded| {
-            let change = guarded.state.settle(ticket, verdict, &self.config, now);
-            if let Some(Change::Opened { failures, .. }) = change {
-                guarded.last_trip = Some(describe(failures, cause));
+            let state = &mut guarded.state;
+            let change = state.settle(ticket, verdict, took, &self.config, now);
+            if let Some(Change::Opened { trip, .. }) = change {
+                guarded.last_trip = Some(describe(trip, &self.config, cause));
             }
             (change, guarded.last_trip.clone())
         });
@@ -197,107 +268,37 @@ impl Circuit {
 
     fn tell(&self, change: Option<Change>, trip: Option<&str>) {
         match change {
-            Some(Change::Opened { open_for, .. }) => warn!(
-                breaker = %self.name,
-                open_for_secs = open_for.as_secs_f64(),
-                reason = trip.unwrap_or_default(),
-                "breaker opened"
-            ),
+            Some(Change::Opened { open_for, .. }) => {
+                warn!(
+                    breaker = %self.name,
+                    open_for_secs = open_for.as_secs_f64(),
+                    reason = trip.unwrap_or_default(),
+                    "breaker opened"
+                );
+                self.opened.notify_waiters();
+            }
             Some(Change::Closed) => info!(breaker = %self.name, "breaker closed"),
             None => {}
         }
     }
 }
 
-/// Says why a breaker opened. What a server wrote may be long: only its beginning is kept.
-fn describe(failures: u32, cause: Option<&dyn fmt::Display>) -> Arc<str> {
-    let mut cause = cause.map(ToString::to_string).unwrap_or_default();
-    if let Some((end, _)) = cause.char_indices().nth(LONGEST_CAUSE) {
-        cause.truncate(end);
-        cause.push('…');
-    }
-    match failures {
-        0 => format!("a probe failed: {cause}"),
-        1 => format!("a failure: {cause}"),
-        _ => format!("{failures} failures in a row, the last: {cause}"),
-    }
-    .into()
-}
-
-/// In characters.
-const LONGEST_CAUSE: usize = 200;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_cause_is_cut_between_characters() {
-        let told = describe(3, Some(&"ü".repeat(5000)));
-        assert!(told.starts_with("3 failures in a row, the last: üüü"));
-        assert!(told.ends_with("ü…"));
-        assert!(told.chars().count() < 250);
-    }
-
-    #[test]
-    fn a_success_that_changes_nothing_writes_nothing() {
-        let circuit = Arc::new(Circuit::of_valid("x", BreakerConfig::default()));
-        // with the lock held, anything but a plain load would wait forever
-        let held = circuit.guarded.lock();
-        for _ in 0..3 {
-            match circuit.clone().admit() {
-                Ok(permit) => permit.succeed(),
-                Err(rejection) => panic!("{rejection}"),
-            }
-            drop(circuit.clone().admit());
-        }
-        drop(held);
-        assert!(circuit.is_idle());
-    }
-
-    #[test]
-    fn threads_that_fail_together_trip_it_once() {
-        let config = BreakerConfig::default().with_failures(50);
-        let circuit = Arc::new(Circuit::of_valid("x", config));
-        let permits: Vec<_> = (0..100).map(|_| circuit.clone().admit().unwrap()).collect();
-        std::thread::scope(|scope| {
-            for permit in permits {
-                scope.spawn(move || permit.fail(&"down"));
-            }
-        });
-        let reading = circuit.read();
-        assert_eq!(reading.state, BreakerState::Open);
-        assert_eq!(
-            reading.last_trip.as_deref(),
-            Some("50 failures in a row, the last: down")
-        );
-        assert!(reading.time_to_probe <= Some(config.open_time));
-    }
-
-    #[test]
-    fn threads_that_ask_together_get_just_the_probes() {
-        let config = BreakerConfig::default()
-            .with_failures(1)
-            .with_open_time(Duration::from_nanos(1))
-            .with_probes(3)
-            .with_probe_limit(Duration::from_secs(3600));
-        for _ in 0..50 {
-            let circuit = Arc::new(Circuit::of_valid("x", config));
-            circuit.clone().admit().unwrap().fail(&"down");
-            let start = std::sync::Barrier::new(8);
-            // kept until all have asked: a permit that is dropped gives its place back
-            let permits = Mutex::new(Vec::new());
-            std::thread::scope(|scope| {
-                for _ in 0..8 {
-                    scope.spawn(|| {
-                        start.wait();
-                        permits.lock().extend(circuit.clone().admit());
-                    });
-                }
-            });
-            assert_eq!(permits.lock().len(), 3);
-            drop(permits);
-            assert!(circuit.is_available());
-        }
+#[cfg(all(test, shuttle))]
+impl Circuit {
+    /// Panics if the word is not what the state is.
+    pub(crate) fn assert_published(&self) {
+        let of_state = Word::of(&self.guarded.lock().state);
+        assert_eq!(self.word().0, of_state.0, "the word lags behind");
     }
 }
+
+impl Reading {
+    /// Says whether it holds nothing that a new breaker would not.
+    pub(crate) fn is_as_new(&self) -> bool {
+        let counted = self.counts.is_some_and(|counts| counts.calls > 0);
+        self.state == BreakerState::Closed && self.failures == 0 && !counted
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;

@@ -5,11 +5,37 @@ use std::time::Duration;
 use tollgate_core::InvalidConfig;
 
 /// When a breaker opens, for how long, and how it is probed.
+///
+/// Three things can open it: failures in a row, the share of calls that fail, and the share of calls
+/// that are slow. Each works alone or beside the others; only the first is on by default.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_breaker::BreakerConfig;
+///
+/// // half of the last minute's calls failed, or nine in ten took longer than 5 s
+/// let config = BreakerConfig::default()
+///     .with_failures(0)
+///     .with_failure_rate(50)
+///     .with_slow_calls(Duration::from_secs(5), 90);
+/// assert_eq!(config.validate(), Ok(()));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many failures in a row open it. Default: 3.
+    /// How many failures in a row open it; 0 if no number does. Default: 3.
     pub failures: u32,
+    /// Which share of the window's calls, in percent, must have failed to open it. Default: none
+    /// does.
+    pub failure_rate: Option<u32>,
+    /// From when on a call counts as slow, and which share of the window's calls must be slow to open
+    /// it. Default: time is not taken.
+    pub slow_calls: Option<SlowCalls>,
+    /// The time, up to now, whose calls are counted for the two shares. It moves on in tenths.
+    /// Default: 60 s.
+    pub window: Duration,
+    /// How many calls the window must hold before a share of them means anything. Default: 10.
+    pub min_calls: u32,
     /// How long it stays open the first time; each probe that fails doubles it. Default: 30 s.
     pub open_time: Duration,
     /// How long it stays open at most. Default: 5 min.
@@ -19,15 +45,35 @@ pub struct BreakerConfig {
     /// How long a probe may take before its place is given back. Default: none, which means
     /// `open_time`. Should not be below the attempt timeout of a slow tool.
     pub probe_limit: Option<Duration>,
-    /// How many breakers a set keeps before it drops those that hold nothing: closed, without
-    /// failures, not in use. Default: 10,000.
+    /// How many breakers of tools a set keeps before it drops some: those that hold nothing, and
+    /// should they be too few, those that hold least. None that is in use or forced. Default: 10,000.
     pub max_idle: usize,
+}
+
+/// Which calls are slow, and how many of them are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlowCalls {
+    /// A call that takes this long is slow. Time in which it waits for a person is not counted.
+    pub after: Duration,
+    /// Which share of the window's calls, in percent, must be slow to open the breaker.
+    pub rate: u32,
 }
 
 impl Default for BreakerConfig {
     fn default() -> Self {
+        Self::standard()
+    }
+}
+
+impl BreakerConfig {
+    const fn standard() -> Self {
         Self {
             failures: 3,
+            failure_rate: None,
+            slow_calls: None,
+            window: Duration::from_secs(60),
+            min_calls: 10,
             open_time: Duration::from_secs(30),
             max_open_time: Duration::from_secs(300),
             probes: 1,
@@ -35,13 +81,63 @@ impl Default for BreakerConfig {
             max_idle: 10_000,
         }
     }
-}
 
-impl BreakerConfig {
-    /// Sets how many failures in a row open it.
+    /// Returns what suits a whole server: 5 transport faults in a row, then 10 s, 1 min at most.
+    ///
+    /// More failures than a tool's, since one lost connection fails all calls that were on it; and
+    /// less time, since everything waits for it, and a refused connection costs the server little.
+    #[must_use]
+    pub const fn server() -> Self {
+        Self::standard()
+            .with_failures(5)
+            .with_open_time(Duration::from_secs(10))
+            .with_max_open_time(Duration::from_secs(60))
+    }
+
+    /// Returns what suits the discovery of a server: 2 failures in a row, then 60 s, 5 min at most.
+    #[must_use]
+    pub const fn discovery() -> Self {
+        Self::standard()
+            .with_failures(2)
+            .with_open_time(Duration::from_secs(60))
+    }
+
+    /// Sets how many failures in a row open it; 0 if no number does, where a share of calls may.
     #[must_use]
     pub const fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures;
+        self
+    }
+
+    /// Sets which share of the window's calls, in percent, must have failed to open it.
+    #[must_use]
+    pub const fn with_failure_rate(mut self, percent: u32) -> Self {
+        self.failure_rate = Some(percent);
+        self
+    }
+
+    /// Sets from when on a call is slow, and which share of the window's calls, in percent, must be
+    /// slow to open it.
+    #[must_use]
+    pub const fn with_slow_calls(mut self, after: Duration, percent: u32) -> Self {
+        self.slow_calls = Some(SlowCalls {
+            after,
+            rate: percent,
+        });
+        self
+    }
+
+    /// Sets the time whose calls are counted for the two shares.
+    #[must_use]
+    pub const fn with_window(mut self, window: Duration) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets how many calls the window must hold before a share of them means anything.
+    #[must_use]
+    pub const fn with_min_calls(mut self, calls: u32) -> Self {
+        self.min_calls = calls;
         self
     }
 
@@ -73,7 +169,7 @@ impl BreakerConfig {
         self
     }
 
-    /// Sets how many breakers a set keeps before it drops those that hold nothing.
+    /// Sets how many breakers of tools a set keeps before it drops some.
     #[must_use]
     pub const fn with_max_idle(mut self, count: usize) -> Self {
         self.max_idle = count;
@@ -87,8 +183,34 @@ impl BreakerConfig {
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let fault = |field, reason| Err(InvalidConfig::new(field, reason));
-        if self.failures == 0 {
-            return fault("failures", "is 0; a breaker needs one to open");
+        if self.failures == 0 && !self.takes_shares() {
+            return fault(
+                "failures",
+                "is 0, and neither failure_rate nor slow_calls is set; nothing would open it",
+            );
+        }
+        if !self.failure_rate.is_none_or(is_share) {
+            return fault("failure_rate", "is not a share between 1 and 100 percent");
+        }
+        if let Some(slow) = self.slow_calls {
+            if !is_share(slow.rate) {
+                return fault(
+                    "slow_calls.rate",
+                    "is not a share between 1 and 100 percent",
+                );
+            }
+            if slow.after.is_zero() {
+                return fault("slow_calls.after", "is 0; every call would be slow");
+            }
+        }
+        if self.window < SHORTEST_WINDOW {
+            return fault("window", "is below 10 ms; it moves on in tenths");
+        }
+        if self.window > LONGEST {
+            return fault("window", "is above a day");
+        }
+        if self.min_calls == 0 {
+            return fault("min_calls", "is 0; a share of no calls means nothing");
         }
         if self.open_time.is_zero() {
             return fault("open_time", "is 0; an open breaker would refuse nothing");
@@ -120,6 +242,19 @@ impl BreakerConfig {
         Ok(())
     }
 
+    /// Says whether any share of calls opens the breaker, so that each outcome must be written down.
+    pub(crate) const fn takes_shares(&self) -> bool {
+        self.failure_rate.is_some() || self.slow_calls.is_some()
+    }
+
+    /// Says whether a call that took this long was slow.
+    pub(crate) fn is_slow(&self, took: Option<Duration>) -> bool {
+        match (self.slow_calls, took) {
+            (Some(slow), Some(took)) => took >= slow.after,
+            _ => false,
+        }
+    }
+
     /// How long the breaker stays open after this many trips in a row, counted from 1.
     pub(crate) fn open_time_after(&self, trips: u32) -> Duration {
         let factor = 1_u32
@@ -133,7 +268,19 @@ impl BreakerConfig {
     pub(crate) fn probe_time(&self) -> Duration {
         self.probe_limit.unwrap_or(self.open_time)
     }
+
+    /// How long a write waits for a read to be the probe instead.
+    pub(crate) const fn write_grace(&self) -> Duration {
+        self.open_time
+    }
 }
+
+const fn is_share(percent: u32) -> bool {
+    1 <= percent && percent <= 100
+}
+
+/// A tenth of it is a millisecond: what is finer says more of the scheduler than of the server.
+const SHORTEST_WINDOW: Duration = Duration::from_millis(10);
 
 /// No time of a breaker is longer: what lasts longer is a decision, and has a switch.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -148,6 +295,16 @@ mod tests {
         assert_eq!(config.validate(), Ok(()));
         let cases = [
             (config.with_failures(0), "failures"),
+            (config.with_failure_rate(0), "failure_rate"),
+            (config.with_failure_rate(101), "failure_rate"),
+            (config.with_slow_calls(LONGEST, 0), "slow_calls.rate"),
+            (
+                config.with_slow_calls(Duration::ZERO, 1),
+                "slow_calls.after",
+            ),
+            (config.with_window(Duration::from_millis(9)), "window"),
+            (config.with_window(LONGEST * 2), "window"),
+            (config.with_min_calls(0), "min_calls"),
             (config.with_open_time(Duration::ZERO), "open_time"),
             (
                 config.with_max_open_time(Duration::from_secs(29)),
@@ -163,6 +320,14 @@ mod tests {
             assert_eq!(fault.field(), field);
             assert!(fault.to_string().starts_with(field), "{fault}");
         }
+        for config in [BreakerConfig::server(), BreakerConfig::discovery()] {
+            assert_eq!(config.validate(), Ok(()));
+        }
+        // where a share opens it, no number of failures in a row has to
+        assert_eq!(
+            config.with_failures(0).with_failure_rate(1).validate(),
+            Ok(())
+        );
     }
 
     #[test]

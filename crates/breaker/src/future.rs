@@ -3,12 +3,17 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use tollgate_core::{ToolError, ToolOutput};
 
-use crate::{Permit, Verdict, judge};
+use crate::person::Listener;
+use crate::{Permit, Verdict};
+
+/// What decides how an outcome counts.
+pub(crate) type Judge = fn(&Result<ToolOutput, ToolError>) -> Verdict;
 
 pin_project! {
     /// The answer of a [`Breaker`](crate::Breaker): the inner one, or a refusal.
@@ -22,17 +27,26 @@ pin_project! {
     #[project = StageProj]
     enum Stage<F> {
         // dropped in this stage, the permit counts as nothing
-        Admitted { #[pin] answer: F, permit: Option<Permit> },
+        Admitted { #[pin] answer: F, held: Option<Held> },
         Refused { error: Option<ToolError> },
     }
 }
 
 impl<F> BreakerFuture<F> {
-    pub(crate) const fn admitted(answer: F, permit: Permit) -> Self {
+    pub(crate) const fn admitted(
+        answer: F,
+        permit: Permit,
+        judge: Judge,
+        person: Option<Arc<Listener>>,
+    ) -> Self {
         Self {
             stage: Stage::Admitted {
                 answer,
-                permit: Some(permit),
+                held: Some(Held {
+                    permit,
+                    judge,
+                    person,
+                }),
             },
         }
     }
@@ -52,10 +66,10 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().stage.project() {
-            StageProj::Admitted { answer, permit } => {
+            StageProj::Admitted { answer, held } => {
                 let result = ready!(answer.poll(cx));
-                if let Some(permit) = permit.take() {
-                    settle(permit, &result);
+                if let Some(held) = held.take() {
+                    held.settle(&result);
                 }
                 Poll::Ready(result)
             }
@@ -73,11 +87,24 @@ impl<F> fmt::Debug for BreakerFuture<F> {
     }
 }
 
-fn settle(permit: Permit, result: &Result<ToolOutput, ToolError>) {
-    match (judge(result), result) {
-        (Verdict::Success, _) => permit.succeed(),
-        (Verdict::Failure, Err(error)) => permit.fail(error),
-        // the place of a probe goes back
-        (Verdict::Failure | Verdict::Nothing, _) => drop(permit),
+/// What is held for as long as the call runs.
+struct Held {
+    permit: Permit,
+    judge: Judge,
+    /// Where calls are timed: what tells how long this one waited for a person.
+    person: Option<Arc<Listener>>,
+}
+
+impl Held {
+    fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
+        if let Some(person) = self.person {
+            self.permit.take_off(person.waited());
+        }
+        match ((self.judge)(result), result) {
+            (Verdict::Success, _) => self.permit.succeed(),
+            (Verdict::Failure, Err(error)) => self.permit.fail(error),
+            // the place of a probe goes back
+            (Verdict::Failure | Verdict::Nothing, _) => drop(self.permit),
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use tollgate_core::{ServerId, ToolName};
 
 /// Server and tool, owned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) server: ServerId,
     pub(crate) tool: ToolName,

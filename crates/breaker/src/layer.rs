@@ -15,11 +15,19 @@ pub struct BreakerLayer {
 }
 
 impl BreakerLayer {
-    /// Makes the layer of a server; its breakers live in the set.
+    /// Makes the layer with a breaker for each tool of a server; the breakers live in the set.
     #[must_use]
     pub fn new(set: BreakerSet, server: ServerId) -> Self {
         Self {
-            site: Arc::new(Site { set, server }),
+            site: Arc::new(Site::of_tools(set, server)),
+        }
+    }
+
+    /// Makes the layer with one breaker for a whole server, which lives in the set.
+    #[must_use]
+    pub fn of_server(set: &BreakerSet, server: ServerId) -> Self {
+        Self {
+            site: Arc::new(Site::of_server(set, server)),
         }
     }
 }

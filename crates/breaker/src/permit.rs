@@ -1,7 +1,11 @@
 //! The right to make one call: a guard that settles once.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::state::Ticket;
 use crate::{Circuit, Verdict};
@@ -10,17 +14,27 @@ use crate::{Circuit, Verdict};
 /// and a probe's place goes to the next call.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped at once counts for nothing"]
-pub struct Permit {
-    circuit: Option<Arc<Circuit>>,
+pub struct Permit<C: Deref<Target = Circuit> = Arc<Circuit>> {
+    circuit: Option<C>,
     ticket: Ticket,
+    /// When the call began; not looked up where no one cares how long it takes.
+    began: Option<Instant>,
+    waited: Duration,
 }
 
-impl Permit {
-    pub(crate) const fn new(circuit: Arc<Circuit>, ticket: Ticket) -> Self {
+impl<C: Deref<Target = Circuit>> Permit<C> {
+    pub(crate) fn new(circuit: C, ticket: Ticket) -> Self {
         Self {
+            began: circuit.takes_time().then(Instant::now),
             circuit: Some(circuit),
             ticket,
+            waited: Duration::ZERO,
         }
+    }
+
+    /// Takes off time in which the call waited for a person: it makes no call slow.
+    pub fn take_off(&mut self, waited: Duration) {
+        self.waited = self.waited.saturating_add(waited);
     }
 
     /// The call succeeded.
@@ -35,13 +49,18 @@ impl Permit {
 
     fn settle(&mut self, verdict: Verdict, cause: Option<&dyn fmt::Display>) {
         if let Some(circuit) = self.circuit.take() {
-            circuit.settle(self.ticket, verdict, cause);
+            let took = self
+                .began
+                .map(|began| began.elapsed().saturating_sub(self.waited));
+            circuit.settle(self.ticket, verdict, took, cause);
         }
     }
 }
 
-impl Drop for Permit {
+impl<C: Deref<Target = Circuit>> Drop for Permit<C> {
     fn drop(&mut self) {
-        self.settle(Verdict::Nothing, None);
+        if self.circuit.is_some() {
+            self.settle(Verdict::Nothing, None);
+        }
     }
 }

@@ -12,6 +12,7 @@ pub struct Rejection {
     state: BreakerState,
     last_trip: Option<Arc<str>>,
     time_to_probe: Option<Duration>,
+    is_no_probe: bool,
 }
 
 impl Rejection {
@@ -19,15 +20,18 @@ impl Rejection {
         state: BreakerState,
         last_trip: Option<Arc<str>>,
         time_to_probe: Option<Duration>,
+        is_no_probe: bool,
     ) -> Self {
         Self {
             state,
             last_trip,
             time_to_probe,
+            is_no_probe,
         }
     }
 
-    /// Returns the breaker's state: open, half open with all probes out, or forced open.
+    /// Returns the breaker's state: open, half open with all probes out, or forced open. Where only a
+    /// write was held back, it may also be half open with a place left, or open and due.
     #[must_use]
     pub const fn state(&self) -> BreakerState {
         self.state
@@ -40,10 +44,16 @@ impl Rejection {
     }
 
     /// Returns how long until a probe is let through, at the latest; `None` if only an operator can
-    /// tell.
+    /// tell. Where a probe is due and only a write was held back: how long until a write may be one.
     #[must_use]
     pub const fn time_to_probe(&self) -> Option<Duration> {
         self.time_to_probe
+    }
+
+    /// Says whether a safe call would have been let through in the place of this write.
+    #[must_use]
+    pub const fn is_no_probe(&self) -> bool {
+        self.is_no_probe
     }
 }
 
@@ -51,16 +61,22 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             BreakerState::ForcedOpen => "an operator holds its breaker open",
+            _ if self.is_no_probe => "its breaker is due for a probe, and this call is a write",
             BreakerState::HalfOpen => "its breaker is waiting for the outcome of a probe",
             _ => "its breaker is open",
         })?;
         if let Some(reason) = &self.last_trip {
             write!(f, " (opened after {reason})")?;
         }
-        if let Some(wait) = self.time_to_probe {
-            write!(f, "; next probe in {:.1} s", wait.as_secs_f64())?;
+        match self.time_to_probe {
+            Some(wait) if self.is_no_probe => write!(
+                f,
+                "; let through in {:.1} s, or as soon as a safe call succeeds",
+                wait.as_secs_f64()
+            ),
+            Some(wait) => write!(f, "; next probe in {:.1} s", wait.as_secs_f64()),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The service of one server, with a breaker for each of its tools.
+//! The service of one server, with a breaker for each of its tools, or one for all.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -6,9 +6,11 @@ use std::task::{Context, Poll};
 use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use crate::{BreakerFuture, BreakerSet, Rejection};
+use crate::future::Judge;
+use crate::person::Listener;
+use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
 
-/// Refuses calls of tools that keep failing on this server.
+/// Refuses calls of tools that keep failing on this server, or of a server that keeps failing.
 #[derive(Debug, Clone)]
 pub struct Breaker<S> {
     inner: S,
@@ -19,15 +21,78 @@ pub struct Breaker<S> {
 /// Which server's breakers, and where they are.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) set: BreakerSet,
-    pub(crate) server: ServerId,
+    server: ServerId,
+    breakers: Breakers,
+}
+
+#[derive(Debug)]
+enum Breakers {
+    /// One for all tools.
+    Server(Arc<Circuit>),
+    /// One for each.
+    Tools(BreakerSet),
+}
+
+impl Site {
+    pub(crate) const fn of_tools(set: BreakerSet, server: ServerId) -> Self {
+        Self {
+            server,
+            breakers: Breakers::Tools(set),
+        }
+    }
+
+    pub(crate) fn of_server(set: &BreakerSet, server: ServerId) -> Self {
+        Self {
+            breakers: Breakers::Server(set.server_circuit(&server)),
+            server,
+        }
+    }
+
+    fn circuit(&self, call: &ToolCall) -> Arc<Circuit> {
+        match &self.breakers {
+            Breakers::Server(circuit) => circuit.clone(),
+            Breakers::Tools(set) => set.circuit(&self.server, call.tool().name()),
+        }
+    }
+
+    fn judge(&self) -> Judge {
+        match self.breakers {
+            Breakers::Server(_) => judge_transport,
+            Breakers::Tools(_) => judge,
+        }
+    }
+
+    fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
+        let (tool, server) = (call.tool().name(), &self.server);
+        // the rejection goes on with "its breaker"
+        let message = match self.breakers {
+            Breakers::Server(_) => {
+                format!("server `{server}` was not asked for `{tool}`: {rejection}")
+            }
+            Breakers::Tools(_) => {
+                format!("`{tool}` on server `{server}` was not called: {rejection}")
+            }
+        };
+        let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
+            .with_server(server.clone());
+        match rejection.time_to_probe() {
+            Some(wait) => error.with_retry_after(wait),
+            None => error,
+        }
+    }
 }
 
 impl<S> Breaker<S> {
-    /// Wraps the service of a server; its breakers live in the set.
+    /// Wraps the service of a server with a breaker for each tool; the breakers live in the set.
     #[must_use]
     pub fn new(inner: S, set: BreakerSet, server: ServerId) -> Self {
-        Self::at(inner, Arc::new(Site { set, server }))
+        Self::at(inner, Arc::new(Site::of_tools(set, server)))
+    }
+
+    /// Wraps the service of a server with one breaker for all of it, which lives in the set.
+    #[must_use]
+    pub fn of_server(inner: S, set: &BreakerSet, server: ServerId) -> Self {
+        Self::at(inner, Arc::new(Site::of_server(set, server)))
     }
 
     pub(crate) const fn at(inner: S, site: Arc<Site>) -> Self {
@@ -44,23 +109,19 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
-        let Site { set, server } = &*self.site;
-        let circuit = set.circuit(server, call.tool().name());
-        match circuit.admit() {
-            Ok(permit) => BreakerFuture::admitted(self.inner.call(call), permit),
-            Err(rejection) => BreakerFuture::refused(refusal(&call, server, &rejection)),
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        let circuit = self.site.circuit(&call);
+        let ticket = match circuit.enter(Risk::of(call.plan())) {
+            Ok(ticket) => ticket,
+            Err(rejection) => return BreakerFuture::refused(self.site.refusal(&call, &rejection)),
+        };
+        let mut person = None;
+        if circuit.takes_time() {
+            let listener = Arc::new(Listener::new(call.progress().cloned()));
+            call = call.with_progress(listener.clone());
+            person = Some(listener);
         }
-    }
-}
-
-fn refusal(call: &ToolCall, server: &ServerId, rejection: &Rejection) -> ToolError {
-    let tool = call.tool().name();
-    let message = format!("`{tool}` on server `{server}` was not called: {rejection}");
-    let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
-        .with_server(server.clone());
-    match rejection.time_to_probe() {
-        Some(wait) => error.with_retry_after(wait),
-        None => error,
+        let permit = Permit::new(circuit, ticket);
+        BreakerFuture::admitted(self.inner.call(call), permit, self.site.judge(), person)
     }
 }

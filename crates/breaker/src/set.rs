@@ -1,120 +1,157 @@
 //! The breakers of all servers and tools.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
-use tollgate_core::{InvalidConfig, ServerId, ToolName};
+use tollgate_core::{InvalidConfig, ServerId, ToolCall, ToolName};
 
 use crate::key::{Key, Names};
-use crate::{BreakerConfig, BreakerStatus, Circuit};
+use crate::prune::prune;
+use crate::{BreakerConfig, BreakerStatus, Circuit, Risk, Subject};
 
 /// The breakers of all servers and tools, made when first needed. Clones are the same set.
 #[derive(Debug, Clone, Default)]
 pub struct BreakerSet(Arc<Shared>);
 
-#[derive(Debug)]
-struct Shared {
-    config: BreakerConfig,
-    circuits: DashMap<Key, Arc<Circuit>>,
-    /// With more breakers than this, those that hold nothing are dropped.
-    prune_above: AtomicUsize,
+/// The settings of a set: for its breakers of tools, of servers, and of their discovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BreakerConfigs {
+    /// For each tool of a server. Default: [`BreakerConfig::default`].
+    pub tool: BreakerConfig,
+    /// For each server. Default: [`BreakerConfig::server`].
+    pub server: BreakerConfig,
+    /// For the discovery of each server. Default: [`BreakerConfig::discovery`].
+    pub discovery: BreakerConfig,
 }
 
-impl Shared {
-    fn of_valid(config: BreakerConfig) -> Self {
+#[derive(Debug, Default)]
+struct Shared {
+    configs: BreakerConfigs,
+    tools: DashMap<Key, Arc<Circuit>>,
+    /// As many as there are servers, which is for the operator to say.
+    servers: DashMap<ServerId, OfServer>,
+}
+
+/// The breakers that a server has one of.
+#[derive(Debug)]
+struct OfServer {
+    calls: Arc<Circuit>,
+    discovery: Arc<Circuit>,
+}
+
+impl Default for BreakerConfigs {
+    fn default() -> Self {
         Self {
-            config,
-            circuits: DashMap::new(),
-            prune_above: AtomicUsize::new(config.max_idle),
+            tool: BreakerConfig::default(),
+            server: BreakerConfig::server(),
+            discovery: BreakerConfig::discovery(),
         }
     }
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        Self::of_valid(BreakerConfig::default())
+impl BreakerConfigs {
+    /// Sets when the breaker of a server opens.
+    #[must_use]
+    pub const fn with_server(mut self, config: BreakerConfig) -> Self {
+        self.server = config;
+        self
+    }
+
+    /// Sets when the breaker of a server's discovery opens.
+    #[must_use]
+    pub const fn with_discovery(mut self, config: BreakerConfig) -> Self {
+        self.discovery = config;
+        self
+    }
+}
+
+impl From<BreakerConfig> for BreakerConfigs {
+    fn from(tool: BreakerConfig) -> Self {
+        Self {
+            tool,
+            ..Self::default()
+        }
     }
 }
 
 impl BreakerSet {
-    /// Makes an empty set; all its breakers have these settings.
+    /// Makes an empty set. A [`BreakerConfig`] alone is that of the tools.
     ///
     /// # Errors
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
-    pub fn new(config: BreakerConfig) -> Result<Self, InvalidConfig> {
-        config
-            .validate()
-            .map(|()| Self(Arc::new(Shared::of_valid(config))))
+    pub fn new(configs: impl Into<BreakerConfigs>) -> Result<Self, InvalidConfig> {
+        let configs = configs.into();
+        for config in [configs.tool, configs.server, configs.discovery] {
+            config.validate()?;
+        }
+        Ok(Self(Arc::new(Shared {
+            configs,
+            ..Shared::default()
+        })))
     }
 
-    /// Says whether a call would be let through now. Takes no probe's place, so it is no promise:
-    /// another call may be faster.
+    /// Says whether a safe call would be let through now, by the breakers of the server and of the
+    /// tool. Takes no probe's place, so it is no promise: another call may be faster.
     #[must_use]
     pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        // the part of the map stays locked for a moment; nothing below comes back to the map
+        self.is_available_to(server, tool, Risk::Safe)
+    }
+
+    /// Says whether this call would be let through now, by the breakers of the server and of the
+    /// tool. Takes no probe's place, so it is no promise: another call may be faster.
+    #[must_use]
+    pub fn lets_through(&self, server: &ServerId, call: &ToolCall) -> bool {
+        self.is_available_to(server, call.tool().name(), Risk::of(call.plan()))
+    }
+
+    fn is_available_to(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
         let names: &dyn Names = &(server, tool);
-        self.0
-            .circuits
-            .get(names)
-            .is_none_or(|entry| entry.value().is_available())
+        // a part of each map stays locked for a moment; nothing below comes back to the maps
+        let server = self.0.servers.get(server);
+        server.is_none_or(|of| of.calls.is_available_to(risk))
+            && self
+                .0
+                .tools
+                .get(names)
+                .is_none_or(|entry| entry.value().is_available_to(risk))
     }
 
     /// Closes the breakers of a server: its connection is back, and what the old one did says
     /// nothing about the new one. Those that an operator forced stay as they are.
     pub fn reset_server(&self, server: &ServerId) {
-        // collected first: a reset is logged, and no part of the map is locked while others log
-        let of_server: Vec<_> = self
-            .0
-            .circuits
-            .iter()
-            .filter(|entry| entry.key().server == *server)
-            .map(|entry| entry.value().clone())
-            .collect();
-        for circuit in of_server {
+        for (_, circuit) in self.all(|other| other == server) {
             circuit.reset();
         }
     }
 
-    /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server.
-    pub fn force_open(&self, server: &ServerId, tool: &ToolName) {
-        self.circuit(server, tool).force_open();
+    /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A
+    /// tool's name stands for its [`Subject`].
+    pub fn force_open(&self, server: &ServerId, subject: impl Into<Subject>) {
+        self.of(server, &subject.into()).force_open();
     }
 
     /// Holds a breaker closed until [`release`](Self::release)d: calls pass and nothing counts.
-    pub fn force_closed(&self, server: &ServerId, tool: &ToolName) {
-        self.circuit(server, tool).force_closed();
+    pub fn force_closed(&self, server: &ServerId, subject: impl Into<Subject>) {
+        self.of(server, &subject.into()).force_closed();
     }
 
     /// Ends a forced state: the breaker is closed and counts again.
-    pub fn release(&self, server: &ServerId, tool: &ToolName) {
-        if let Some(circuit) = self.known(server, tool) {
-            circuit.release();
-        }
+    pub fn release(&self, server: &ServerId, subject: impl Into<Subject>) {
+        self.of(server, &subject.into()).release();
     }
 
-    /// Returns the state of each breaker, ordered by server and tool. Tools that were not called
-    /// yet have none, and idle ones may have been dropped.
+    /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those of
+    /// its tools. Tools that were not called yet have none, and idle ones may have been dropped.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all: Vec<_> = self
-            .0
-            .circuits
-            .iter()
-            .map(|entry| {
-                let reading = entry.value().read();
-                BreakerStatus {
-                    server: entry.key().server.clone(),
-                    tool: entry.key().tool.clone(),
-                    state: reading.state,
-                    failures: reading.failures,
-                    last_trip: reading.last_trip,
-                    time_to_probe: reading.time_to_probe,
-                }
-            })
+            .all(|_| true)
+            .into_iter()
+            .map(|((server, subject), circuit)| BreakerStatus::new(server, subject, circuit.read()))
             .collect();
-        all.sort_unstable_by(|a, b| (&a.server, &a.tool).cmp(&(&b.server, &b.tool)));
+        all.sort_unstable_by(|a, b| (&a.server, &a.subject).cmp(&(&b.server, &b.subject)));
         all
     }
 
@@ -125,44 +162,85 @@ impl BreakerSet {
             .unwrap_or_else(|| self.make(server, tool))
     }
 
+    /// Returns the breaker of a whole server, making it if need be.
+    #[must_use]
+    pub fn server_circuit(&self, server: &ServerId) -> Arc<Circuit> {
+        self.of_server(server, |of| of.calls.clone())
+    }
+
+    /// Returns the breaker of a server's discovery, making it if need be.
+    #[must_use]
+    pub fn discovery_circuit(&self, server: &ServerId) -> Arc<Circuit> {
+        self.of_server(server, |of| of.discovery.clone())
+    }
+
+    fn of(&self, server: &ServerId, subject: &Subject) -> Arc<Circuit> {
+        match subject {
+            Subject::Server => self.server_circuit(server),
+            Subject::Discovery => self.discovery_circuit(server),
+            Subject::Tool(tool) => self.circuit(server, tool),
+        }
+    }
+
+    /// Collects breakers, so that no part of a map is locked while something is done with them.
+    fn all(&self, of: impl Fn(&ServerId) -> bool) -> Vec<((ServerId, Subject), Arc<Circuit>)> {
+        let mut all = Vec::new();
+        for entry in self.0.servers.iter().filter(|entry| of(entry.key())) {
+            let server = entry.key();
+            let OfServer { calls, discovery } = entry.value();
+            all.push(((server.clone(), Subject::Server), calls.clone()));
+            all.push(((server.clone(), Subject::Discovery), discovery.clone()));
+        }
+        for entry in self.0.tools.iter().filter(|entry| of(&entry.key().server)) {
+            let Key { server, tool } = entry.key();
+            all.push(((server.clone(), tool.into()), entry.value().clone()));
+        }
+        all
+    }
+
+    fn of_server<T>(&self, server: &ServerId, take: impl Fn(&OfServer) -> T) -> T {
+        if let Some(of) = self.0.servers.get(server) {
+            return take(&of);
+        }
+        let of = self.0.servers.entry(server.clone()).or_insert_with(|| {
+            let BreakerConfigs {
+                server: calls,
+                discovery,
+                ..
+            } = self.0.configs;
+            OfServer {
+                calls: Arc::new(Circuit::of_valid(server.as_str(), calls)),
+                discovery: Arc::new(Circuit::of_valid(
+                    format!("discovery of {server}"),
+                    discovery,
+                )),
+            }
+        });
+        take(&of)
+    }
+
     fn known(&self, server: &ServerId, tool: &ToolName) -> Option<Arc<Circuit>> {
         let names: &dyn Names = &(server, tool);
-        let entry = self.0.circuits.get(names)?;
+        let entry = self.0.tools.get(names)?;
         Some(entry.value().clone())
     }
 
     #[cold]
     fn make(&self, server: &ServerId, tool: &ToolName) -> Arc<Circuit> {
-        let Shared {
-            config, circuits, ..
-        } = &*self.0;
+        let Shared { configs, tools, .. } = &*self.0;
         let key = Key {
             server: server.clone(),
             tool: tool.clone(),
         };
         // the entry locks a part of the map: it must be gone before the map is pruned
-        let circuit = circuits
+        let circuit = tools
             .entry(key)
-            .or_insert_with(|| Arc::new(Circuit::of_valid(format!("{server}::{tool}"), *config)))
+            .or_insert_with(|| {
+                let name = format!("{server}::{tool}");
+                Arc::new(Circuit::of_valid(name, configs.tool))
+            })
             .clone();
-        self.prune();
+        prune(tools, configs.tool.max_idle);
         circuit
-    }
-
-    /// Drops what holds nothing, once there is too much. An entry that only the map refers to and
-    /// that is closed without failures is as good as none, so nothing is lost. What is left raises
-    /// the mark, so that a map full of sick tools is not searched at each new one.
-    fn prune(&self) {
-        let Shared {
-            config,
-            circuits,
-            prune_above,
-        } = &*self.0;
-        if circuits.len() <= prune_above.load(Ordering::Relaxed) {
-            return;
-        }
-        circuits.retain(|_, circuit| Arc::strong_count(circuit) > 1 || !circuit.is_idle());
-        let left = circuits.len();
-        prune_above.store(config.max_idle.max(left + left / 2), Ordering::Relaxed);
     }
 }

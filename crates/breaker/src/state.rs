@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{BreakerConfig, BreakerState, Verdict};
+use crate::window::{Counts, Window};
+use crate::{BreakerConfig, BreakerState, Risk, Verdict};
 
 /// One breaker.
 #[derive(Debug, Clone)]
@@ -17,6 +18,10 @@ pub(crate) struct State {
     generation: u32,
     /// In a row, without closing in between.
     trips: u32,
+    /// Whether it ever let a safe call through: then it is worth waiting for one as a probe.
+    safe_calls: bool,
+    /// Of the calls while closed, if any share of them opens it.
+    window: Option<Box<Window>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +31,12 @@ enum Phase {
     },
     ForcedClosed,
     ForcedOpen,
-    /// `renews` is when the probes in flight, if they take all places, are written off.
     HalfOpen {
         probes: u32,
+        /// When the probes in flight, if they take all places, are written off.
         renews: Instant,
+        /// When writes may be probes.
+        writes: Instant,
     },
     Open {
         until: Instant,
@@ -44,74 +51,135 @@ pub(crate) struct Ticket(pub(crate) u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Closed,
-    /// After this many failures in a row; 0 stands for a failed probe.
-    Opened {
-        failures: u32,
-        open_for: Duration,
-    },
+    Opened { trip: Trip, open_for: Duration },
+}
+
+/// What opened it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trip {
+    /// So many of the window's calls failed.
+    FailureRate(Counts),
+    /// So many failures in a row.
+    InARow(u32),
+    ProbeFailed,
+    ProbeSlow,
+    /// So many of the window's calls were slow.
+    SlowRate(Counts),
 }
 
 impl State {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new(config: &BreakerConfig, now: Instant) -> Self {
         Self {
             phase: Phase::Closed { failures: 0 },
             generation: 0,
             trips: 0,
+            safe_calls: false,
+            window: config
+                .takes_shares()
+                .then(|| Box::new(Window::new(config.window, now))),
         }
     }
 
-    /// Lets a call through, or tells how long until one would be; `None` for as long as forced.
+    /// Lets a call through, or tells how long until one like it would be; `None` for as long as
+    /// forced.
     pub(crate) fn admit(
         &mut self,
+        risk: Risk,
         config: &BreakerConfig,
         now: Instant,
     ) -> Result<Ticket, Option<Duration>> {
-        if !self.is_available(config, now) {
-            return Err(self.time_to_probe(config, now));
+        let wait = self.time_to_pass(risk, config, now);
+        if wait != Some(Duration::ZERO) {
+            return Err(wait);
         }
-        match self.phase {
-            Phase::HalfOpen { probes, .. } if probes < config.probes => {
-                self.phase = probing(probes + 1, config, now);
+        self.safe_calls |= risk == Risk::Safe;
+        let (probes, writes) = match self.phase {
+            Phase::Closed { .. } | Phase::ForcedClosed | Phase::ForcedOpen => {
+                return Ok(Ticket(self.generation));
             }
+            Phase::HalfOpen { probes, writes, .. } => (probes, writes),
+            Phase::Open { until } => (config.probes, until + config.write_grace()),
+        };
+        let renews = now + config.probe_time();
+        let probing = |probes| Phase::HalfOpen {
+            probes,
+            renews,
+            writes,
+        };
+        if probes < config.probes {
+            self.phase = probing(probes + 1);
+        } else {
             // due, or all probes written off
-            Phase::Open { .. } | Phase::HalfOpen { .. } => self.enter(probing(1, config, now)),
-            Phase::Closed { .. } | Phase::ForcedClosed | Phase::ForcedOpen => {}
+            self.enter(probing(1));
         }
         Ok(Ticket(self.generation))
     }
 
-    /// Says whether a call would be let through. Takes no place.
-    pub(crate) fn is_available(&self, config: &BreakerConfig, now: Instant) -> bool {
-        match self.phase {
-            Phase::Closed { .. } | Phase::ForcedClosed => true,
-            Phase::ForcedOpen => false,
-            Phase::HalfOpen { probes, renews } => probes < config.probes || now >= renews,
-            Phase::Open { until } => now >= until,
-        }
+    /// How long until such a call would be let through: zero if it is now, `None` for as long as
+    /// forced. Takes no place.
+    pub(crate) fn time_to_pass(
+        &self,
+        risk: Risk,
+        config: &BreakerConfig,
+        now: Instant,
+    ) -> Option<Duration> {
+        let waits_for_safe = risk == Risk::Write && self.safe_calls;
+        let from = match self.phase {
+            Phase::Closed { .. } | Phase::ForcedClosed => return Some(Duration::ZERO),
+            Phase::ForcedOpen => return None,
+            Phase::HalfOpen {
+                probes,
+                renews,
+                writes,
+            } => {
+                let place = if probes < config.probes { now } else { renews };
+                if waits_for_safe {
+                    place.max(writes)
+                } else {
+                    place
+                }
+            }
+            Phase::Open { until } if waits_for_safe => until + config.write_grace(),
+            Phase::Open { until } => until,
+        };
+        Some(from.saturating_duration_since(now))
     }
 
-    /// Takes the outcome of a call that was let through.
+    /// Takes the outcome of a call that was let through, and how long it took, if that is known.
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
         verdict: Verdict,
+        took: Option<Duration>,
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Change> {
         if ticket.0 != self.generation {
             return None;
         }
+        let slow = config.is_slow(took);
         match (&mut self.phase, verdict) {
-            (Phase::Closed { failures }, Verdict::Failure) => {
-                *failures = failures.saturating_add(1);
+            (Phase::Closed { failures }, Verdict::Failure | Verdict::Success) => {
+                let failed = verdict == Verdict::Failure;
+                *failures = if failed {
+                    failures.saturating_add(1)
+                } else {
+                    0
+                };
                 let failures = *failures;
-                (failures >= config.failures).then(|| self.trip(failures, config, now))
+                if let Some(window) = &mut self.window {
+                    window.count(failed, slow, now);
+                }
+                self.reason(failures, slow, config, now)
+                    .map(|trip| self.trip(trip, config, now))
             }
-            (Phase::Closed { failures }, Verdict::Success) => {
-                *failures = 0;
-                None
+            (Phase::HalfOpen { .. }, Verdict::Failure) => {
+                Some(self.trip(Trip::ProbeFailed, config, now))
             }
-            (Phase::HalfOpen { .. }, Verdict::Failure) => Some(self.trip(0, config, now)),
+            // whoever says that slow is sick does not want it back slow
+            (Phase::HalfOpen { .. }, Verdict::Success) if slow => {
+                Some(self.trip(Trip::ProbeSlow, config, now))
+            }
             (Phase::HalfOpen { .. }, Verdict::Success) => {
                 self.close();
                 Some(Change::Closed)
@@ -161,11 +229,25 @@ impl State {
         self.generation
     }
 
+    pub(crate) const fn had_safe_calls(&self) -> bool {
+        self.safe_calls
+    }
+
+    /// Says whether each outcome must be written down.
+    pub(crate) const fn tallies(&self) -> bool {
+        self.window.is_some()
+    }
+
     pub(crate) const fn failures(&self) -> u32 {
         match self.phase {
             Phase::Closed { failures } => failures,
             _ => 0,
         }
+    }
+
+    /// The calls that shares are taken of; none if there are no shares.
+    pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
+        self.window.as_ref().map(|window| window.counts(now))
     }
 
     pub(crate) const fn state(&self) -> BreakerState {
@@ -182,19 +264,50 @@ impl State {
     pub(crate) fn time_to_probe(&self, config: &BreakerConfig, now: Instant) -> Option<Duration> {
         match self.phase {
             Phase::Closed { .. } | Phase::ForcedClosed | Phase::ForcedOpen => None,
-            Phase::HalfOpen { probes, .. } if probes < config.probes => Some(Duration::ZERO),
-            Phase::HalfOpen { renews, .. } => Some(renews.saturating_duration_since(now)),
-            Phase::Open { until } => Some(until.saturating_duration_since(now)),
+            Phase::HalfOpen { .. } | Phase::Open { .. } => {
+                self.time_to_pass(Risk::Safe, config, now)
+            }
         }
     }
 
-    fn trip(&mut self, failures: u32, config: &BreakerConfig, now: Instant) -> Change {
+    /// Says what opens it after an outcome, if anything does. A good outcome never does, although it
+    /// may be the one that makes the window big enough to tell.
+    fn reason(
+        &self,
+        failures: u32,
+        slow: bool,
+        config: &BreakerConfig,
+        now: Instant,
+    ) -> Option<Trip> {
+        let failed = failures > 0;
+        if failed && config.failures > 0 && failures >= config.failures {
+            return Some(Trip::InARow(failures));
+        }
+        if !failed && !slow {
+            return None;
+        }
+        let counts = self.counts(now)?;
+        if counts.calls < config.min_calls {
+            return None;
+        }
+        let reaches =
+            |part, share: Option<u32>| share.is_some_and(|percent| counts.reaches(part, percent));
+        if failed && reaches(counts.failed, config.failure_rate) {
+            Some(Trip::FailureRate(counts))
+        } else if slow && reaches(counts.slow, config.slow_calls.map(|slow| slow.rate)) {
+            Some(Trip::SlowRate(counts))
+        } else {
+            None
+        }
+    }
+
+    fn trip(&mut self, trip: Trip, config: &BreakerConfig, now: Instant) -> Change {
         self.trips = self.trips.saturating_add(1);
         let open_for = config.open_time_after(self.trips);
         self.enter(Phase::Open {
             until: now + open_for,
         });
-        Change::Opened { failures, open_for }
+        Change::Opened { trip, open_for }
     }
 
     fn close(&mut self) {
@@ -205,13 +318,10 @@ impl State {
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.generation = self.generation.wrapping_add(1);
-    }
-}
-
-fn probing(probes: u32, config: &BreakerConfig, now: Instant) -> Phase {
-    Phase::HalfOpen {
-        probes,
-        renews: now + config.probe_time(),
+        // a share is one of the calls of one generation
+        if let Some(window) = &mut self.window {
+            window.clear();
+        }
     }
 }
 

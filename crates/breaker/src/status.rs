@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use tollgate_core::{ServerId, ToolName};
 
+use crate::Subject;
+use crate::circuit::Reading;
+use crate::window::Counts;
+
 /// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -48,15 +52,75 @@ impl fmt::Display for BreakerState {
 pub struct BreakerStatus {
     /// The server.
     pub server: ServerId,
-    /// The tool.
-    pub tool: ToolName,
+    /// What of the server it stands before.
+    pub subject: Subject,
     /// The state. An open breaker whose time has come is still open until a call probes it.
     pub state: BreakerState,
     /// Failures in a row while closed; 0 in every other state.
     pub failures: u32,
+    /// The calls of its window while closed. `None` if no share of calls opens it.
+    pub window: Option<WindowStatus>,
     /// Why it opened last, if it ever did.
     pub last_trip: Option<Arc<str>>,
     /// How long until a probe is let through; zero if the next call would be one. `None` while
     /// closed or forced.
     pub time_to_probe: Option<Duration>,
+}
+
+impl BreakerStatus {
+    pub(crate) fn new(server: ServerId, subject: Subject, reading: Reading) -> Self {
+        Self {
+            server,
+            subject,
+            state: reading.state,
+            failures: reading.failures,
+            window: reading.counts.map(WindowStatus::new),
+            last_trip: reading.last_trip,
+            time_to_probe: reading.time_to_probe,
+        }
+    }
+
+    /// Returns the tool, if the breaker stands before one.
+    #[must_use]
+    pub const fn tool(&self) -> Option<&ToolName> {
+        self.subject.tool()
+    }
+}
+
+/// The calls of a breaker's window, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowStatus {
+    /// How many there were.
+    pub calls: u32,
+    /// How many of them failed.
+    pub failed: u32,
+    /// How many of them were slow, failed or not.
+    pub slow: u32,
+}
+
+impl WindowStatus {
+    pub(crate) const fn new(counts: Counts) -> Self {
+        Self {
+            calls: counts.calls,
+            failed: counts.failed,
+            slow: counts.slow,
+        }
+    }
+
+    /// Returns the share of calls that failed, from 0 to 1; 0 if there were none.
+    #[must_use]
+    pub fn failure_rate(&self) -> f64 {
+        share(self.failed, self.calls)
+    }
+
+    /// Returns the share of calls that were slow, from 0 to 1; 0 if there were none.
+    #[must_use]
+    pub fn slow_rate(&self) -> f64 {
+        share(self.slow, self.calls)
+    }
+}
+
+fn share(part: u32, of: u32) -> f64 {
+    f64::from(part) / f64::from(of.max(1))
 }

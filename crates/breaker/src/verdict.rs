@@ -39,6 +39,31 @@ pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
     }
 }
 
+/// Judges the outcome of a call as far as it tells of the way to the server, whatever the tool did.
+///
+/// Only a connection that could not be made or was lost speaks against it. An answer of any kind
+/// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it may
+/// be the one tool that is slow.
+#[must_use]
+pub fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
+    match result {
+        Ok(_) => Verdict::Success,
+        Err(error) => judge_error_of_transport(error),
+    }
+}
+
+/// Judges a failure, of a call or of anything else that was asked of a server, as
+/// [`judge_transport`] does.
+#[must_use]
+pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
+    match (error.kind(), error.delivery()) {
+        (ErrorKind::ConnectFailed | ErrorKind::ConnectionLost, _) => Verdict::Failure,
+        // our own refusals were sent nowhere; what came of what was cancelled is not known
+        (_, Delivery::Answered) => Verdict::Success,
+        (_, Delivery::NotSent | Delivery::Unknown) => Verdict::Nothing,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,31 +71,38 @@ mod tests {
     #[test]
     fn each_row_of_the_table() {
         use Delivery::{Answered, NotSent, Unknown};
+        use Verdict::{Failure, Nothing, Success};
         let cases = [
-            (ErrorKind::ConnectFailed, NotSent, Verdict::Failure),
-            (ErrorKind::ConnectionLost, Unknown, Verdict::Failure),
-            (ErrorKind::Protocol, Answered, Verdict::Failure),
-            (ErrorKind::ServerFault, Answered, Verdict::Failure),
-            (ErrorKind::Timeout, Unknown, Verdict::Failure),
-            (ErrorKind::InvalidCall, Answered, Verdict::Success),
-            (ErrorKind::Unauthorized, Answered, Verdict::Success),
-            (ErrorKind::UnknownTool, Answered, Verdict::Success),
-            (ErrorKind::InvalidCall, NotSent, Verdict::Nothing),
-            (ErrorKind::RateLimited, Answered, Verdict::Nothing),
-            (ErrorKind::RateLimited, NotSent, Verdict::Nothing),
-            (ErrorKind::BreakerOpen, NotSent, Verdict::Nothing),
-            (ErrorKind::Cancelled, Unknown, Verdict::Nothing),
-            (ErrorKind::DeadlineExceeded, Unknown, Verdict::Nothing),
-            (ErrorKind::Internal, Unknown, Verdict::Nothing),
-            (ErrorKind::NoEligibleServer, NotSent, Verdict::Nothing),
-            (ErrorKind::OutcomeUnknown, Unknown, Verdict::Nothing),
-            (ErrorKind::Overloaded, NotSent, Verdict::Nothing),
+            // what it says of the tool, and of the way to the server
+            (ErrorKind::ConnectFailed, NotSent, Failure, Failure),
+            (ErrorKind::ConnectionLost, NotSent, Failure, Failure),
+            (ErrorKind::ConnectionLost, Unknown, Failure, Failure),
+            (ErrorKind::Protocol, Answered, Failure, Success),
+            (ErrorKind::ServerFault, Answered, Failure, Success),
+            (ErrorKind::Timeout, Unknown, Failure, Nothing),
+            (ErrorKind::InvalidCall, Answered, Success, Success),
+            (ErrorKind::Unauthorized, Answered, Success, Success),
+            (ErrorKind::UnknownTool, Answered, Success, Success),
+            (ErrorKind::InvalidCall, NotSent, Nothing, Nothing),
+            (ErrorKind::RateLimited, Answered, Nothing, Success),
+            (ErrorKind::RateLimited, NotSent, Nothing, Nothing),
+            (ErrorKind::BreakerOpen, NotSent, Nothing, Nothing),
+            (ErrorKind::Cancelled, Unknown, Nothing, Nothing),
+            (ErrorKind::DeadlineExceeded, Unknown, Nothing, Nothing),
+            (ErrorKind::Internal, Unknown, Nothing, Nothing),
+            (ErrorKind::NoEligibleServer, NotSent, Nothing, Nothing),
+            (ErrorKind::OutcomeUnknown, Unknown, Nothing, Nothing),
+            (ErrorKind::Overloaded, NotSent, Nothing, Nothing),
         ];
-        for (kind, delivery, expected) in cases {
-            let error = ToolError::new(kind, delivery, "x");
-            assert_eq!(judge(&Err(error)), expected, "{kind}, {delivery}");
+        for (kind, delivery, of_tool, of_way) in cases {
+            let result = Err(ToolError::new(kind, delivery, "x"));
+            assert_eq!(judge(&result), of_tool, "{kind}, {delivery}");
+            assert_eq!(judge_transport(&result), of_way, "{kind}, {delivery}");
         }
-        assert_eq!(judge(&Ok(ToolOutput::text("x"))), Verdict::Success);
-        assert_eq!(judge(&Ok(ToolOutput::error_text("x"))), Verdict::Success);
+        for answer in [ToolOutput::text("x"), ToolOutput::error_text("x")] {
+            let result = Ok(answer);
+            assert_eq!(judge(&result), Success);
+            assert_eq!(judge_transport(&result), Success);
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! What a call needs to know of a breaker, in one word that is read without a lock.
 
 use crate::state::{State, Ticket};
-use crate::{BreakerState, Verdict};
+use crate::{BreakerState, Risk, Verdict};
 
-/// The generation in the upper half, one of the tags below in the lower.
+/// The generation in the upper half, one of the tags below in the lower, and a mark beside it.
 #[derive(Clone, Copy)]
 pub(crate) struct Word(pub(crate) u64);
 
@@ -14,33 +14,46 @@ impl Word {
     const MARKED: u64 = 1;
     /// Forced closed.
     const HELD: u64 = 2;
+    /// Closed, and each outcome is written down.
+    const TALLIED: u64 = 3;
     /// Anything else: the lock knows.
-    const ASK: u64 = 3;
+    const ASK: u64 = 4;
+    const TAGS: u64 = 0xFF;
+    /// A safe call was let through.
+    const SAFE: u64 = 0x100;
 
     pub(crate) fn of(state: &State) -> Self {
         let tag = match state.state() {
+            BreakerState::Closed if state.tallies() => Self::TALLIED,
             BreakerState::Closed if state.failures() == 0 => Self::CLEAN,
             BreakerState::Closed => Self::MARKED,
             BreakerState::ForcedClosed => Self::HELD,
             BreakerState::ForcedOpen | BreakerState::HalfOpen | BreakerState::Open => Self::ASK,
         };
-        Self(u64::from(state.generation()) << 32 | tag)
+        let mark = if state.had_safe_calls() {
+            Self::SAFE
+        } else {
+            0
+        };
+        Self(u64::from(state.generation()) << 32 | mark | tag)
     }
 
     const fn tag(self) -> u64 {
-        self.0 & 0xFFFF_FFFF
+        self.0 & Self::TAGS
     }
 
     pub(crate) const fn ticket(self) -> Ticket {
         Ticket((self.0 >> 32) as u32)
     }
 
-    pub(crate) const fn is_clean(self) -> bool {
-        self.tag() == Self::CLEAN
-    }
-
     pub(crate) const fn lets_all_through(self) -> bool {
         self.tag() != Self::ASK
+    }
+
+    /// Says whether such a call is let through and changes nothing by it: all but the first safe one,
+    /// which is remembered.
+    pub(crate) fn lets_through(self, risk: Risk) -> bool {
+        self.lets_all_through() && (risk == Risk::Write || self.0 & Self::SAFE != 0)
     }
 
     /// Says whether an outcome would change nothing.

@@ -81,7 +81,7 @@ async fn a_snapshot_tells_all() {
     let [first, second] = &set.snapshot()[..] else {
         panic!("two breakers")
     };
-    assert_eq!((&first.server, &first.tool), (&a, &get));
+    assert_eq!((&first.server, first.tool()), (&a, Some(&get)));
     assert_eq!((first.state, first.failures), (BreakerState::Open, 0));
     assert_eq!(first.time_to_probe, Some(Duration::from_secs(20)));
     assert_eq!(
@@ -118,20 +118,22 @@ async fn only_breakers_that_hold_nothing_are_dropped() {
     let (set, a) = (BreakerSet::new(config).unwrap(), server("a"));
     fail(&set, &a, &tool("failing"), 1);
     fail(&set, &a, &tool("open"), 3);
-    set.force_closed(&a, &tool("forced"));
+    set.force_closed(&a, tool("forced"));
     let running = set.circuit(&a, &tool("running")).admit().unwrap();
     for n in 0..1000 {
         let permit = set.circuit(&a, &tool(format!("tool{n}"))).admit().unwrap();
         permit.succeed();
         assert!(set.snapshot().len() <= 100);
     }
-    let names: Vec<_> = set.snapshot().into_iter().map(|one| one.tool).collect();
+    let names: Vec<_> = set.snapshot().into_iter().map(|one| one.subject).collect();
     for kept in ["failing", "forced", "open", "running"] {
-        assert!(names.contains(&tool(kept)), "{kept}");
+        assert!(names.contains(&tool(kept).into()), "{kept}");
     }
     running.fail(&"down");
     let status = set.snapshot();
-    let running = status.iter().find(|one| one.tool == tool("running"));
+    let running = status
+        .iter()
+        .find(|one| one.subject == tool("running").into());
     assert_eq!(running.unwrap().failures, 1);
 }
 

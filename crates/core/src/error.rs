@@ -11,6 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::ServerId;
 
+mod history;
+mod outcome;
+
+pub use history::FailedAttempt;
+pub use outcome::OutcomeUnknown;
+
 /// How far a failed call got. Together with the tool's plan this decides whether it may be repeated;
 /// [`ErrorKind`] alone never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -171,6 +177,8 @@ struct Inner {
     data: Option<Bytes>,
     retry_after: Option<Duration>,
     attempts: u32,
+    history: Option<Arc<[FailedAttempt]>>,
+    outcome: Option<Arc<OutcomeUnknown>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -188,6 +196,8 @@ impl ToolError {
             data: None,
             retry_after: None,
             attempts: 0,
+            history: None,
+            outcome: None,
             source: None,
         }))
     }
@@ -240,6 +250,22 @@ impl ToolError {
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
+    }
+
+    /// Adds all attempts of the call, the last one included, in their order.
+    #[must_use]
+    pub fn with_history(mut self, attempts: Vec<FailedAttempt>) -> Self {
+        self.0.history = (!attempts.is_empty()).then(|| attempts.into());
+        self
+    }
+
+    /// Turns the failure of a call that was sent and not answered into
+    /// [`OutcomeUnknown`](ErrorKind::OutcomeUnknown), keeping itself as the source.
+    #[must_use]
+    pub fn into_outcome_unknown(self, known: OutcomeUnknown) -> Self {
+        let mut error = self.into_kind(ErrorKind::OutcomeUnknown, known.message());
+        error.0.outcome = Some(Arc::new(known));
+        error
     }
 
     /// Turns the error into another kind, keeping itself as the source and everything else as it was.
@@ -299,6 +325,19 @@ impl ToolError {
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
+
+    /// Returns all attempts of the call, in their order, the last one included. Empty where there
+    /// was one attempt only, which the error itself tells of.
+    #[must_use]
+    pub fn history(&self) -> &[FailedAttempt] {
+        self.0.history.as_deref().unwrap_or_default()
+    }
+
+    /// Returns what is known of a call whose [outcome is unknown](ErrorKind::OutcomeUnknown).
+    #[must_use]
+    pub fn outcome(&self) -> Option<&OutcomeUnknown> {
+        self.0.outcome.as_deref()
+    }
 }
 
 impl fmt::Debug for ToolError {
@@ -311,6 +350,8 @@ impl fmt::Debug for ToolError {
             .field("code", &self.0.code)
             .field("retry_after", &self.0.retry_after)
             .field("attempts", &self.0.attempts)
+            .field("history", &self.history())
+            .field("outcome", &self.0.outcome)
             .field("source", &self.0.source)
             .finish_non_exhaustive()
     }
@@ -331,6 +372,9 @@ impl fmt::Display for ToolError {
         }
         if self.0.attempts > 1 {
             write!(f, ", {} attempts", self.0.attempts)?;
+        }
+        for (place, attempt) in self.history().iter().enumerate() {
+            write!(f, "{} {attempt}", if place == 0 { ":" } else { "," })?;
         }
         f.write_str(")")
     }

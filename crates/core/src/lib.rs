@@ -41,6 +41,7 @@ pub mod resolve;
 mod server;
 mod service;
 mod tool;
+mod verifier;
 
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
@@ -51,7 +52,7 @@ pub use category::Category;
 pub use chosen::ChosenServer;
 pub use config::InvalidConfig;
 pub use effect::{Effect, SafetyLevel};
-pub use error::{Delivery, ErrorKind, ToolError};
+pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use freshness::{CACHE_META, Freshness};
 pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
@@ -67,3 +68,4 @@ pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
 pub use service::ToolService;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
+pub use verifier::Verifier;

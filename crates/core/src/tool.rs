@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::refine::{Applied, Refinements};
-use crate::{Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName};
+use crate::{
+    Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName, Verifier,
+};
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
 #[derive(Debug, Clone)]
@@ -156,13 +158,14 @@ impl ToolDefinition {
 /// One callable operation of one replica set: definition, verdict and plan.
 ///
 /// Immutable and shared by `Arc`: a changed definition is another `Tool`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tool {
     set: ReplicaSetId,
     definition: ToolDefinition,
     resolved: Resolved,
     plan: Arc<CallPlan>,
     refinements: Refinements,
+    verifier: Option<Verifier>,
     digest: Fingerprint,
 }
 
@@ -182,6 +185,7 @@ impl Tool {
             resolved,
             plan: Arc::new(plan),
             refinements: Refinements::default(),
+            verifier: None,
             digest,
         }
     }
@@ -190,6 +194,13 @@ impl Tool {
     #[must_use]
     pub fn with_refinements(mut self, refinements: Refinements) -> Self {
         self.refinements = refinements;
+        self
+    }
+
+    /// Says which tool to check with what a call of this one did. Default: none is known.
+    #[must_use]
+    pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
+        self.verifier = verifier;
         self
     }
 
@@ -247,6 +258,12 @@ impl Tool {
     #[must_use]
     pub fn resolved_applied(&self, applied: Applied) -> &Resolved {
         self.refinements.resolved(applied).unwrap_or(&self.resolved)
+    }
+
+    /// Returns the tool to check with what a call of this one did whose answer never came.
+    #[must_use]
+    pub fn verifier(&self) -> Option<&Verifier> {
+        self.verifier.as_ref()
     }
 
     /// Returns the digest of the definition: another definition under the same name has another.

@@ -78,7 +78,11 @@ impl Telemetry {
                 for breaker in breakers.breakers() {
                     let attributes = [
                         KeyValue::new("server", breaker.server.to_string()),
-                        KeyValue::new("tool", breaker.tool.to_string()),
+                        KeyValue::new("scope", breaker.subject.as_str()),
+                        KeyValue::new(
+                            "tool",
+                            breaker.tool().map(ToString::to_string).unwrap_or_default(),
+                        ),
                         KeyValue::new("state", breaker.state.as_str()),
                     ];
                     observer.observe(1, &attributes);

@@ -4,7 +4,15 @@
 //! inside: [`ConcurrencyLimit`], [`AttemptTimeout`], the server.
 
 mod concurrency;
-mod timeout;
+pub mod rate;
+pub mod timeout;
 
 pub use concurrency::{ConcurrencyLimit, ConcurrencyLimitFuture, ConcurrencyLimitLayer};
-pub use timeout::{AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer};
+pub use rate::{
+    RateLimit, RateLimitConfig, RateLimitFuture, RateLimitLayer, RateLimits, RateStatus,
+    RateSubject,
+};
+pub use timeout::{
+    AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer, Cap, InvalidToolTimeout,
+    TOOL_TIMEOUT_VAR, TimeoutConfig, parse_tool_timeout,
+};

@@ -36,7 +36,8 @@ async fn an_attempt_ends_after_the_timeout_of_its_plan() {
     assert_eq!(error.delivery(), Delivery::Unknown);
     assert_eq!(
         error.message(),
-        "no answer within the attempt timeout of 20s (the call has no deadline)"
+        "no answer and no progress within the attempt timeout of 20s (at most 200s with progress); \
+         no progress was reported; the call has no deadline"
     );
     assert_eq!(service.cancelled(), 1, "the server's call is dropped");
 }

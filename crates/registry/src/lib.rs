@@ -16,6 +16,11 @@
 //! [`Observed`](tollgate_core::Source::Observed) source: the plan is derived again, and stays so until
 //! the definition changes or the operator takes it back.
 //!
+//! Each tool that may write is paired with one of its set that only reads, so that whoever gets no
+//! answer knows what to check with: as the operator says ([`SetOptions::verify_with`]), else by their
+//! names ([`Readers`](tollgate_core::infer::Readers)). Pairs follow the lists: a reading tool that
+//! goes is nobody's counterpart any more.
+//!
 //! # Names
 //!
 //! Clients see `set__tool`, or `tool` where the set has no prefix: unique, stable, in the order of
@@ -43,6 +48,7 @@ mod observed;
 mod options;
 mod registry;
 mod rename;
+mod verify;
 
 pub use catalogue::{Catalogue, Entry, Refusal};
 pub use observed::Observation;

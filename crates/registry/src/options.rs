@@ -26,6 +26,9 @@ pub struct SetOptions {
     pub overrides: HashMap<ToolName, Annotations>,
     /// The operator's rules over arguments, by tool: the first that matches wins. Default: none.
     pub refinements: HashMap<ToolName, Vec<ArgumentRule>>,
+    /// The operator's own pairs: by tool that writes, the tool of the same set that only reads, to
+    /// check with what a call did whose answer never came. Default: none, so that names decide.
+    pub verify_with: HashMap<ToolName, ToolName>,
 }
 
 impl Default for SetOptions {
@@ -39,18 +42,23 @@ impl Default for SetOptions {
             defaults: Annotations::default(),
             overrides: HashMap::new(),
             refinements: HashMap::new(),
+            verify_with: HashMap::new(),
         }
     }
 }
 
 impl SetOptions {
+    /// Returns the verbs that are known.
+    pub(crate) fn words(&self) -> &Lexicon {
+        match &self.lexicon {
+            Some(lexicon) => lexicon,
+            None => Lexicon::standard(),
+        }
+    }
+
     /// Returns what draws conclusions about the tools of the set.
     pub(crate) fn inference(&self) -> Inference<'_> {
-        let inference = Inference::new(self.rules);
-        match &self.lexicon {
-            Some(lexicon) => inference.with_lexicon(lexicon),
-            None => inference,
-        }
+        Inference::new(self.rules).with_lexicon(self.words())
     }
 
     /// Sets what stands before `__` in the names clients see.

@@ -1,6 +1,6 @@
 //! From listings to catalogues.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -11,7 +11,7 @@ use tollgate_core::{FingerprintKey, ReplicaSetId, ServerId, Tool, ToolDefinition
 use crate::catalogue::{Catalogue, Entry, Refusal};
 use crate::listing::Listing;
 use crate::observed::{Observation, Observed};
-use crate::{SetOptions, rename};
+use crate::{SetOptions, rename, verify};
 
 /// The longest name with a prefix that clients see: several model APIs take no more.
 const LONGEST_NAME: usize = 64;
@@ -56,6 +56,8 @@ struct Set {
     servers: Vec<(ServerId, Listing)>,
     /// In the order of the first server's list, then what only later ones have.
     tools: Vec<Arc<Tool>>,
+    /// By tool that writes, the one that shows what it did.
+    pairs: HashMap<ToolName, ToolName>,
 }
 
 impl Registry {
@@ -98,7 +100,7 @@ impl Registry {
             None => entry.servers.push((server.clone(), listing)),
         }
         let changes = entry.merge(set);
-        self.publish(&state);
+        self.publish(&mut state);
         changes
     }
 
@@ -110,7 +112,7 @@ impl Registry {
         };
         entry.servers.retain(|(known, _)| known != server);
         let changes = entry.merge(set);
-        self.publish(&state);
+        self.publish(&mut state);
         changes
     }
 
@@ -132,7 +134,7 @@ impl Registry {
             return Changes::default();
         }
         let changes = set.read_again(seen.set(), seen.name());
-        self.publish(&state);
+        self.publish(&mut state);
         changes
     }
 
@@ -147,7 +149,7 @@ impl Registry {
             return Changes::default();
         }
         let changes = entry.read_again(set, tool);
-        self.publish(&state);
+        self.publish(&mut state);
         changes
     }
 
@@ -159,7 +161,7 @@ impl Registry {
         state.sets.iter().flat_map(of).collect()
     }
 
-    fn publish(&self, state: &State) {
+    fn publish(&self, state: &mut State) {
         let next = state.catalogue(&self.current.load());
         self.current.store(Arc::new(next));
     }
@@ -210,6 +212,7 @@ impl Set {
             .forget_others(self.tools.iter().map(|tool| &**tool));
         changes.removed = old.into_keys().collect();
         changes.removed.sort_unstable();
+        self.pairs = verify::pair(set, &self.tools, &self.options);
         changes
     }
 }
@@ -236,8 +239,10 @@ impl Set {
             })
         };
         let named = self.options.overrides.keys();
+        let paired = &self.options.verify_with;
         let mut unlisted: Vec<&ToolName> = named
             .chain(self.options.refinements.keys())
+            .chain(paired.keys().chain(paired.values()))
             .filter(|tool| !is_listed(tool))
             .collect();
         unlisted.sort_unstable();
@@ -270,33 +275,31 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
 impl State {
     /// Makes the view that follows the last one. What did not change is taken over: with many
     /// servers, each registration meets mostly tools of others.
-    fn catalogue(&self, last: &Catalogue) -> Catalogue {
+    fn catalogue(&mut self, last: &Catalogue) -> Catalogue {
         let mut catalogue = Catalogue {
             generation: last.generation + 1,
             entries: Vec::with_capacity(last.entries.len()),
             names: HashMap::with_capacity(last.names.len()),
             ..Catalogue::default()
         };
-        for (set, entry) in &self.sets {
+        let mut taken = HashSet::new();
+        for (set, entry) in &mut self.sets {
+            let names = entry.client_names(set, &mut taken);
+            verify::bind(&mut entry.tools, &entry.pairs, &names);
             for tool in &entry.tools {
-                let mut name = client_name(entry.options.prefix.as_deref(), tool);
-                if catalogue.names.contains_key(name.as_str()) {
-                    // another set without a prefix came first
-                    name = shorten(&format!("{set}__{}", tool.name()));
-                }
-                if catalogue.names.contains_key(name.as_str()) {
+                let Some(name) = names.get(tool.name()) else {
                     let servers = entry.servers.first().map(|(server, _)| server.clone());
                     catalogue.refused.extend(servers.map(|server| Refusal {
                         server,
                         tool: tool.name().clone(),
-                        reason: format!("the name `{name}` is taken; give its set another prefix"),
+                        reason: format!(
+                            "the name `{}` is taken; give its set another prefix",
+                            spare_name(set, tool)
+                        ),
                     }));
                     continue;
-                }
-                match last
-                    .same(tool, &name)
-                    .map_or_else(|| offer(tool, &name), Ok)
-                {
+                };
+                match last.same(tool, name).map_or_else(|| offer(tool, name), Ok) {
                     Ok(entry) => catalogue.push(entry),
                     Err(error) => {
                         tracing::error!(%set, tool = %tool.name(), %error, "cannot be renamed");
@@ -316,9 +319,37 @@ impl State {
     }
 }
 
+impl Set {
+    /// Finds a name for each tool that no tool before it has. One that gets none is not offered.
+    fn client_names(
+        &self,
+        set: &ReplicaSetId,
+        taken: &mut HashSet<Arc<str>>,
+    ) -> HashMap<ToolName, Arc<str>> {
+        let mut names = HashMap::with_capacity(self.tools.len());
+        for tool in &self.tools {
+            let own = client_name(self.options.prefix.as_deref(), tool);
+            // another set without a prefix may have come first
+            let name = [own, spare_name(set, tool)]
+                .into_iter()
+                .find(|name| !taken.contains(name.as_str()));
+            if let Some(name) = name.map(Arc::<str>::from) {
+                taken.insert(name.clone());
+                names.insert(tool.name().clone(), name);
+            }
+        }
+        names
+    }
+}
+
 fn offer(tool: &Arc<Tool>, name: &str) -> Result<Arc<Entry>, serde_json::Error> {
     let listed = rename(tool.definition().raw(), name)?;
     Ok(Arc::new(Entry::new(tool.clone(), name.into(), listed)))
+}
+
+/// Names a tool whose own name is taken.
+fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
+    shorten(&format!("{set}__{}", tool.name()))
 }
 
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {

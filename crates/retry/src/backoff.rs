@@ -1,4 +1,4 @@
-//! How long to wait before a repeat: a pure function of the step and a source of chance.
+//! How long to wait before each repeat: a pure function of the settings, the first step and a seed.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// The schedule of the pauses: exponential with factor 2, jittered, never above a ceiling.
 ///
-/// The ceiling bounds what is drawn from, jitter included. So no pause is longer, and the pauses of
-/// a long outage do not all meet at the ceiling, as they would if the draw were cut afterwards.
+/// The ceiling is applied after the jitter, so that nothing drawn is above it. The step that is
+/// drawn from stops growing there as well: otherwise most pauses of a long outage would be cut to
+/// exactly the ceiling, and all callers would meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backoff {
@@ -23,6 +24,44 @@ impl Backoff {
     pub const fn new(jitter: Jitter, ceiling: Duration) -> Self {
         Self { jitter, ceiling }
     }
+
+    /// Returns the pauses of one call, without end: a pure function of the settings, of the step
+    /// that comes first and of the seed. What a server asks for is not in it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_retry::{Backoff, Jitter};
+    ///
+    /// let first = Duration::from_millis(100);
+    /// let plain = Backoff::new(Jitter::None, Duration::from_millis(300));
+    /// let millis: Vec<_> = plain.pauses(first, 7).take(4).map(|pause| pause.as_millis()).collect();
+    /// assert_eq!(millis, [100, 200, 300, 300]);
+    ///
+    /// let drawn: Vec<_> = Backoff::default().pauses(first, 7).take(4).collect();
+    /// assert_eq!(drawn, Backoff::default().pauses(first, 7).take(4).collect::<Vec<_>>());
+    /// assert_ne!(drawn, Backoff::default().pauses(first, 8).take(4).collect::<Vec<_>>());
+    /// ```
+    #[must_use]
+    pub fn pauses(self, first: Duration, seed: u64) -> Pauses {
+        let first = first.min(self.ceiling);
+        Pauses {
+            backoff: self,
+            first,
+            previous: first,
+            repeat: 0,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// Returns the longest pause that this repeat can have, counted from 0, whatever is drawn.
+    #[must_use]
+    pub fn longest(self, first: Duration, repeat: u32) -> Duration {
+        let factor = match self.jitter {
+            Jitter::Decorrelated => 3_u32.saturating_pow(repeat.saturating_add(1)),
+            Jitter::Equal | Jitter::Full | Jitter::None => power_of_two(repeat),
+        };
+        first.saturating_mul(factor).min(self.ceiling)
+    }
 }
 
 impl Default for Backoff {
@@ -36,46 +75,58 @@ impl Default for Backoff {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Jitter {
-    /// Between the first step and three times the pause before: grows unevenly, forgets the number
-    /// of the repeat.
+    /// Between the first step and three times the pause before (at first, three times the first
+    /// step): grows unevenly, forgets the number of the repeat.
     Decorrelated,
     /// Half of the step is certain, the other half is chance: never too soon.
     Equal,
     /// All of the step is chance: spreads best.
     #[default]
     Full,
-    /// Nothing: the step itself.
+    /// Nothing: the step itself. Calls that failed together return together.
     None,
 }
 
-/// Which repeat of a call it is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
-    /// Counts from 0.
-    pub(crate) repeat: u32,
-    /// The step of repeat 0, from the tool's plan.
-    pub(crate) first: Duration,
-    /// The pause before the last repeat; zero at repeat 0.
-    pub(crate) previous: Duration,
-    /// Not sooner than this, as the server asked. May exceed the ceiling.
-    pub(crate) floor: Option<Duration>,
+/// The pauses of one call, in their order. See [`Backoff::pauses`].
+#[derive(Debug, Clone)]
+pub struct Pauses {
+    backoff: Backoff,
+    first: Duration,
+    previous: Duration,
+    repeat: u32,
+    rng: fastrand::Rng,
 }
 
-/// Returns the pause before a repeat.
-pub(crate) fn delay(backoff: &Backoff, step: &Step, rng: &mut fastrand::Rng) -> Duration {
-    let factor = 1_u32.checked_shl(step.repeat).unwrap_or(u32::MAX);
-    let grown = step.first.saturating_mul(factor).min(backoff.ceiling);
-    let pause = match backoff.jitter {
-        Jitter::Decorrelated => {
-            let first = step.first.min(backoff.ceiling);
-            let widest = step.previous.saturating_mul(3).min(backoff.ceiling);
-            between(first, widest.max(first), rng)
-        }
-        Jitter::Equal => between(grown / 2, grown, rng),
-        Jitter::Full => between(Duration::ZERO, grown, rng),
-        Jitter::None => grown,
-    };
-    pause.max(step.floor.unwrap_or_default())
+impl Pauses {
+    fn pause(&mut self) -> Duration {
+        let Self { first, rng, .. } = self;
+        let Backoff { jitter, ceiling } = self.backoff;
+        let step = first.saturating_mul(power_of_two(self.repeat)).min(ceiling);
+        let drawn = match jitter {
+            Jitter::Decorrelated => {
+                let widest = self.previous.saturating_mul(3).min(ceiling);
+                between(*first, widest.max(*first), rng)
+            }
+            Jitter::Equal => between(step / 2, step, rng),
+            Jitter::Full => between(Duration::ZERO, step, rng),
+            Jitter::None => step,
+        };
+        self.repeat = self.repeat.saturating_add(1);
+        self.previous = drawn.min(ceiling);
+        self.previous
+    }
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.pause())
+    }
+}
+
+fn power_of_two(exponent: u32) -> u32 {
+    1_u32.checked_shl(exponent).unwrap_or(u32::MAX)
 }
 
 /// Draws between two durations, both included, `low` not above `high`. In integers: no step is too
@@ -87,33 +138,18 @@ fn between(low: Duration, high: Duration, rng: &mut fastrand::Rng) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
 
-    const JITTERS: [Jitter; 4] = [
-        Jitter::Decorrelated,
-        Jitter::Equal,
-        Jitter::Full,
-        Jitter::None,
-    ];
+    const JITTERED: [Jitter; 3] = [Jitter::Decorrelated, Jitter::Equal, Jitter::Full];
+    const FIRST: Duration = Duration::from_millis(100);
 
-    fn pauses(jitter: Jitter, seed: u64, count: u32) -> Vec<Duration> {
+    fn pauses(jitter: Jitter, seed: u64, count: usize) -> Vec<Duration> {
         let backoff = Backoff::new(jitter, Duration::from_secs(10));
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let mut previous = Duration::ZERO;
-        (0..count)
-            .map(|repeat| {
-                let step = Step {
-                    repeat,
-                    first: Duration::from_millis(100),
-                    previous,
-                    floor: None,
-                };
-                previous = delay(&backoff, &step, &mut rng);
-                previous
-            })
-            .collect()
+        backoff.pauses(FIRST, seed).take(count).collect()
     }
 
     #[test]
@@ -131,7 +167,7 @@ mod tests {
     #[test]
     fn long_steps_are_jittered_as_finely_as_short_ones() {
         for seed in 0..20 {
-            for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
+            for jitter in JITTERED {
                 let last = pauses(jitter, seed, 9)[8];
                 assert_ne!(last.subsec_nanos() % 1_000_000, 0, "{jitter:?} {last:?}");
             }
@@ -141,22 +177,18 @@ mod tests {
     #[test]
     fn full_jitter_uses_the_whole_step_and_equal_jitter_its_upper_half() {
         let fourth = |jitter| (0..200).map(move |seed| pauses(jitter, seed, 4)[3]);
-        let (quarter, half, whole) = (
-            Duration::from_millis(200),
-            Duration::from_millis(400),
-            Duration::from_millis(800),
-        );
+        let (quarter, whole) = (Duration::from_millis(200), Duration::from_millis(800));
+        for jitter in [Jitter::Full, Jitter::Equal] {
+            assert!(fourth(jitter).any(|pause| pause > whole - quarter));
+        }
         assert!(fourth(Jitter::Full).any(|pause| pause < quarter));
-        assert!(fourth(Jitter::Full).any(|pause| pause > whole - quarter));
-        assert!(fourth(Jitter::Equal).all(|pause| pause >= half && pause <= whole));
-        assert!(fourth(Jitter::Equal).any(|pause| pause > whole - quarter));
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_pauses_and_another_gives_others() {
-        for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
-            assert_eq!(pauses(jitter, 7, 8), pauses(jitter, 7, 8));
-            assert_ne!(pauses(jitter, 7, 8), pauses(jitter, 8, 8));
+    fn pauses_of_a_long_outage_do_not_meet_at_the_ceiling() {
+        for jitter in JITTERED {
+            let late: HashSet<_> = (0..100).map(|seed| pauses(jitter, seed, 20)[19]).collect();
+            assert!(late.len() > 95, "{jitter:?}: {} differ", late.len());
         }
     }
 
@@ -168,23 +200,64 @@ mod tests {
         ]
     }
 
+    fn jitters() -> impl Strategy<Value = Jitter> {
+        prop::sample::select(vec![
+            Jitter::Decorrelated,
+            Jitter::Equal,
+            Jitter::Full,
+            Jitter::None,
+        ])
+    }
+
     proptest! {
         #[test]
-        fn a_pause_is_never_above_the_ceiling_nor_below_the_floor(
-            jitter in prop::sample::select(&JITTERS[..]),
+        fn no_pause_is_above_the_ceiling_whatever_is_drawn(
+            jitter in jitters(),
             ceiling in durations(),
             first in durations(),
-            previous in durations(),
-            floor in prop::option::of(durations()),
-            repeat in any::<u32>(),
             seed in any::<u64>(),
         ) {
-            let step = Step { repeat, first, previous, floor };
-            let mut rng = fastrand::Rng::with_seed(seed);
-            let pause = delay(&Backoff::new(jitter, ceiling), &step, &mut rng);
-            let floor = floor.unwrap_or_default();
-            prop_assert!(pause >= floor);
-            prop_assert!(pause <= ceiling.max(floor));
+            let backoff = Backoff::new(jitter, ceiling);
+            for (repeat, pause) in (0..).zip(backoff.pauses(first, seed).take(40)) {
+                prop_assert!(pause <= ceiling);
+                prop_assert!(pause <= backoff.longest(first, repeat), "{repeat}: {pause:?}");
+            }
+        }
+
+        /// The bounds of each jitter, from its definition.
+        #[test]
+        fn each_jitter_keeps_to_its_bounds(
+            first in 1_u64..10_000,
+            ceiling in 1_u64..100_000,
+            seed in any::<u64>(),
+        ) {
+            let [first, ceiling] = [first, ceiling].map(Duration::from_millis);
+            let of = |jitter| Backoff::new(jitter, ceiling).pauses(first, seed).take(12);
+            let step = |repeat: u32| (first * 2_u32.pow(repeat)).min(ceiling);
+            for (repeat, pause) in (0..).zip(of(Jitter::Full)) {
+                prop_assert!(pause <= step(repeat));
+            }
+            for (repeat, pause) in (0..).zip(of(Jitter::Equal)) {
+                prop_assert!(pause >= step(repeat) / 2 && pause <= step(repeat));
+            }
+            let mut before = first;
+            for pause in of(Jitter::Decorrelated) {
+                prop_assert!(pause >= first.min(ceiling) && pause <= (before * 3).min(ceiling).max(first.min(ceiling)));
+                before = pause;
+            }
+        }
+
+        #[test]
+        fn a_seed_decides_all_pauses_and_another_gives_others(
+            jitter in prop::sample::select(&JITTERED[..]),
+            seed in any::<u64>(),
+            other in any::<u64>(),
+        ) {
+            prop_assume!(seed != other);
+            prop_assert_eq!(pauses(jitter, seed, 8), pauses(jitter, seed, 8));
+            prop_assert_ne!(pauses(jitter, seed, 8), pauses(jitter, other, 8));
+            // calls that failed together do not even begin together
+            prop_assert_ne!(pauses(jitter, seed, 1), pauses(jitter, other, 1));
         }
     }
 }

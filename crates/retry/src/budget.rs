@@ -4,7 +4,15 @@
 //! when the server can bear it least. With one, each first attempt pays in a fraction of a token
 //! and each repeat takes out a whole one, so repeats stay a fixed share of the traffic, however
 //! many callers fail at once. There is one bucket for each replica set, because a repeat may go to
-//! any server of it, and none for the caller: it is the servers that are protected.
+//! any server of it, and none for the caller: it is the servers that are protected. A replica set is
+//! what clients see as one server; a server that is in no set with others is a set of its own.
+//!
+//! So of any number of calls, at any moment, whatever failed: no more attempts were made than calls,
+//! a fifth of them, and the reserve. Savings change nothing about that. They were paid in by calls
+//! that needed no repeat; the capacity only bounds how much of that can come at once.
+//!
+//! A repeat is taken out when it is decided on, so that no two callers count on the same one, and
+//! put back if it is not made: the caller went away during the pause.
 //!
 //! A bucket does not fill by itself with time. A reserve that came back each second would be worth
 //! more repeats than the traffic of most agents, and would be the budget.
@@ -76,6 +84,27 @@ impl TokenBucket {
         self.held().refused
     }
 
+    /// Puts a repeat back that was taken out and not made.
+    pub(crate) fn refund(&self) {
+        self.add(TOKEN);
+    }
+
+    /// Pays in, up to the capacity.
+    fn add(&self, amount: u32) {
+        // a full bucket is the common case, and is only read
+        let pay = |packed| {
+            let mut held = Held::unpack(packed);
+            if held.balance >= self.capacity {
+                return None;
+            }
+            held.balance = held.balance.saturating_add(amount).min(self.capacity);
+            Some(held.pack())
+        };
+        let _full = self
+            .packed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+    }
+
     fn held(&self) -> Held {
         Held::unpack(self.packed.load(Ordering::Relaxed))
     }
@@ -83,18 +112,7 @@ impl TokenBucket {
 
 impl Budget for TokenBucket {
     fn deposit(&self) {
-        // a full bucket is the common case, and is only read
-        let pay = |packed| {
-            let mut held = Held::unpack(packed);
-            if held.balance >= self.capacity {
-                return None;
-            }
-            held.balance = held.balance.saturating_add(self.deposit).min(self.capacity);
-            Some(held.pack())
-        };
-        let _full = self
-            .packed
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+        self.add(self.deposit);
     }
 
     fn withdraw(&self) -> bool {
@@ -134,6 +152,25 @@ impl Held {
     }
 }
 
+/// A repeat that is paid for and not yet made. Dropped before it is, it is put back.
+#[derive(Debug)]
+pub(crate) struct Hold(Option<Arc<TokenBucket>>);
+
+impl Hold {
+    /// The repeat is made.
+    pub(crate) fn spend(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(bucket) = &self.0 {
+            bucket.refund();
+        }
+    }
+}
+
 /// What is left of the budget of one replica set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -162,6 +199,19 @@ impl Budgets {
         if let Some(bucket) = self.0.load().get(set) {
             return act(bucket);
         }
+        act(&self.bucket(set, config))
+    }
+
+    /// Takes a repeat out of the bucket of a set, to be put back if it is not made.
+    pub(crate) fn hold(&self, set: &ReplicaSetId, config: &RetryConfig) -> Option<Hold> {
+        let bucket = self.bucket(set, config);
+        bucket.withdraw().then(|| Hold(Some(bucket)))
+    }
+
+    fn bucket(&self, set: &ReplicaSetId, config: &RetryConfig) -> Arc<TokenBucket> {
+        if let Some(bucket) = self.0.load().get(set) {
+            return bucket.clone();
+        }
         let fresh = Arc::new(TokenBucket::of_valid(config));
         self.0.rcu(|map| {
             let mut map = HashMap::clone(map);
@@ -169,7 +219,7 @@ impl Budgets {
             map
         });
         // somebody else may have been first: the bucket in the map is the one that counts
-        act(self.0.load().get(set).unwrap_or(&fresh))
+        self.0.load().get(set).cloned().unwrap_or(fresh)
     }
 
     pub(crate) fn status(&self) -> Vec<BudgetStatus> {

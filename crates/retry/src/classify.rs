@@ -57,59 +57,6 @@ pub fn classify(rule: RepeatRule, error: &ToolError) -> Verdict {
 mod tests {
     use super::*;
 
-    const KINDS: [ErrorKind; 16] = [
-        ErrorKind::BreakerOpen,
-        ErrorKind::Cancelled,
-        ErrorKind::ConnectFailed,
-        ErrorKind::ConnectionLost,
-        ErrorKind::DeadlineExceeded,
-        ErrorKind::Internal,
-        ErrorKind::InvalidCall,
-        ErrorKind::NoEligibleServer,
-        ErrorKind::OutcomeUnknown,
-        ErrorKind::Overloaded,
-        ErrorKind::Protocol,
-        ErrorKind::RateLimited,
-        ErrorKind::ServerFault,
-        ErrorKind::Timeout,
-        ErrorKind::Unauthorized,
-        ErrorKind::UnknownTool,
-    ];
-    /// Written out here, so that a kind that becomes transient in core is looked at here too.
-    const MAY_PASS: [ErrorKind; 8] = [
-        ErrorKind::BreakerOpen,
-        ErrorKind::ConnectFailed,
-        ErrorKind::ConnectionLost,
-        ErrorKind::Overloaded,
-        ErrorKind::Protocol,
-        ErrorKind::RateLimited,
-        ErrorKind::ServerFault,
-        ErrorKind::Timeout,
-    ];
-    const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
-
-    #[test]
-    fn only_what_may_pass_is_repeated_and_only_where_the_tool_allows_it() {
-        for kind in KINDS {
-            for delivery in DELIVERIES {
-                for rule in [RepeatRule::Never, RepeatRule::OnlyUnsent, RepeatRule::Safe] {
-                    let may_pass = MAY_PASS.contains(&kind);
-                    let expected = match rule {
-                        RepeatRule::Safe => may_pass,
-                        RepeatRule::OnlyUnsent => may_pass && delivery == Delivery::NotSent,
-                        _ => false,
-                    };
-                    let verdict = classify(rule, &ToolError::new(kind, delivery, "x"));
-                    assert_eq!(
-                        verdict != Verdict::Give,
-                        expected,
-                        "{kind}, {delivery}, {rule}"
-                    );
-                }
-            }
-        }
-    }
-
     #[test]
     fn a_stated_time_is_a_floor_but_that_of_a_breaker_is_not() {
         let wait = Duration::from_secs(7);

@@ -4,7 +4,7 @@ use tower_layer::Layer;
 
 use tollgate_core::InvalidConfig;
 
-use crate::{BudgetStatus, RepeatPolicy, Retry, RetryConfig};
+use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig};
 
 /// Puts a [`Retry`] around a service. All services of one layer share its budgets.
 #[derive(Debug, Clone, Default)]
@@ -22,10 +22,23 @@ impl RetryLayer {
         RepeatPolicy::new(config).map(|policy| Self { policy })
     }
 
+    /// Takes the pauses from somebody else's schedule in place of the config's
+    /// [`backoff`](RetryConfig::backoff). To be said before the layer is used: its budgets start anew.
+    #[must_use]
+    pub fn with_schedule(self, schedule: impl MakeSchedule) -> Self {
+        Self {
+            policy: self.policy.with_schedule(schedule),
+        }
+    }
+
     /// Returns what is left of each budget, in the order of the replica sets' names.
     #[must_use]
     pub fn budgets(&self) -> Vec<BudgetStatus> {
         self.policy.budgets()
+    }
+
+    pub(crate) fn policy(&self) -> &RepeatPolicy {
+        &self.policy
     }
 }
 

@@ -10,55 +10,35 @@ use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
 
-use crate::backoff::{Step, delay};
 use crate::budget::Budgets;
-use crate::{BudgetStatus, RetryConfig, TokenBucket, Verdict, classify};
+use crate::deadline::{Outlook, ends_in_time};
+use crate::give::{Reason, given_up};
+use crate::repeats::Repeats;
+use crate::schedule::Running;
+use crate::{BudgetStatus, MakeSchedule, RetryConfig, Step, TokenBucket, Verdict, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///
-/// Tower clones the policy for each call, so a clone holds what is known of one call, and shares
-/// the rest: the settings, the budgets and the source of jitter.
-#[derive(Debug, Clone)]
+/// Tower clones the policy for each call. A clone shares the settings, the budgets and the source of
+/// jitter, and knows nothing of any call.
+#[derive(Debug)]
 pub struct RepeatPolicy {
     shared: Arc<Shared>,
     /// The call has paid into the budget: each does so once, after its first attempt.
     paid: bool,
-    /// An attempt before this one may have run.
-    may_have_run: bool,
-    /// Drawn when the first repeat is due, so that calls that succeed draw nothing.
-    schedule: Option<Schedule>,
+    /// When the running attempt began, if somebody may have to be told.
+    sent: Option<Instant>,
+    /// Made when the first repeat is due, so that calls that succeed cost nothing.
+    repeats: Option<Box<Repeats>>,
 }
 
 /// What all calls share.
 #[derive(Debug)]
 struct Shared {
     config: RetryConfig,
+    schedule: Option<Arc<dyn MakeSchedule>>,
     budgets: Budgets,
     seeds: AtomicU64,
-}
-
-/// The pauses of one call.
-#[derive(Debug, Clone)]
-struct Schedule {
-    rng: fastrand::Rng,
-    previous: Duration,
-}
-
-/// What to do about a failure, everything considered.
-enum Decision {
-    Give(Reason),
-    RepeatAfter(Duration),
-}
-
-/// Why a failure is given to the caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Attempts,
-    Background,
-    Budget,
-    Deadline,
-    RetryAfter,
-    Rule,
 }
 
 impl RepeatPolicy {
@@ -68,19 +48,26 @@ impl RepeatPolicy {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn new(config: RetryConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(config))
+        config.validate().map(|()| Self::of_valid(config, None))
     }
 
-    fn of_valid(config: RetryConfig) -> Self {
+    /// Takes the pauses from somebody else's schedule. The budgets of the new policy are its own.
+    #[must_use]
+    pub fn with_schedule(self, schedule: impl MakeSchedule) -> Self {
+        Self::of_valid(self.shared.config, Some(Arc::new(schedule)))
+    }
+
+    fn of_valid(config: RetryConfig, schedule: Option<Arc<dyn MakeSchedule>>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 config,
+                schedule,
                 budgets: Budgets::default(),
                 seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
             }),
             paid: false,
-            may_have_run: false,
-            schedule: None,
+            sent: None,
+            repeats: None,
         }
     }
 
@@ -109,6 +96,13 @@ impl RepeatPolicy {
         ))
     }
 
+    /// Says when the first attempt must be over, if the call's deadline has to last for more.
+    pub(crate) fn share_out(&self, call: &mut ToolCall) {
+        if self.shared.splits(call) {
+            self.shared.share_out(call, Instant::now());
+        }
+    }
+
     fn pay_once(&mut self, call: &ToolCall) {
         // what is made at the cost of repeats pays for none
         if !std::mem::replace(&mut self.paid, true) && !call.purpose().is_extra() {
@@ -116,55 +110,80 @@ impl RepeatPolicy {
         }
     }
 
-    fn with_budget<T>(&self, call: &ToolCall, act: impl FnOnce(&TokenBucket) -> T) -> T {
+    pub(crate) fn with_budget<T>(&self, call: &ToolCall, act: impl FnOnce(&TokenBucket) -> T) -> T {
         let Shared {
             config, budgets, ..
         } = &*self.shared;
         budgets.with(call.tool().set(), config, act)
     }
 
-    /// The budget is asked last: a repeat that is refused for another reason costs nothing.
-    fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Decision {
-        let config = &self.shared.config;
+    /// Returns the pause before a repeat, or why there is none. The budget is asked last: a repeat
+    /// that is refused for another reason costs nothing.
+    fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Duration, Reason> {
+        let shared = &*self.shared;
+        let config = &shared.config;
         let Verdict::Repeat { floor } = classify(call.plan().repeat, error) else {
-            return Decision::Give(Reason::Rule);
+            return Err(Reason::Rule);
         };
         if call.purpose().is_background() {
-            return Decision::Give(Reason::Background);
+            return Err(Reason::Background);
         }
         if call.attempt().number >= config.max_attempts {
-            return Decision::Give(Reason::Attempts);
+            return Err(Reason::Attempts);
         }
-        if floor > Some(config.max_retry_after) {
-            return Decision::Give(Reason::RetryAfter);
+        let longest = config.max_retry_after;
+        if let Some(stated) = floor.filter(|floor| *floor > longest) {
+            return Err(Reason::RetryAfter { stated, longest });
         }
-        let pause = self.next_pause(call, floor);
-        if !ends_in_time(call, pause) {
-            return Decision::Give(Reason::Deadline);
+        let repeats = self
+            .repeats
+            .get_or_insert_with(|| Box::new(Repeats::new(shared.schedule(call))));
+        let step = Step::new(repeat_of(call), call.plan().limits.first_backoff);
+        let pause = repeats.pauses.next(&step).ok_or(Reason::Schedule)?;
+        let pause = pause.max(floor.unwrap_or_default());
+        let usual = call.plan().limits.estimated_duration;
+        if let Some(left) = left(call, Instant::now)
+            && !ends_in_time(left, pause, usual)
+        {
+            return Err(Reason::Deadline { left, pause, usual });
         }
-        if !self.with_budget(call, TokenBucket::withdraw) {
-            return Decision::Give(Reason::Budget);
-        }
-        Decision::RepeatAfter(pause)
+        repeats.hold = shared.budgets.hold(call.tool().set(), config);
+        repeats.hold.as_ref().map(|_| pause).ok_or(Reason::Budget)
     }
 
-    fn next_pause(&mut self, call: &ToolCall, floor: Option<Duration>) -> Duration {
-        let shared = &self.shared;
-        let schedule = self.schedule.get_or_insert_with(|| shared.schedule());
-        let step = Step {
-            repeat: call.attempt().number.saturating_sub(1),
-            first: call.plan().limits.first_backoff,
-            previous: schedule.previous,
-            floor,
-        };
-        schedule.previous = delay(&shared.config.backoff, &step, &mut schedule.rng);
-        schedule.previous
+    /// Makes the next attempt of the call of the failed one.
+    fn advance(&mut self, call: &mut ToolCall, error: &ToolError, pause: Duration) {
+        if let Some(repeats) = &mut self.repeats {
+            repeats.note(error, pause);
+        }
+        if error.delivery() != Delivery::NotSent
+            && let Some(record) = call.record()
+        {
+            record.note_repeat();
+        }
+        call.attempt_mut().advance(error.server());
+        if self.shared.splits(call) {
+            self.shared.share_out(call, Instant::now() + pause);
+        }
+    }
+}
+
+/// A clone is for another call.
+impl Clone for RepeatPolicy {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            paid: false,
+            // tower sends the first attempt before it clones
+            sent: self.sent,
+            repeats: None,
+        }
     }
 }
 
 impl Default for RepeatPolicy {
     fn default() -> Self {
-        Self::of_valid(RetryConfig::default())
+        Self::of_valid(RetryConfig::default(), None)
     }
 }
 
@@ -180,7 +199,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         // an `isError` is an answer, and passes here
         let error = result.as_ref().err()?;
         match self.decide(call, error) {
-            Decision::RepeatAfter(pause) => {
+            Ok(pause) => {
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -188,16 +207,10 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     pause_ms = pause.as_secs_f64() * 1000.0,
                     "repeats a failed call"
                 );
-                if error.delivery() != Delivery::NotSent {
-                    self.may_have_run = true;
-                    if let Some(record) = call.record() {
-                        record.note_repeat();
-                    }
-                }
-                call.attempt_mut().advance(error.server());
+                self.advance(call, error, pause);
                 Some(sleep(pause))
             }
-            Decision::Give(reason) => {
+            Err(reason) => {
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -205,33 +218,83 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     ?reason,
                     "does not repeat a failed call"
                 );
-                let mut error = error.clone();
-                if self.may_have_run && error.delivery() == Delivery::NotSent {
-                    // true of the last attempt, but not of the call
-                    error = error.with_delivery(Delivery::Unknown);
-                }
-                *result = Err(given_up(call, error, reason));
+                let repeats = self.repeats.take();
+                let told = given_up(call, error.clone(), &reason, repeats.as_deref(), self.sent);
+                *result = Err(told);
                 None
             }
         }
     }
 
     /// Every call is kept, also one that is never repeated: its failure may have to be told as
-    /// [`ErrorKind::OutcomeUnknown`]. It costs a few pointers.
+    /// [`ErrorKind::OutcomeUnknown`]. It costs a few pointers. Tower asks for this just before it
+    /// sends an attempt, so here a repeat is made that was only paid for until now.
     fn clone_request(&mut self, call: &ToolCall) -> Option<ToolCall> {
+        if let Some(hold) = self
+            .repeats
+            .as_mut()
+            .and_then(|repeats| repeats.hold.take())
+        {
+            hold.spend();
+        }
+        // only of these it may have to be told when they were sent
+        self.sent = (!call.plan().is_repeatable()).then(Instant::now);
         Some(call.clone())
     }
 }
 
 impl Shared {
     /// No two calls get the same numbers: the seeds are a counter, scattered one to one.
-    fn schedule(&self) -> Schedule {
-        let seed = self.seeds.fetch_add(1, Ordering::Relaxed);
-        Schedule {
-            rng: fastrand::Rng::with_seed(scatter(seed)),
-            previous: Duration::ZERO,
+    fn schedule(&self, call: &ToolCall) -> Running {
+        match &self.schedule {
+            Some(theirs) => Running::Theirs(theirs.schedule().into()),
+            None => {
+                let seed = scatter(self.seeds.fetch_add(1, Ordering::Relaxed));
+                let first = call.plan().limits.first_backoff;
+                Running::Ours(self.config.backoff.pauses(first, seed))
+            }
         }
     }
+
+    /// Says whether the deadline of a call has to last for several attempts. Where one that ran out
+    /// of time could not be repeated, there is nothing to save for.
+    fn splits(&self, call: &ToolCall) -> bool {
+        call.deadline().is_some()
+            && self.config.max_attempts > 1
+            && call.plan().is_repeatable()
+            && !call.purpose().is_background()
+    }
+
+    /// Says when the attempt that begins then must be over.
+    fn share_out(&self, call: &mut ToolCall, begin: Instant) {
+        let limits = &call.plan().limits;
+        let (first, repeat) = (limits.first_backoff, repeat_of(call));
+        let outlook = left(call, || begin).map(|left| Outlook {
+            left,
+            attempts: self.config.max_attempts.saturating_sub(repeat),
+            pause: match self.schedule {
+                // nobody knows: it is asked when the time has come
+                Some(_) => first,
+                None => self.config.backoff.longest(first, repeat),
+            },
+            usual: limits.estimated_duration,
+            least: first,
+        });
+        call.attempt_mut().until = outlook
+            .and_then(|outlook| outlook.share())
+            .and_then(|share| begin.into_std().checked_add(share));
+    }
+}
+
+/// Returns the number of the repeat that would follow the current attempt, counted from 0.
+fn repeat_of(call: &ToolCall) -> u32 {
+    call.attempt().number.saturating_sub(1)
+}
+
+/// Returns how far away the deadline is at a time, if there is one.
+fn left(call: &ToolCall, at: impl FnOnce() -> Instant) -> Option<Duration> {
+    let deadline = call.deadline()?;
+    Some(deadline.saturating_duration_since(at().into_std()))
 }
 
 /// Sends neighbouring numbers far apart, no two to the same place (the finisher of SplitMix64). The
@@ -243,62 +306,41 @@ const fn scatter(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Says whether a repeat after this pause would begin before the deadline.
-fn ends_in_time(call: &ToolCall, pause: Duration) -> bool {
-    call.deadline().is_none_or(|deadline| {
-        Instant::now()
-            .into_std()
-            .checked_add(pause)
-            .is_some_and(|begin| begin < deadline)
-    })
-}
-
-/// Turns the last failure into what the caller gets.
-fn given_up(call: &ToolCall, error: ToolError, reason: Reason) -> ToolError {
-    let attempts = call.attempt().number.max(error.attempts());
-    let error = error.with_attempts(attempts);
-    let name = call.tool().name();
-    if !call.plan().is_repeatable()
-        && error.delivery() == Delivery::Unknown
-        && error.kind() != ErrorKind::OutcomeUnknown
-    {
-        let message = format!(
-            "`{name}` was sent, and no answer came: it may have run; it was not sent again; check \
-             what it did before calling it again"
-        );
-        return error.into_kind(ErrorKind::OutcomeUnknown, message);
-    }
-    if reason == Reason::Budget {
-        // the kind stays; who reads only the message must still learn what failed
-        let message = format!(
-            "{}; not repeated: the retry budget of replica set `{}` is spent",
-            error.message(),
-            call.tool().set()
-        );
-        let kind = error.kind();
-        return error.into_kind(kind, message);
-    }
-    error
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
+    use serde_json::json;
+    use tollgate_testkit::{call, tool};
+
     use super::*;
+    use crate::{Backoff, Jitter};
+
+    fn pauses(policy: &RepeatPolicy) -> Vec<Duration> {
+        let call = call(&tool("get").read_only().build(), json!({}));
+        let mut running = policy.shared.schedule(&call);
+        let pause = |repeat| running.next(&Step::new(repeat, Duration::ZERO)).unwrap();
+        (0..4).map(pause).collect()
+    }
 
     #[test]
-    fn no_two_calls_share_a_sequence() {
-        let policy = RepeatPolicy::new(RetryConfig::default().with_seed(1)).unwrap();
-        let draws: HashSet<_> = (0..1000)
-            .map(|_| policy.shared.schedule().rng.u64(..))
-            .collect();
-        assert_eq!(draws.len(), 1000);
+    fn no_two_calls_share_a_sequence_nor_a_pause() {
+        for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
+            let backoff = Backoff::new(jitter, Duration::from_secs(10));
+            let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
+            let policy = RepeatPolicy::new(config).unwrap();
+            let all: Vec<_> = (0..500).flat_map(|_| pauses(&policy)).collect();
+            // with nanoseconds to choose from, one meeting by chance is possible, two are not
+            let different = all.iter().collect::<HashSet<_>>().len();
+            assert!(all.len() - different < 2, "{jitter:?}: {different} differ");
+        }
     }
 
     #[test]
     fn layers_without_a_seed_differ() {
-        let first = || RepeatPolicy::default().shared.schedule().rng.u64(..);
-        assert_ne!(first(), first());
+        assert_ne!(
+            pauses(&RepeatPolicy::default()),
+            pauses(&RepeatPolicy::default())
+        );
     }
 }

@@ -1,11 +1,15 @@
 //! How many repeats a replica set gets.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError};
-use tollgate_retry::{RetryConfig, RetryLayer};
+use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use tollgate_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
 use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
@@ -86,4 +90,109 @@ async fn successes_pay_for_later_repeats() {
         service.clone().oneshot(read_of("orders")).await.unwrap();
     }
     assert_eq!(layer.budgets()[0].tokens, 2);
+}
+
+/// One call: how often it fails before it succeeds, and when it is made.
+#[derive(Debug, Clone)]
+struct Scripted {
+    failures: usize,
+    after_ms: u64,
+    given_up_after_ms: Option<u64>,
+}
+
+fn scripted() -> impl Strategy<Value = Scripted> {
+    (
+        0_usize..12,
+        0_u64..400,
+        prop::option::weighted(0.2, 0_u64..400),
+    )
+        .prop_map(|(failures, after_ms, given_up_after_ms)| Scripted {
+            failures,
+            after_ms,
+            given_up_after_ms,
+        })
+}
+
+/// Makes the calls, each at its time, one after the other or all together. Says how many attempts
+/// there were after each moment, and how many calls by then.
+async fn make(calls: Vec<Scripted>, together: bool, service: Retry<MockService>) {
+    let ms = Duration::from_millis;
+    let make = |scripted: Scripted| {
+        let service = service.clone();
+        async move {
+            tokio::time::sleep(ms(scripted.after_ms)).await;
+            let arguments = json!({ "failures": scripted.failures });
+            let read = call(&tool("get_order").read_only().build(), arguments);
+            let limit = scripted.given_up_after_ms.map_or(Duration::MAX, ms);
+            let _ended = tokio::time::timeout(limit, service.oneshot(read)).await;
+        }
+    };
+    if together {
+        join_all(calls.into_iter().map(make)).await;
+    } else {
+        for scripted in calls {
+            make(scripted).await;
+        }
+    }
+}
+
+proptest! {
+    /// At no moment are there more attempts than calls, a fifth of them and the reserve, whatever
+    /// fails, and whoever goes away.
+    #[test]
+    fn attempts_stay_within_a_fifth_of_the_calls_and_the_reserve(
+        calls in prop::collection::vec(scripted(), 1..120),
+        together in any::<bool>(),
+        max_attempts in 1_u32..12,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let excess = Arc::new(AtomicI64::new(i64::MIN));
+        let firsts = Arc::new(AtomicI64::new(0));
+        let mock = {
+            let excess = excess.clone();
+            MockService::new(move |call, n| {
+                let number = call.attempt().number;
+                let first = firsts.fetch_add(i64::from(number == 1), Ordering::SeqCst);
+                let calls = first + i64::from(number == 1);
+                // in fifths: five times the attempts, less six times the calls
+                let over = 5 * i64::try_from(n).unwrap() - 6 * calls;
+                excess.fetch_max(over, Ordering::SeqCst);
+                let failures: serde_json::Value = serde_json::from_slice(call.arguments()).unwrap();
+                let fails = failures["failures"].as_u64() >= Some(u64::from(number));
+                async move {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    match fails {
+                        true => Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer")),
+                        false => Ok(ToolOutput::text("done")),
+                    }
+                }
+            })
+        };
+        let config = RetryConfig::default().with_max_attempts(max_attempts);
+        let service = Retry::new(mock, RepeatPolicy::new(config).unwrap());
+        runtime.block_on(make(calls, together, service));
+        let excess = excess.load(Ordering::SeqCst);
+        prop_assert!(excess <= 5 * 3, "{excess} fifths beyond 1.2 attempts per call");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refused_repeat_is_counted_and_says_so() {
+    let layer = RetryLayer::default();
+    let mut told = 0;
+    for _ in 0..50 {
+        let service = layer.layer(refusing());
+        let error = service.oneshot(read_of("orders")).await.unwrap_err();
+        told += u32::from(
+            error
+                .message()
+                .contains("budget of replica set `orders` is spent"),
+        );
+    }
+    assert_eq!(layer.budgets()[0].refused, told);
+    assert!(told > 30, "{told}");
 }

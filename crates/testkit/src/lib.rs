@@ -4,7 +4,8 @@
 //! answers its calls as the test says and counts what it saw, and [`contract`] checks what every
 //! layer must keep. Two programs judge the rules: `score` measures inference on labelled tools
 //! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
-//! any listed tool is checked by [`fuzz`].
+//! any listed tool is checked by [`fuzz`]. Servers that fail at every point of an exchange, and
+//! count what they ran, are [`chaos`]; [`truth`] holds what callers were told against that.
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -13,6 +14,7 @@
 
 pub mod args;
 mod at_once;
+pub mod calls;
 pub mod contract;
 pub mod fuzz;
 mod mock;
@@ -20,8 +22,10 @@ pub mod parity;
 pub mod score;
 mod server;
 mod tool;
+pub mod truth;
 
 pub use at_once::AtOnce;
 pub use mock::{Gate, MockFuture, MockService};
 pub use server::MockServer;
+pub use tollgate_chaos as chaos;
 pub use tool::{ToolBuilder, call, tool};

@@ -16,7 +16,7 @@ struct Bench {
 impl Bench {
     fn new(config: BreakerConfig) -> Self {
         Self {
-            state: State::new(),
+            state: State::new(&config, Instant::now()),
             config,
             now: Instant::now(),
         }
@@ -27,11 +27,25 @@ impl Bench {
     }
 
     fn admit(&mut self) -> Result<Ticket, Option<Duration>> {
-        self.state.admit(&self.config, self.now)
+        self.state.admit(Risk::Safe, &self.config, self.now)
+    }
+
+    fn write(&mut self) -> Result<Ticket, Option<Duration>> {
+        self.state.admit(Risk::Write, &self.config, self.now)
     }
 
     fn settle(&mut self, ticket: Ticket, verdict: Verdict) -> Option<Change> {
-        self.state.settle(ticket, verdict, &self.config, self.now)
+        self.state
+            .settle(ticket, verdict, None, &self.config, self.now)
+    }
+
+    /// A call that takes so long.
+    fn call_for(&mut self, verdict: Verdict, secs: u64) -> Option<Change> {
+        let ticket = self.admit().unwrap();
+        self.wait(secs);
+        let took = Some(Duration::from_secs(secs));
+        self.state
+            .settle(ticket, verdict, took, &self.config, self.now)
     }
 
     fn call(&mut self, verdict: Verdict) -> Option<Change> {
@@ -65,7 +79,7 @@ fn only_failures_in_a_row_open_it() {
     assert_eq!(
         opened,
         Some(Change::Opened {
-            failures: 3,
+            trip: Trip::InARow(3),
             open_for
         })
     );
@@ -166,11 +180,155 @@ fn a_forced_state_holds_until_released() {
     assert_eq!(bench.state.failures(), 1, "nothing was forced");
 }
 
+/// What opened it, if this did.
+fn tripped(change: Option<Change>) -> Option<Trip> {
+    match change? {
+        Change::Opened { trip, .. } => Some(trip),
+        Change::Closed => None,
+    }
+}
+
+#[test]
+fn a_share_of_failures_opens_it_once_there_are_enough_calls() {
+    let config = BreakerConfig::default()
+        .with_failures(0)
+        .with_failure_rate(50)
+        .with_min_calls(10);
+    let mut bench = Bench::new(config);
+    for n in 0..9 {
+        let verdict = [Verdict::Failure, Verdict::Success][n % 2];
+        assert_eq!(bench.call(verdict), None, "{n} calls are too few");
+    }
+    let counts = Counts {
+        calls: 10,
+        failed: 6,
+        slow: 0,
+    };
+    let change = bench.call(Verdict::Failure);
+    assert_eq!(tripped(change), Some(Trip::FailureRate(counts)));
+    // closed again, it starts with an empty window
+    bench.wait(30);
+    bench.call(Verdict::Success);
+    assert_eq!(bench.state.counts(bench.now), Some(Counts::default()));
+}
+
+#[test]
+fn failures_far_apart_are_no_share() {
+    let config = BreakerConfig::default()
+        .with_failures(0)
+        .with_failure_rate(50)
+        .with_min_calls(3);
+    let mut bench = Bench::new(config);
+    for _ in 0..100 {
+        assert_eq!(bench.call(Verdict::Failure), None);
+        bench.wait(31);
+    }
+}
+
+#[test]
+fn five_failures_among_a_thousand_are_no_share_either() {
+    let mut bench = Bench::new(BreakerConfig::default().with_failure_rate(50));
+    for n in 0..1000 {
+        let verdict = if n % 200 == 0 {
+            Verdict::Failure
+        } else {
+            Verdict::Success
+        };
+        assert_eq!(bench.call(verdict), None);
+    }
+    assert_eq!(bench.state.counts(bench.now).unwrap().failed, 5);
+}
+
+#[test]
+fn failures_in_a_row_open_it_beside_a_share() {
+    let mut bench = Bench::new(BreakerConfig::default().with_failure_rate(50));
+    bench.call(Verdict::Failure);
+    bench.call(Verdict::Failure);
+    let change = bench.call(Verdict::Failure);
+    assert_eq!(tripped(change), Some(Trip::InARow(3)));
+}
+
+#[test]
+fn a_share_of_slow_calls_opens_it_and_a_slow_probe_does_not_close_it() {
+    let config = BreakerConfig::default()
+        .with_slow_calls(2 * SECOND, 75)
+        .with_min_calls(4);
+    let mut bench = Bench::new(config);
+    for secs in [1, 2, 3] {
+        assert_eq!(bench.call_for(Verdict::Success, secs), None);
+    }
+    let counts = Counts {
+        calls: 4,
+        failed: 0,
+        slow: 3,
+    };
+    let change = bench.call_for(Verdict::Success, 4);
+    assert_eq!(tripped(change), Some(Trip::SlowRate(counts)));
+    bench.wait(30);
+    let change = bench.call_for(Verdict::Success, 2);
+    assert_eq!(tripped(change), Some(Trip::ProbeSlow));
+    bench.wait(60);
+    assert_eq!(bench.call_for(Verdict::Success, 1), Some(Change::Closed));
+}
+
+#[test]
+fn a_good_call_never_opens_it() {
+    let config = BreakerConfig::default()
+        .with_failures(0)
+        .with_failure_rate(1)
+        .with_min_calls(2);
+    let mut bench = Bench::new(config);
+    assert_eq!(bench.call(Verdict::Failure), None);
+    assert_eq!(bench.call(Verdict::Success), None);
+    assert!(tripped(bench.call(Verdict::Failure)).is_some());
+}
+
+#[test]
+fn a_write_is_no_probe_where_a_safe_call_may_come() {
+    let mut bench = Bench::new(BreakerConfig::default());
+    bench.trip();
+    bench.wait(30);
+    assert_eq!(bench.write(), Err(Some(30 * SECOND)));
+    bench.wait(10);
+    assert_eq!(bench.write(), Err(Some(20 * SECOND)));
+    // a probe that is given back leaves its place to safe calls, too
+    let probe = bench.admit().unwrap();
+    bench.settle(probe, Verdict::Nothing);
+    assert_eq!(bench.write(), Err(Some(20 * SECOND)));
+    let probe = bench.admit().unwrap();
+    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
+    assert!(bench.write().is_ok());
+}
+
+#[test]
+fn a_write_is_the_probe_where_no_safe_call_comes() {
+    let mut bench = Bench::new(BreakerConfig::default());
+    bench.trip();
+    bench.wait(60);
+    let probe = bench.write().unwrap();
+    assert!(bench.write().is_err(), "one place");
+    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
+}
+
+#[test]
+fn a_write_is_the_probe_where_there_never_was_a_safe_call() {
+    let mut bench = Bench::new(BreakerConfig::default());
+    for _ in 0..3 {
+        let ticket = bench.write().unwrap();
+        bench.settle(ticket, Verdict::Failure);
+    }
+    bench.wait(29);
+    assert_eq!(bench.write(), Err(Some(SECOND)));
+    bench.wait(1);
+    let probe = bench.write().unwrap();
+    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
+}
+
 #[derive(Debug, Clone)]
 enum Step {
-    Admit,
+    Admit(Risk),
     Reset,
-    Settle(usize, Verdict),
+    Settle(usize, Verdict, u64),
     Wait(u64),
 }
 
@@ -178,8 +336,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let verdicts =
         prop::sample::select(&[Verdict::Failure, Verdict::Nothing, Verdict::Success][..]);
     let step = prop_oneof![
-        6 => Just(Step::Admit),
-        6 => (any::<usize>(), verdicts).prop_map(|(which, verdict)| Step::Settle(which, verdict)),
+        4 => Just(Step::Admit(Risk::Safe)),
+        3 => Just(Step::Admit(Risk::Write)),
+        6 => (any::<usize>(), verdicts, 0_u64..10)
+            .prop_map(|(which, verdict, took)| Step::Settle(which, verdict, took)),
         3 => (0_u64..40).prop_map(Step::Wait),
         1 => Just(Step::Reset),
     ];
@@ -193,22 +353,32 @@ proptest! {
         failures in 1_u32..4,
         probes in 1_u32..4,
         limit in 1_u32..=30,
+        shares in any::<bool>(),
     ) {
-        let mut bench = Bench::new(
-            BreakerConfig::default()
-                .with_failures(failures)
-                .with_probes(probes)
-                .with_probe_limit(limit * SECOND),
-        );
+        let mut config = BreakerConfig::default()
+            .with_failures(failures)
+            .with_probes(probes)
+            .with_probe_limit(limit * SECOND);
+        if shares {
+            config = config
+                .with_failure_rate(30)
+                .with_slow_calls(5 * SECOND, 60)
+                .with_window(20 * SECOND)
+                .with_min_calls(4);
+        }
+        let mut bench = Bench::new(config);
         // calls in flight: the ticket, when it was given, and whether it is a probe's
         let mut flying: Vec<(Ticket, Instant, bool)> = Vec::new();
         for step in steps {
             match step {
-                Step::Admit => {
+                Step::Admit(risk) => {
                     let before = bench.state.clone();
-                    let available = before.is_available(&bench.config, bench.now);
-                    let admitted = bench.admit();
-                    prop_assert_eq!(available, admitted.is_ok());
+                    let wait = before.time_to_pass(risk, &bench.config, bench.now);
+                    let safe_wait = before.time_to_pass(Risk::Safe, &bench.config, bench.now);
+                    prop_assert!(safe_wait <= wait, "nobody waits less than a safe call");
+                    let admitted = bench.state.admit(risk, &bench.config, bench.now);
+                    prop_assert_eq!(wait == Some(Duration::ZERO), admitted.is_ok());
+                    prop_assert_eq!(admitted.err().unwrap_or(Some(Duration::ZERO)), wait);
                     if let Ok(ticket) = admitted {
                         let probe = before.state() != BreakerState::Closed;
                         flying.push((ticket, bench.now, probe));
@@ -217,9 +387,11 @@ proptest! {
                 Step::Reset => {
                     bench.state.reset();
                 }
-                Step::Settle(which, verdict) if !flying.is_empty() => {
+                Step::Settle(which, verdict, took) if !flying.is_empty() => {
                     let (ticket, ..) = flying.swap_remove(which % flying.len());
-                    bench.settle(ticket, verdict);
+                    let took = Some(Duration::from_secs(took));
+                    let (state, config) = (&mut bench.state, &bench.config);
+                    state.settle(ticket, verdict, took, config, bench.now);
                 }
                 Step::Settle(..) => {}
                 Step::Wait(secs) => bench.wait(secs),
@@ -231,10 +403,13 @@ proptest! {
                 .filter(|(_, given, probe)| *probe && since(*given) < limit * SECOND)
                 .count();
             prop_assert!(probing <= probes as usize, "{probing} probes in flight");
-            // no one else moves: time alone leads to the next call
-            let mut later = bench.state.clone();
+            // no one else moves: time alone leads to the next call, be it a write
             let longest = bench.config.max_open_time.max(bench.config.probe_time());
-            prop_assert!(later.admit(&bench.config, bench.now + longest).is_ok());
+            let grace = bench.config.write_grace();
+            for (risk, longest) in [(Risk::Safe, longest), (Risk::Write, longest + grace)] {
+                let mut later = bench.state.clone();
+                prop_assert!(later.admit(risk, &bench.config, bench.now + longest).is_ok());
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ mod description;
 mod evidence;
 pub(crate) mod lexicon;
 pub mod neurolink;
+mod pairing;
 mod siblings;
 mod standard;
 mod subject;
@@ -53,6 +54,7 @@ use serde::{Deserialize, Serialize};
 
 pub use evidence::{Evidence, Inferred, Strength};
 pub use lexicon::{InvalidWord, Lexicon, VerbKind};
+pub use pairing::Readers;
 pub use siblings::Listed;
 pub use subject::Subject;
 pub use volatility::{Volatile, Volatility};

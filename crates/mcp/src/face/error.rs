@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use serde::Serialize;
-use tollgate_core::{ErrorKind, ServerId, ToolError};
+use tollgate_core::{ErrorKind, FailedAttempt, OutcomeUnknown, ServerId, ToolError};
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 
@@ -30,7 +30,11 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`] and [`Delivery`](tollgate_core::Delivery)), `server` (or null), `retryAfterMs` (or
-/// null) and `attempts` (0 where nobody counted).
+/// null) and `attempts` (0 where nobody counted). Two more are there where there is something to
+/// tell: `history`, all attempts of a call that was repeated
+/// ([`FailedAttempt`](tollgate_core::FailedAttempt)), and `outcome`, what is known of a call whose
+/// outcome is unknown, with the tool to check it with as clients see it
+/// ([`OutcomeUnknown`](tollgate_core::OutcomeUnknown)).
 pub const RUNTIME_ERROR: i64 = -32010;
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.
@@ -94,8 +98,10 @@ impl Fault {
 
 /// Turns the failure of a call into what the client sees.
 pub(super) fn of_call(error: &ToolError, tool: &str) -> RpcError {
-    // HTTP statuses are positive: they mean nothing to a JSON-RPC client
-    if let Some(code) = error.code().filter(|code| *code <= -32000) {
+    // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown outcome is
+    // our own verdict, whatever was answered
+    let told = error.code().filter(|code| *code <= -32000);
+    if let Some(code) = told.filter(|_| error.outcome().is_none()) {
         let ours = RpcError::new(code, error.message().to_owned());
         return match error.data() {
             Some(data) => ours.with_data(data.clone()),
@@ -117,6 +123,10 @@ fn runtime(error: &ToolError) -> RpcError {
         server: Option<&'a str>,
         retry_after_ms: Option<u64>,
         attempts: u32,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        history: &'a [FailedAttempt],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outcome: Option<&'a OutcomeUnknown>,
     }
     let data = Data {
         kind: error.kind().as_str(),
@@ -126,6 +136,8 @@ fn runtime(error: &ToolError) -> RpcError {
             .retry_after()
             .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         attempts: error.attempts(),
+        history: error.history(),
+        outcome: error.outcome(),
     };
     with(
         RpcError::new(RUNTIME_ERROR, error.message().to_owned()),
@@ -143,10 +155,11 @@ fn with(error: RpcError, data: &impl Serialize) -> RpcError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use bytes::Bytes;
-    use tollgate_core::Delivery;
+    use tollgate_core::{Delivery, Tool, ToolCall, Verifier};
 
     use super::*;
 
@@ -189,6 +202,31 @@ mod tests {
             text(&of_call(&error, "x")),
             r#"{"kind":"internal","delivery":"not_sent","server":null,"retryAfterMs":null,"attempts":0}"#
         );
+    }
+
+    #[test]
+    fn what_is_known_of_an_unknown_outcome_is_told_and_every_attempt() {
+        let tool = tollgate_testkit::tool("create_payment").build();
+        let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
+        let tool = Arc::new(Tool::clone(&tool).with_verifier(Some(verifier)));
+        let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset")
+            .with_code(-32000)
+            .with_server(ServerId::new("shop-1").unwrap());
+        let known =
+            OutcomeUnknown::new(&ToolCall::new(tool, "{}"), &lost, Duration::from_millis(20));
+        let attempt = FailedAttempt::new(&lost, Duration::ZERO);
+        let error = lost
+            .into_outcome_unknown(known)
+            .with_history(vec![attempt])
+            .with_attempts(1);
+        let seen = of_call(&error, "shop__create_payment");
+        assert_eq!(seen.code, RUNTIME_ERROR);
+        assert!(seen.message.contains("`shop__get_payment`"), "{seen:?}");
+        let data: serde_json::Value = serde_json::from_str(text(&seen)).unwrap();
+        assert_eq!(data["kind"], "outcome_unknown");
+        assert_eq!(data["outcome"]["verifyWith"], "shop__get_payment");
+        assert_eq!(data["outcome"]["sentMsAgo"], 20);
+        assert_eq!(data["history"][0]["kind"], "connection_lost");
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! The layers of this workspace, each alone around the service.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use tollgate::breaker::{BreakerConfig, BreakerLayer, BreakerSet, Circuit};
+use tollgate::cache::{CacheConfig, CacheLayer};
+use tollgate::limit::{AttemptTimeoutLayer, ConcurrencyLimitLayer};
+use tollgate::retry::RetryLayer;
+use tollgate::router::{Member, Pool, Router};
+use tollgate::telemetry::{AttemptSpanLayer, CallSpanLayer};
+use tollgate::{ReplicaSetId, ServerId, ToolName};
+use tower::Layer;
+
+use crate::calls::AtOnce;
+use crate::measure::Subject;
+
+fn around<L>(layer: &L) -> Subject
+where
+    L: Layer<AtOnce>,
+    L::Service: tollgate::ToolService,
+{
+    Subject::service(layer.layer(AtOnce))
+}
+
+fn server(number: usize) -> ServerId {
+    ServerId::new(format!("orders-{number}")).unwrap()
+}
+
+pub(crate) fn call_span() -> Subject {
+    around(&CallSpanLayer::new())
+}
+
+/// Each thread's first run fills it, which is the one that does not count.
+pub(crate) fn cache_hit() -> Subject {
+    around(&CacheLayer::new(CacheConfig::default()))
+}
+
+/// With room for some of the results, so that each new one drives out another.
+pub(crate) fn cache_miss() -> Subject {
+    let mut config = CacheConfig::default();
+    config.max_bytes = 1 << 20;
+    around(&CacheLayer::new(config))
+}
+
+pub(crate) fn retry() -> Subject {
+    around(&RetryLayer::default())
+}
+
+pub(crate) fn attempt_span() -> Subject {
+    around(&AttemptSpanLayer::new())
+}
+
+pub(crate) fn router(servers: usize) -> Subject {
+    let pool = Arc::new(Pool::new());
+    let members = (0..servers).map(|number| Member::new(server(number), AtOnce));
+    // the replica set of the tools that `testkit` makes
+    pool.set_members(ReplicaSetId::new("test").unwrap(), members.collect());
+    Subject::service(Router::new(pool))
+}
+
+pub(crate) fn breaker() -> Subject {
+    around(&BreakerLayer::new(BreakerSet::default(), server(0)))
+}
+
+pub(crate) fn concurrency() -> Subject {
+    around(&ConcurrencyLimitLayer::default())
+}
+
+pub(crate) fn timeout() -> Subject {
+    around(&AttemptTimeoutLayer::new())
+}
+
+/// What a closed breaker does for one call, and nothing else.
+pub(crate) fn breaker_check() -> Subject {
+    let circuit = Arc::new(Circuit::new("orders", BreakerConfig::default()).unwrap());
+    Subject::bare(move || {
+        if let Ok(permit) = black_box(&circuit).clone().admit() {
+            permit.succeed();
+        }
+    })
+}
+
+/// The same, with the breaker looked up among a thousand.
+pub(crate) fn breaker_found() -> Subject {
+    let set = BreakerSet::default();
+    let tool: ToolName = "get_order".parse().unwrap();
+    for number in 0..1000 {
+        drop(set.circuit(&server(number), &tool));
+    }
+    let server = server(500);
+    Subject::bare(move || {
+        if let Ok(permit) = set.circuit(black_box(&server), black_box(&tool)).admit() {
+            permit.succeed();
+        }
+    })
+}

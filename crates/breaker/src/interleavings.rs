@@ -1,0 +1,199 @@
+//! One circuit in many orders of steps, chosen by a scheduler.
+//!
+//! Callers ask, and succeed, fail, go away, or never come back; the word and the lock hand over to
+//! the scheduler at each step. A breaker that is open has its time over at once, and a probe is given
+//! an hour, so that no order depends on the clock. Then each rule is looked at from outside:
+//! half open lets exactly its probes through, each dropped probe gives back one place and no more,
+//! what is late changes nothing, and the word says at the end what the state says.
+//!
+//! Each of these faults, put in one at a time, fails a test here: the word stored after the lock was
+//! let go; a place given back twice; a ticket not compared with the generation; a ticket taken from a
+//! second look at the word.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Mutex;
+use shuttle::sync::atomic::{AtomicU32, Ordering};
+use shuttle::thread;
+
+use crate::{BreakerConfig, BreakerState, Circuit, Permit, Risk};
+
+/// How many orders each test tries: enough to find each fault above several times over.
+const ORDERS: usize = 5_000;
+
+fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {
+    let config = BreakerConfig::default()
+        .with_failures(failures)
+        .with_probes(probes)
+        .with_open_time(Duration::from_nanos(1))
+        .with_probe_limit(Duration::from_secs(3600));
+    Arc::new(Circuit::new("x", config).unwrap())
+}
+
+fn trip(circuit: &Arc<Circuit>) {
+    while circuit.state() == BreakerState::Closed {
+        circuit.clone().admit().unwrap().fail(&"down");
+    }
+}
+
+/// Runs these together, and waits for all.
+fn together(threads: Vec<Box<dyn FnOnce() + Send>>) {
+    let threads: Vec<_> = threads.into_iter().map(thread::spawn).collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Of all that ask at once, just the probes get through, and it stays so until one settles.
+fn askers() {
+    let probes = thread_rng().gen_range(1..=3);
+    let circuit = circuit(1, probes);
+    trip(&circuit);
+    let admitted = Arc::new(Mutex::new(Vec::new()));
+    let ask = |risk| -> Box<dyn FnOnce() + Send> {
+        let (circuit, admitted) = (circuit.clone(), admitted.clone());
+        Box::new(move || {
+            // kept: a permit that is dropped gives its place back
+            if let Ok(permit) = circuit.admit_risk(risk) {
+                admitted.lock().unwrap().push(permit);
+            }
+        })
+    };
+    together((0..5).map(|_| ask(Risk::Safe)).collect());
+    let admitted = std::mem::take(&mut *admitted.lock().unwrap());
+    assert_eq!(admitted.len(), probes as usize);
+    assert!(!circuit.is_available(), "no place is left");
+}
+
+/// Whoever goes away gives his place to one other, and to one only.
+fn leavers() {
+    let probes = 2;
+    let circuit = circuit(1, probes);
+    trip(&circuit);
+    let inside = Arc::new(AtomicU32::new(0));
+    let leave = || -> Box<dyn FnOnce() + Send> {
+        let (circuit, inside) = (circuit.clone(), inside.clone());
+        Box::new(move || {
+            if let Ok(permit) = circuit.admit() {
+                let others = inside.fetch_add(1, Ordering::SeqCst);
+                assert!(others < probes, "{} probes at once", others + 1);
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(permit);
+            }
+        })
+    };
+    together((0..5).map(|_| leave()).collect());
+    // all places are back, and no more than there were
+    let again: Vec<_> = (0..4)
+        .filter_map(|_| circuit.clone().admit().ok())
+        .collect();
+    assert_eq!(again.len(), probes as usize);
+}
+
+/// What was let through before a reset says nothing after it, whenever it ends.
+fn latecomers() {
+    let circuit = circuit(2, 1);
+    let old: Vec<Permit> = (0..3).map(|_| circuit.clone().admit().unwrap()).collect();
+    let (one, other) = (circuit.clone(), circuit.clone());
+    let mut threads: Vec<Box<dyn FnOnce() + Send>> = vec![Box::new(move || {
+        one.reset();
+        // two are needed to open it, and only this one is of the new generation
+        other.admit().unwrap().fail(&"down");
+    })];
+    // one comes any time: before the reset it is forgotten, after it it is late
+    let mut old = old.into_iter();
+    let early = old.next().unwrap();
+    threads.push(Box::new(move || early.fail(&"lost")));
+    together(threads);
+    assert_eq!(circuit.state(), BreakerState::Closed);
+    for late in old {
+        late.fail(&"lost");
+    }
+    assert_eq!(circuit.state(), BreakerState::Closed);
+    circuit.clone().admit().unwrap().fail(&"down");
+    assert_eq!(circuit.state(), BreakerState::Open);
+}
+
+/// No failure is lost: as many as it takes open it, whoever they come from.
+fn failures() {
+    let circuit = circuit(4, 1);
+    let fail = || -> Box<dyn FnOnce() + Send> {
+        let circuit = circuit.clone();
+        Box::new(move || {
+            if let Ok(permit) = circuit.admit_risk(Risk::Write) {
+                permit.fail(&"down");
+            }
+        })
+    };
+    together((0..4).map(|_| fail()).collect());
+    assert_eq!(circuit.state(), BreakerState::Open);
+}
+
+/// Whatever happened, the word lets calls through if, and only if, the state does.
+fn anything() {
+    let circuit = circuit(2, 1);
+    let act = |_| -> Box<dyn FnOnce() + Send> {
+        let circuit = circuit.clone();
+        Box::new(move || {
+            for _ in 0..3 {
+                match thread_rng().gen_range(0..8) {
+                    0 => circuit.reset(),
+                    1 => circuit.force_closed(),
+                    2 => circuit.release(),
+                    3 => drop(circuit.admit_ref()),
+                    4 => {
+                        if let Ok(permit) = circuit.admit_ref() {
+                            permit.succeed();
+                        }
+                    }
+                    _ => {
+                        if let Ok(permit) = circuit.clone().admit() {
+                            permit.fail(&"down");
+                        }
+                    }
+                }
+            }
+        })
+    };
+    together((0..3).map(act).collect());
+    circuit.assert_published();
+    // nobody is inside: whatever it is, the next call gets through
+    assert!(circuit.admit_ref().is_ok());
+}
+
+#[test]
+fn half_open_lets_exactly_its_probes_through() {
+    shuttle::check_random(askers, ORDERS);
+    shuttle::check_pct(askers, ORDERS, 3);
+}
+
+#[test]
+fn a_dropped_probe_gives_its_place_back_once() {
+    shuttle::check_random(leavers, ORDERS);
+    shuttle::check_pct(leavers, ORDERS, 3);
+}
+
+#[test]
+fn what_is_late_changes_nothing() {
+    shuttle::check_random(latecomers, ORDERS);
+    shuttle::check_pct(latecomers, ORDERS, 3);
+}
+
+#[test]
+fn no_failure_is_lost() {
+    shuttle::check_random(failures, ORDERS);
+    shuttle::check_pct(failures, ORDERS, 3);
+}
+
+#[test]
+fn the_word_never_lags_behind_the_state() {
+    shuttle::check_random(anything, ORDERS);
+    shuttle::check_pct(anything, ORDERS, 3);
+}

@@ -1,0 +1,174 @@
+//! The calls of the last while, counted: what shares are taken of.
+//!
+//! A ring of ten counters, each for a tenth of the window. A counter remembers which tenth it is
+//! for, so nothing has to be moved or cleared as time passes: a count is either of this window, or
+//! overwritten, or not looked at. The window so holds the tenth that runs and the nine before it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many counters a window has.
+const TENTHS: u64 = 10;
+
+/// The calls of the last while.
+#[derive(Debug, Clone)]
+pub(crate) struct Window {
+    origin: Instant,
+    tenth: Duration,
+    ring: [Counter; TENTHS as usize],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counter {
+    /// Which tenth since the origin it is for.
+    number: u64,
+    counts: Counts,
+}
+
+/// How many calls there were, and what became of them. A call may be both failed and slow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) calls: u32,
+    pub(crate) failed: u32,
+    pub(crate) slow: u32,
+}
+
+impl Window {
+    /// Makes an empty one that lasts so long.
+    pub(crate) fn new(lasts: Duration, now: Instant) -> Self {
+        Self {
+            origin: now,
+            // never zero: there is no division by it
+            tenth: (lasts / 10).max(Duration::from_nanos(1)),
+            ring: [Counter::default(); TENTHS as usize],
+        }
+    }
+
+    /// Counts a call that ends now.
+    pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Instant) {
+        let number = self.number(now);
+        // the remainder is below the length of the ring
+        let place = usize::try_from(number % TENTHS).unwrap_or(0);
+        let Some(counter) = self.ring.get_mut(place) else {
+            return;
+        };
+        if counter.number > number {
+            // its time was read long before it got the lock: it is no part of this window any more
+            return;
+        }
+        if counter.number < number {
+            *counter = Counter {
+                number,
+                counts: Counts::default(),
+            };
+        }
+        counter.counts.add(Counts {
+            calls: 1,
+            failed: failed.into(),
+            slow: slow.into(),
+        });
+    }
+
+    /// Adds up what there is now.
+    pub(crate) fn counts(&self, now: Instant) -> Counts {
+        let current = self.number(now);
+        let mut sum = Counts::default();
+        for counter in &self.ring {
+            if counter.number + TENTHS > current {
+                sum.add(counter.counts);
+            }
+        }
+        sum
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.ring = [Counter::default(); TENTHS as usize];
+    }
+
+    fn number(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.origin).as_nanos();
+        u64::try_from(since / self.tenth.as_nanos()).unwrap_or(u64::MAX - TENTHS)
+    }
+}
+
+impl Counts {
+    const fn add(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.slow = self.slow.saturating_add(other.slow);
+    }
+
+    /// Says whether this many of the calls are at least this share of them, in percent.
+    pub(crate) fn reaches(&self, part: u32, percent: u32) -> bool {
+        u64::from(part) * 100 >= u64::from(percent) * u64::from(self.calls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_call_is_counted_until_its_tenth_is_over() {
+        let start = Instant::now();
+        let mut window = Window::new(10 * SECOND, start);
+        window.count(true, false, start + SECOND / 2);
+        let counted = |at| window.counts(start + at).calls;
+        assert_eq!(counted(SECOND), 1);
+        assert_eq!(counted(10 * SECOND - Duration::from_nanos(1)), 1);
+        assert_eq!(counted(10 * SECOND), 0);
+    }
+
+    #[test]
+    fn shares_are_exact() {
+        let counts = |calls| Counts {
+            calls,
+            ..Counts::default()
+        };
+        assert!(counts(3).reaches(1, 33));
+        assert!(!counts(3).reaches(1, 34));
+        assert!(counts(u32::MAX).reaches(u32::MAX, 100));
+        assert!(!counts(u32::MAX).reaches(u32::MAX - 1, 100));
+    }
+
+    proptest! {
+        // the model keeps every call and looks at all of them
+        #[test]
+        fn it_counts_like_a_list_of_all_calls(
+            lasts in 10_u64..100_000,
+            steps in prop::collection::vec((0_u64..30_000, any::<bool>(), any::<bool>()), 0..200),
+            late in 0_u64..20_000,
+        ) {
+            let start = Instant::now();
+            let lasts = Duration::from_millis(lasts);
+            let tenth = (lasts / 10).as_nanos();
+            let mut window = Window::new(lasts, start);
+            let mut all: Vec<(u128, bool, bool)> = Vec::new();
+            let mut now = start;
+            for (wait, failed, slow) in steps {
+                // long pauses, and many calls between them
+                if wait % 3 == 0 {
+                    now += Duration::from_millis(wait);
+                }
+                // a clock that was read before another's turn may lag behind
+                let read = now - Duration::from_millis(late.min(wait)).min(now - start);
+                window.count(failed, slow, read);
+                all.push(((read - start).as_nanos() / tenth, failed, slow));
+                let current = (now - start).as_nanos() / tenth;
+                let inside = || all.iter().filter(|(number, ..)| number + 10 > current);
+                let expected = Counts {
+                    calls: u32::try_from(inside().count()).unwrap(),
+                    failed: u32::try_from(inside().filter(|one| one.1).count()).unwrap(),
+                    slow: u32::try_from(inside().filter(|one| one.2).count()).unwrap(),
+                };
+                prop_assert_eq!(window.counts(now), expected);
+            }
+        }
+    }
+}

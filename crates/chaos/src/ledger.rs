@@ -1,0 +1,202 @@
+//! What was executed, and how often.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+/// What servers executed, by the identity of the call: the number that the caller put into its
+/// arguments, as `"call"`. Nothing that a runtime adds or changes on the way plays a part.
+///
+/// Clones share it, so that servers of one replica set count together.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    counts: Mutex<HashMap<u64, Count>>,
+    file: Option<Mutex<File>>,
+}
+
+/// What became of one call at the servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Count {
+    /// How often somebody tried to send it, also to a server that was not there.
+    pub tried: u64,
+    /// How often a server got to see it, in whole or in part.
+    pub seen: u64,
+    /// How often its effect took place.
+    pub executions: u64,
+}
+
+impl Ledger {
+    /// Begins an empty one, in memory.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins one that also writes each entry down at once, behind what is there: it outlives the
+    /// process, however that ends.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or written.
+    pub fn in_file(path: &Path) -> io::Result<Self> {
+        let mut counts = HashMap::new();
+        Self::add(&mut counts, path)?;
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self(Arc::new(Inner {
+            counts: Mutex::new(counts),
+            file: Some(Mutex::new(file)),
+        })))
+    }
+
+    /// Reads what was written down in all of these together; nothing, where there is no file.
+    ///
+    /// # Errors
+    ///
+    /// If there is one, and it cannot be read.
+    pub fn read(paths: &[impl AsRef<Path>]) -> io::Result<Self> {
+        let mut counts = HashMap::new();
+        for path in paths {
+            Self::add(&mut counts, path.as_ref())?;
+        }
+        Ok(Self(Arc::new(Inner {
+            counts: Mutex::new(counts),
+            file: None,
+        })))
+    }
+
+    fn add(counts: &mut HashMap<u64, Count>, path: &Path) -> io::Result<()> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        for line in text.lines() {
+            let (word, call) = line.split_once(' ').unwrap_or_default();
+            let Ok(call) = call.parse() else {
+                let text = format!("{}: {line:?} is no entry", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            };
+            let count = counts.entry(call).or_default();
+            match word {
+                TRIED => count.tried += 1,
+                SEEN => count.seen += 1,
+                _ => count.executions += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what became of one call.
+    #[must_use]
+    pub fn of(&self, call: u64) -> Count {
+        self.0.counts.lock().get(&call).copied().unwrap_or_default()
+    }
+
+    /// Returns the sum over all calls.
+    #[must_use]
+    pub fn total(&self) -> Count {
+        let counts = self.0.counts.lock();
+        Count {
+            tried: counts.values().map(|count| count.tried).sum(),
+            seen: counts.values().map(|count| count.seen).sum(),
+            executions: counts.values().map(|count| count.executions).sum(),
+        }
+    }
+
+    /// Counts that somebody tried to send a call; returns how often that was by now.
+    pub(crate) fn try_send(&self, call: u64) -> u64 {
+        self.write(TRIED, call);
+        let mut counts = self.0.counts.lock();
+        let count = counts.entry(call).or_default();
+        count.tried += 1;
+        count.tried
+    }
+
+    /// Counts that a server got to see a call.
+    pub(crate) fn see(&self, call: u64) {
+        self.write(SEEN, call);
+        self.0.counts.lock().entry(call).or_default().seen += 1;
+    }
+
+    /// Counts that a call's effect took place.
+    pub(crate) fn execute(&self, call: u64) {
+        self.write(RAN, call);
+        self.0.counts.lock().entry(call).or_default().executions += 1;
+    }
+
+    /// Writes an entry down in one piece. An entry that is lost would hide a duplicate, so then there
+    /// is no going on.
+    fn write(&self, word: &str, call: u64) {
+        let Some(file) = &self.0.file else { return };
+        let entry = format!("{word} {call}\n");
+        if file.lock().write_all(entry.as_bytes()).is_err() {
+            std::process::abort();
+        }
+    }
+}
+
+/// Returns the identity that the caller gave a call; nothing, if it gave none.
+pub(crate) fn identity(arguments: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Arguments {
+        call: u64,
+    }
+    serde_json::from_slice(arguments)
+        .ok()
+        .map(|Arguments { call }| call)
+}
+
+const TRIED: &str = "tried";
+const SEEN: &str = "seen";
+const RAN: &str = "ran";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_count_together_and_each_call_for_itself() {
+        let ledger = Ledger::new();
+        let other = ledger.clone();
+        ledger.see(1);
+        other.see(1);
+        other.execute(1);
+        other.execute(2);
+        let one = ledger.of(1);
+        assert_eq!((one.seen, one.executions), (2, 1));
+        assert_eq!(ledger.total().executions, 2);
+        assert_eq!(ledger.of(3), Count::default());
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_again_and_gone_on_with() {
+        let path = std::env::temp_dir().join(format!("tollgate-ledger-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Ledger::in_file(&path).unwrap().execute(7);
+        let second = Ledger::in_file(&path).unwrap();
+        assert_eq!(second.try_send(7), 1);
+        second.see(7);
+        second.execute(7);
+        let read = Ledger::read(&[&path]).unwrap().of(7);
+        assert_eq!((read.seen, read.executions), (1, 2));
+        std::fs::write(&path, "nonsense").unwrap();
+        assert!(Ledger::read(&[&path]).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn the_identity_is_what_the_caller_put_into_the_arguments() {
+        assert_eq!(identity(br#"{"a":1,"call":17}"#), Some(17));
+        assert_eq!(identity(b"{}"), None);
+        assert_eq!(identity(b"[]"), None);
+    }
+}

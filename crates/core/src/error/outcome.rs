@@ -1,0 +1,80 @@
+//! What is known of a call that was sent and not answered.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{ErrorKind, history};
+use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
+
+/// What is known of an unsafe call that was sent, not answered, and not sent again.
+///
+/// It holds no arguments, which may be secret, and no digest of them either: a short argument can be
+/// guessed from one. The keys of its JSON are in camel case and its times in milliseconds, as in the
+/// `data` of an error that a client sees.
+///
+/// There is no wall clock in it, because nothing here reads one. `sent_ago` is exact at the moment
+/// the error was made, which is when a client or a log sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct OutcomeUnknown {
+    /// The replica set whose tool was called.
+    pub set: ReplicaSetId,
+    /// The tool, as its server spells it.
+    pub tool: ToolName,
+    /// The server it was sent to, if the error named one.
+    pub server: Option<ServerId>,
+    /// How many bytes of arguments were sent.
+    pub argument_bytes: usize,
+    /// How long before the error the attempt began that was sent.
+    #[serde(rename = "sentMsAgo", serialize_with = "history::millis")]
+    pub sent_ago: Duration,
+    /// What went wrong after sending.
+    pub failure: ErrorKind,
+    /// The failure in words.
+    pub detail: Cow<'static, str>,
+    /// A tool that only reads, to check with what the call did; none if none is known.
+    pub verify_with: Option<Verifier>,
+}
+
+impl OutcomeUnknown {
+    /// Puts together what is known: of the call, and of the failure of its last attempt.
+    #[must_use]
+    pub fn new(call: &ToolCall, failure: &ToolError, sent_ago: Duration) -> Self {
+        Self {
+            set: call.tool().set().clone(),
+            tool: call.tool().name().clone(),
+            server: failure.0.server.clone(),
+            argument_bytes: call.arguments().len(),
+            sent_ago,
+            failure: failure.0.kind,
+            detail: failure.0.message.clone(),
+            verify_with: call.tool().verifier().cloned(),
+        }
+    }
+
+    /// Says it in one sentence, for the error's message: what was sent, what is not known, and what
+    /// to do.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { tool, failure, .. } = self;
+        let server = match &self.server {
+            Some(server) => format!(" to server `{server}`"),
+            None => String::new(),
+        };
+        let check = match &self.verify_with {
+            Some(verifier) => {
+                format!("check with `{}` what it did", verifier.client_name())
+            }
+            None => "check what it did".to_owned(),
+        };
+        // a finer figure would only be harder to read
+        let ago = Duration::from_millis(u64::try_from(self.sent_ago.as_millis()).unwrap_or(0));
+        format!(
+            "`{tool}` was sent{server} {ago:?} ago, and no answer came ({failure}): it may have run; \
+             it was not sent again; {check} before calling it again"
+        )
+    }
+}

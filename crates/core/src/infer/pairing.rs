@@ -1,0 +1,248 @@
+//! Which reading tool shows what a writing one did, by their names.
+//!
+//! `update_order` and `get_order` speak of one thing. Names are split into words, the verb is set
+//! aside, and what is left is the thing; words for one and for many are the same. Of several tools
+//! that read it, the verb decides: what shows one thing comes first, but after a write that adds
+//! something, what lists them does, since a caller who got no answer does not know the name of what
+//! is new. Where nothing reads `order_status`, what reads `order` does.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::lexicon::{self, Lexicon, Role, Roles, Use, VerbKind};
+use super::words;
+
+/// The things of a name, each in one spelling.
+type Thing = SmallVec<[String; 4]>;
+
+/// The tools of one replica set that only read, by what they read.
+///
+/// ```
+/// use tollgate_core::infer::{Lexicon, Readers};
+///
+/// let reads = ["list_orders", "get_order", "getUser"];
+/// let readers = Readers::new("shop", reads, Lexicon::standard());
+/// assert_eq!(readers.of("update_order"), Some("get_order"));
+/// assert_eq!(readers.of("create_order"), Some("list_orders"));
+/// assert_eq!(readers.of("deleteUser"), Some("getUser"));
+/// assert_eq!(readers.of("send_mail"), None);
+/// ```
+#[derive(Debug)]
+pub struct Readers<'a, 'l> {
+    /// The words of the set's own name, which are no thing of it.
+    set: Thing,
+    by_thing: HashMap<Thing, Vec<Reader<'a>>>,
+    lexicon: &'l Lexicon,
+}
+
+#[derive(Debug)]
+struct Reader<'a> {
+    name: &'a str,
+    verb: String,
+}
+
+impl<'a, 'l> Readers<'a, 'l> {
+    /// Takes the name of the set, and those of its tools that only read, in the order they are listed.
+    pub fn new(set: &str, names: impl IntoIterator<Item = &'a str>, lexicon: &'l Lexicon) -> Self {
+        let mut by_thing: HashMap<Thing, Vec<Reader<'a>>> = HashMap::new();
+        for name in names {
+            let Some(read) = Parts::of(name, lexicon) else {
+                continue;
+            };
+            let verb = read.verb.to_ascii_lowercase();
+            let reader = Reader { name, verb };
+            by_thing.entry(read.plain()).or_default().push(reader);
+        }
+        Self {
+            set: words::split(set).iter().map(|word| one(word)).collect(),
+            by_thing,
+            lexicon,
+        }
+    }
+
+    /// Returns the name of the tool that shows best what a call of this one did.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<&'a str> {
+        let written = Parts::of(name, self.lexicon)?;
+        let order = if written.kind == VerbKind::Add {
+            MANY_FIRST
+        } else {
+            ONE_FIRST
+        };
+        let rank = |reader: &&Reader<'a>| {
+            let place = order.iter().position(|verb| *verb == reader.verb);
+            place.unwrap_or(order.len())
+        };
+        let mut thing = written.thing;
+        while !thing.is_empty() {
+            let found = self.by_thing.get(&thing).into_iter().flatten();
+            // of equals the first of the list
+            if let Some(reader) = found.min_by_key(rank) {
+                return Some(reader.name);
+            }
+            thing.pop();
+            // `github_create_issue` is not checked with `search_github`
+            if thing.iter().all(|word| self.set.contains(word)) {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// A name taken apart.
+struct Parts<'a> {
+    verb: &'a str,
+    kind: VerbKind,
+    thing: Thing,
+}
+
+impl<'a> Parts<'a> {
+    fn of(name: &'a str, lexicon: &Lexicon) -> Option<Self> {
+        let all = words::split(name);
+        let at = verb(&all, lexicon)?;
+        let word = *all.get(at)?;
+        let is_thing = |place: &usize| {
+            let is = |place: usize, test: fn(&str) -> bool| all.get(place).is_some_and(|w| test(w));
+            // `create_or_update_file`: neither the word that joins nor the verb it joins
+            let joins = is(*place, lexicon::is_join);
+            let joined = place
+                .checked_sub(1)
+                .is_some_and(|before| is(before, lexicon::is_join));
+            *place != at && !joins && !joined && !is(*place, lexicon::is_filler)
+        };
+        let places = (0..all.len()).filter(is_thing);
+        Some(Self {
+            verb: word,
+            kind: lexicon.find(word)?.kind,
+            thing: places
+                .filter_map(|at| all.get(at))
+                .map(|w| one(w))
+                .collect(),
+        })
+    }
+
+    /// The thing itself, where a name says that it asks for what is known of it: `get_order_details`.
+    fn plain(mut self) -> Thing {
+        let about = |word: &String| {
+            Roles::of(word).has(Role::ReadingNoun) || ABOUT.contains(&word.as_str())
+        };
+        while self.thing.len() > 1 && self.thing.last().is_some_and(about) {
+            self.thing.pop();
+        }
+        self.thing
+    }
+}
+
+/// Finds the verb of a name: `get_order`, `order_get`, `shop_get_order`.
+fn verb(all: &[&str], lexicon: &Lexicon) -> Option<usize> {
+    let usage = |at: usize| Some(lexicon.find(all.get(at)?)?.usage);
+    let certain = |at: &usize| match usage(*at) {
+        Some(Use::Verb) => true,
+        Some(Use::First) => *at == 0,
+        _ => false,
+    };
+    let last = all.len().checked_sub(1)?;
+    (0..all.len())
+        .find(certain)
+        .or_else(|| (last > 0 && usage(last) == Some(Use::First)).then_some(last))
+        .or_else(|| (0..all.len()).find(|at| usage(*at).is_some()))
+}
+
+/// Writes a word in lower case, and one for many as one for one, roughly: both sides are treated
+/// alike, so that it matters only that they meet.
+fn one(word: &str) -> String {
+    let mut word = word.to_lowercase();
+    if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 1) {
+        return format!("{stem}y");
+    }
+    for ending in ["sses", "xes", "ches", "shes"] {
+        if word.ends_with(ending) {
+            word.truncate(word.len() - 2);
+            return word;
+        }
+    }
+    let many = word.len() > 3
+        && word.ends_with('s')
+        && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
+    if many {
+        word.pop();
+    }
+    word
+}
+
+/// After a change of something known: what shows that one thing comes first.
+const ONE_FIRST: &[&str] = &[
+    "get", "read", "fetch", "retrieve", "show", "view", "describe", "inspect", "find", "list",
+    "search", "query", "lookup", "check", "browse",
+];
+/// After something was added whose name nobody knows: what shows them all comes first.
+const MANY_FIRST: &[&str] = &[
+    "list", "find", "search", "query", "browse", "get", "read", "fetch", "retrieve", "show",
+    "view", "describe", "inspect", "lookup", "check",
+];
+/// Last words of a reading name that are not part of what it reads, beside those that inference knows.
+const ABOUT: &[&str] = &["all", "by", "content", "id", "record", "state", "status"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair<'a>(write: &str, reads: &[&'a str]) -> Option<&'a str> {
+        Readers::new("shop", reads.iter().copied(), Lexicon::standard()).of(write)
+    }
+
+    #[test]
+    fn a_write_is_checked_with_what_reads_the_same_thing() {
+        for (write, read) in [
+            ("update_order", "get_order"),
+            ("create_order", "get_order"),
+            ("delete_order", "get_orders"),
+            ("set_order", "read_order"),
+            ("add_comment", "list_comments"),
+            ("updateOrder", "getOrder"),
+            ("createOrUpdateFile", "getFileContents"),
+            ("create_or_update_file", "get_file_contents"),
+            ("DeleteUser", "find-users"),
+            ("orders.update", "orders.get"),
+            ("order_update", "order_get"),
+            ("github_merge_pull_request", "github_get_pull_request"),
+            ("cancel_order", "get_order_status"),
+            ("update_order_status", "get_order"),
+            ("add_category", "list_categories"),
+            ("create_branch", "list_branches"),
+            ("update_address", "get_address"),
+            ("send_message", "search_messages"),
+            ("write_file", "read_file"),
+            ("insert_record", "query_records"),
+            ("remove_label_batch", "get_label"),
+        ] {
+            let others = ["list_things", "get_me", "search_web", read];
+            assert_eq!(pair(write, &others), Some(read), "{write}");
+        }
+    }
+
+    #[test]
+    fn what_reads_something_else_checks_nothing() {
+        for write in ["pay", "send_mail", "update_orderbook", "", "___", "order"] {
+            let reads = ["get_order", "get", "list", "whoami"];
+            assert_eq!(pair(write, &reads), None, "{write}");
+        }
+        assert_eq!(pair("update_order", &["get_order_history_export"]), None);
+        assert_eq!(pair("update_order", &[]), None);
+        assert_eq!(pair("shop_create_order", &["search_shop"]), None);
+        assert_eq!(pair("update_shop", &["get_shop"]), Some("get_shop"));
+    }
+
+    #[test]
+    fn of_several_the_verb_decides_and_of_equals_the_first() {
+        let reads = ["search_orders", "list_orders", "get_order"];
+        assert_eq!(pair("update_order", &reads), Some("get_order"));
+        assert_eq!(pair("create_order", &reads), Some("list_orders"));
+        let twins = ["get_order", "getOrder"];
+        assert_eq!(pair("update_order", &twins), Some("get_order"));
+        let part = ["get_order", "get_order_line"];
+        assert_eq!(pair("update_order_line", &part), Some("get_order_line"));
+    }
+}

@@ -1,0 +1,34 @@
+//! The layer.
+
+use tower_layer::Layer;
+
+use super::{AttemptTimeout, TimeoutConfig};
+
+/// Puts an [`AttemptTimeout`] around a service.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AttemptTimeoutLayer {
+    config: TimeoutConfig,
+}
+
+impl AttemptTimeoutLayer {
+    /// Takes the defaults: the times come from the call, and progress stretches them ten times.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how far progress stretches an attempt. A cap below the timeout counts as the timeout.
+    #[must_use]
+    pub const fn with_config(mut self, config: TimeoutConfig) -> Self {
+        self.config = config;
+        self
+    }
+}
+
+impl<S> Layer<S> for AttemptTimeoutLayer {
+    type Service = AttemptTimeout<S>;
+
+    fn layer(&self, inner: S) -> AttemptTimeout<S> {
+        AttemptTimeout::new(inner, self.config)
+    }
+}

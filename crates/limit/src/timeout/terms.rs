@@ -1,0 +1,172 @@
+//! When an attempt has to end, and what is said if it does. Pure.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError};
+
+use super::config::Cap;
+use super::meter::Meter;
+
+/// What an attempt is held to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// Without progress.
+    limit: Duration,
+    /// With it.
+    cap: Duration,
+    /// The attempt's own end.
+    until: Option<Instant>,
+    /// The call's.
+    deadline: Option<Instant>,
+}
+
+/// Whether an attempt is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Not before this moment; `None` if nothing but an answer can end it as things are.
+    NotBefore(Option<Instant>),
+    /// It is, and this did it.
+    Over(Ended),
+}
+
+/// What ended an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Cap,
+    Deadline,
+    Limit,
+    Share,
+}
+
+impl Terms {
+    pub(crate) fn of(call: &ToolCall, cap: Cap) -> Self {
+        let limit = call.plan().limits.attempt_timeout;
+        Self {
+            limit,
+            cap: cap.of(limit),
+            until: call.attempt().until.map(Instant::from_std),
+            deadline: call.deadline().map(Instant::from_std),
+        }
+    }
+
+    /// Says whether any moment was named that could have passed on arrival.
+    pub(crate) const fn names_a_moment(&self) -> bool {
+        self.until.is_some() || self.deadline.is_some()
+    }
+
+    /// Says whether the attempt is over, by what came first.
+    pub(crate) fn due(&self, meter: &Meter, now: Instant) -> Due {
+        let mut ends = [(self.deadline, Ended::Deadline); 4];
+        // while a person is waited for, nothing but the deadline comes closer
+        if !meter.is_asking() {
+            let left = |of: Duration, used: Duration| now.checked_add(of.saturating_sub(used));
+            let person = meter.person(now);
+            ends = [
+                (self.deadline, Ended::Deadline),
+                (
+                    self.until.and_then(|until| until.checked_add(person)),
+                    Ended::Share,
+                ),
+                (left(self.cap, meter.active(now)), Ended::Cap),
+                (left(self.limit, meter.quiet(now)), Ended::Limit),
+            ];
+        }
+        let first = ends
+            .into_iter()
+            .filter_map(|(at, ended)| Some((at?, ended)))
+            // of two at one moment, the one further back: the deadline only if nothing else
+            .min_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp_on_tie(b.1)));
+        match first {
+            Some((at, ended)) if at <= now => Due::Over(ended),
+            first => Due::NotBefore(first.map(|(at, _)| at)),
+        }
+    }
+
+    /// Says why the call is not even handed over, if it comes too late.
+    pub(crate) fn too_late(&self, now: Instant) -> Option<ToolError> {
+        let passed = |at: Option<Instant>| at.filter(|at| *at <= now).map(|at| now - at);
+        let (kind, what, ago) = if let Some(ago) = passed(self.deadline) {
+            (ErrorKind::DeadlineExceeded, "the call's deadline", ago)
+        } else {
+            let ago = passed(self.until)?;
+            // no evidence against the server, which has not seen the call
+            (ErrorKind::Overloaded, "the end of this attempt", ago)
+        };
+        let limit = self.limit;
+        let message = format!(
+            "{what} passed {ago:?} ago; nothing was sent (the attempt timeout is {limit:?})"
+        );
+        Some(ToolError::new(kind, Delivery::NotSent, message))
+    }
+
+    /// States what ended the attempt, and what else it was held to.
+    pub(crate) fn error(&self, ended: Ended, meter: &Meter, now: Instant) -> ToolError {
+        let Self { limit, cap, .. } = *self;
+        let started = meter.started().unwrap_or(now);
+        let after = now.saturating_duration_since(started);
+        let (kind, what) = match ended {
+            Ended::Cap => (
+                ErrorKind::Timeout,
+                format!(
+                    "no answer within {cap:?}, the most that progress may stretch the attempt \
+                         timeout of {limit:?} to"
+                ),
+            ),
+            Ended::Deadline => (
+                ErrorKind::DeadlineExceeded,
+                format!(
+                    "no answer before the call's deadline, {after:?} after it was sent (the \
+                     attempt timeout is {limit:?}, at most {cap:?} with progress)"
+                ),
+            ),
+            Ended::Limit => (
+                ErrorKind::Timeout,
+                format!(
+                    "no answer and no progress within the attempt timeout of {limit:?} (at most \
+                     {cap:?} with progress)"
+                ),
+            ),
+            Ended::Share => (
+                ErrorKind::Timeout,
+                format!(
+                    "no answer within {after:?}, this attempt's share of the time to the call's \
+                     deadline (the attempt timeout is {limit:?}, at most {cap:?} with progress)"
+                ),
+            ),
+        };
+        let progress = match meter.last_report(now) {
+            Some(ago) => format!("the last progress was {ago:?} ago"),
+            None => "no progress was reported".to_owned(),
+        };
+        let person = match meter.person(now) {
+            Duration::ZERO => String::new(),
+            time => format!("; {time:?} of waiting for a person are not counted"),
+        };
+        let deadline = match self.deadline {
+            None => "; the call has no deadline".to_owned(),
+            Some(_) if ended == Ended::Deadline => String::new(),
+            Some(at) => {
+                let left = at.saturating_duration_since(started);
+                format!("; the call's deadline was {left:?} away")
+            }
+        };
+        let message = format!("{what}; {progress}{person}{deadline}");
+        ToolError::new(kind, Delivery::Unknown, message)
+    }
+}
+
+impl Ended {
+    /// Orders what ends an attempt at the same moment. The deadline comes first: at its end, no
+    /// repeat is possible whatever else is said. The limit comes before the cap, which nothing has
+    /// stretched it to then.
+    fn cmp_on_tie(self, other: Self) -> std::cmp::Ordering {
+        let rank = |ended| match ended {
+            Self::Deadline => 0,
+            Self::Limit => 1,
+            Self::Share => 2,
+            Self::Cap => 3,
+        };
+        rank(self).cmp(&rank(other))
+    }
+}

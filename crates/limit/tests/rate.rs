@@ -1,0 +1,385 @@
+//! The limits of rate, on a paused clock.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use serde_json::json;
+use tokio::time::{Instant, advance};
+use tollgate_core::{
+    Caller, Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput,
+};
+use tollgate_limit::{RateLimit, RateLimitConfig, RateLimitLayer, RateSubject};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Layer, ServiceExt};
+
+type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
+
+/// Twelve calls a minute: two at once, then one every five seconds.
+fn slow(name: &str) -> Arc<Tool> {
+    tool(name)
+        .hint(|hints| hints.rate_limit_hint = Some(12.0))
+        .build()
+}
+
+fn by(principal: &str, tool: &Arc<Tool>) -> ToolCall {
+    let caller = Caller::new(Principal::new(principal));
+    call(tool, json!({})).with_caller(Arc::new(caller))
+}
+
+fn within(secs: f64) -> std::time::Instant {
+    (Instant::now() + Duration::from_secs_f64(secs)).into_std()
+}
+
+/// A limit, and the service behind it, which tells when it is called.
+struct Bench {
+    limit: RateLimit<MockService>,
+    layer: RateLimitLayer,
+    service: MockService,
+}
+
+impl Bench {
+    fn new(config: RateLimitConfig) -> Self {
+        let layer = RateLimitLayer::new(config).unwrap();
+        let service = MockService::counting();
+        Self {
+            limit: layer.layer(service.clone()),
+            layer,
+            service,
+        }
+    }
+
+    /// A call that has been polled once: it passed, was refused, or is in line.
+    fn begin(&self, call: ToolCall) -> Answer {
+        let mut answer: Answer = Box::pin(self.limit.clone().oneshot(call));
+        match answer.as_mut().now_or_never() {
+            Some(result) => Box::pin(std::future::ready(result)),
+            None => answer,
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        let all = self.layer.limits().snapshot();
+        all.iter().map(|status| status.waiting).sum()
+    }
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self::new(RateLimitConfig::default())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_over_the_rate_of_their_tool_wait_for_their_turn_in_order() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let start = Instant::now();
+    let calls = [0; 6].map(|_| bench.begin(call(&tool, json!({}))));
+    assert_eq!((bench.service.started(), bench.waiting()), (2, 4));
+    let timed = calls.into_iter().map(|call| async move {
+        let output = call.await.unwrap();
+        (output.to_text(), start.elapsed().as_secs())
+    });
+    let expected = [(1, 0), (2, 0), (3, 5), (4, 10), (5, 15), (6, 20)];
+    let expected: Vec<_> = expected.map(|(n, at)| (n.to_string(), at)).into();
+    assert_eq!(join_all(timed).await, expected);
+    let status = bench.layer.limits().snapshot();
+    let [status] = &status[..] else {
+        panic!("{status:?}")
+    };
+    assert_eq!((status.waiting, status.waited, status.refused), (0, 4, 0));
+    assert_eq!(status.calls_per_minute, 12.0);
+    assert_eq!(status.subject.to_string(), "test::search");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_turn_is_too_late_is_refused_at_once_with_the_time() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let start = Instant::now();
+    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    let _in_line = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    advance(Duration::from_secs(1)).await;
+    // its turn is in 14 s: at 15 s, behind those at 5 s and 10 s
+    let late = call(&tool, json!({})).with_deadline(within(13.9));
+    let error = bench.begin(late).await.unwrap_err();
+    assert_eq!(start.elapsed().as_secs(), 1);
+    assert_eq!(error.kind(), ErrorKind::RateLimited);
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(14)));
+    for said in ["12 calls a minute", "tool `search`", "14s"] {
+        assert!(error.message().contains(said), "{error}");
+    }
+    assert_eq!((bench.service.started(), bench.waiting()), (2, 2));
+    let just = call(&tool, json!({})).with_deadline(within(14.0));
+    let just = bench.begin(just);
+    assert_eq!(bench.waiting(), 3);
+    drop(just);
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_and_the_end_of_the_attempt_count_like_a_deadline() {
+    let config = RateLimitConfig::default().with_max_wait(Duration::from_secs(5));
+    let bench = Bench::new(config);
+    let tool = slow("search");
+    let _calls = [0, 1, 2].map(|_| bench.begin(call(&tool, json!({}))));
+    let error = bench.begin(call(&tool, json!({}))).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+
+    let bench = Bench::default();
+    let _calls = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    let mut short = call(&tool, json!({}));
+    short.attempt_mut().until = Some(within(4.0));
+    let error = bench.begin(short).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(5)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_up_lets_those_behind_move_up_and_costs_no_cell() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let start = Instant::now();
+    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    let [first, second, third] = [0, 1, 2].map(|_| bench.begin(call(&tool, json!({}))));
+    advance(Duration::from_secs(3)).await;
+    drop(first); // it had the turn, and slept for its cell
+    drop(second);
+    assert_eq!(bench.waiting(), 1);
+    third.await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 5);
+    assert_eq!((bench.service.started(), bench.waiting()), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_dropped_at_its_turn_passes_it_on() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let start = Instant::now();
+    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    let [first, second] = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    advance(Duration::from_secs(5)).await; // the timer fires, and nobody polls
+    drop(first);
+    second.await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_the_turn_and_sleeps_keeps_nobody_beyond_their_time() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let start = Instant::now();
+    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    let held = bench.begin(call(&tool, json!({})));
+    let second = bench.begin(call(&tool, json!({})).with_deadline(within(12.0)));
+    let error = second.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RateLimited);
+    assert_eq!(start.elapsed().as_secs(), 12);
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_passes_those_who_wait() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    let first = bench.begin(call(&tool, json!({})));
+    advance(Duration::from_secs(6)).await; // a cell is there, its call is not polled yet
+    let second = bench.begin(call(&tool, json!({})));
+    assert_eq!(bench.waiting(), 2);
+    assert_eq!(first.await.unwrap().to_text(), "3");
+    assert_eq!(second.await.unwrap().to_text(), "4");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_made_up_for_by_no_more_than_the_burst() {
+    let bench = Bench::default();
+    let tool = slow("search");
+    let _all = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
+    advance(Duration::from_secs(3600)).await;
+    let _all = [0, 1, 2].map(|_| bench.begin(call(&tool, json!({}))));
+    assert_eq!((bench.service.started(), bench.waiting()), (4, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_principals_and_sets_do_not_share_a_limit() {
+    let config = RateLimitConfig::default()
+        .with_per_principal(Some(60.0))
+        .with_max_wait(Duration::ZERO);
+    let bench = Bench::new(config);
+    let elsewhere = tool("a").set("elsewhere");
+    let elsewhere = elsewhere.hint(|hints| hints.rate_limit_hint = Some(12.0));
+    for tool in [slow("a"), slow("b"), elsewhere.build()] {
+        for _ in 0..2 {
+            bench.begin(by("ada", &tool)).await.unwrap();
+        }
+        assert!(bench.begin(by("ada", &tool)).await.is_err());
+    }
+    let free = tool("free").build();
+    for _ in 0..4 {
+        bench.begin(by("ada", &free)).await.unwrap();
+    }
+    // ten at once for each; what a tool refused was given back
+    let error = bench.begin(by("ada", &free)).await.unwrap_err();
+    assert!(error.message().contains("principal `ada`"), "{error}");
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+    bench.begin(by("bob", &free)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_of_one_limit_is_given_back_if_the_other_is_not_waited_for() {
+    let config = RateLimitConfig::default().with_per_principal(Some(6.0));
+    let bench = Bench::new(config);
+    let tool = slow("search");
+    let _passed = ["a", "b"].map(|name| bench.begin(by(name, &tool)));
+    let waits_for_tool = bench.begin(by("ada", &tool));
+    let free = tool_without_limit();
+    let error = bench
+        .begin(by("ada", &free).with_deadline(within(1.0)))
+        .await
+        .unwrap_err();
+    assert!(error.message().contains("principal `ada`"), "{error}");
+    drop(waits_for_tool);
+    bench.begin(by("ada", &free)).await.unwrap();
+}
+
+fn tool_without_limit() -> Arc<Tool> {
+    tool("free").build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_for_all_calls_is_shared_by_all() {
+    let config = RateLimitConfig::for_server(6.0).with_max_wait(Duration::ZERO);
+    let bench = Bench::new(config);
+    bench.begin(by("ada", &slow("a"))).await.unwrap();
+    let error = bench.begin(by("bob", &slow("b"))).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+    assert!(error.message().contains("all calls here"), "{error}");
+    let status = bench.layer.limits().snapshot();
+    let [status] = &status[..] else {
+        panic!("{status:?}")
+    };
+    assert_eq!(status.subject, RateSubject::InAll);
+    assert_eq!(status.refused, 1);
+    advance(Duration::from_secs(10)).await;
+    bench.begin(by("bob", &slow("b"))).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_can_be_left_aside() {
+    let bench = Bench::new(RateLimitConfig::default().with_tools(false));
+    for _ in 0..100 {
+        bench.begin(call(&slow("a"), json!({}))).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_keys_is_bounded_and_who_waits_is_not_forgotten() {
+    let config = RateLimitConfig::default()
+        .with_per_principal(Some(12.0))
+        .with_max_keys(100);
+    let bench = Bench::new(config);
+    let free = tool_without_limit();
+    for _ in 0..2 {
+        bench.begin(by("patient", &free)).await.unwrap();
+    }
+    let waits = bench.begin(by("patient", &free));
+    for n in 0..1000 {
+        bench.begin(by(&n.to_string(), &free)).await.unwrap();
+        assert!(bench.layer.limits().kept() <= 100);
+    }
+    assert_eq!(bench.waiting(), 1);
+    let start = Instant::now();
+    waits.await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 5);
+
+    // those who have not called for long go first
+    advance(Duration::from_secs(60)).await;
+    bench.begin(by("recent", &free)).await.unwrap();
+    bench.begin(by("recent", &free)).await.unwrap();
+    for n in 0..99 {
+        bench.begin(by(&format!("new {n}"), &free)).await.unwrap();
+    }
+    let again = bench.begin(by("recent", &free));
+    assert_eq!(bench.waiting(), 1, "its cells are still counted");
+    drop(again);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_readied_service_is_what_a_waiting_call_runs_on() {
+    // the mock panics if it is called unready
+    let bench = Bench::default();
+    let tool = slow("search");
+    let calls = (0..4).map(|_| bench.limit.clone().oneshot(call(&tool, json!({}))));
+    assert!(join_all(calls).await.iter().all(Result::is_ok));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Calls come, wait, and give up as chance has it.
+    #[test]
+    fn no_window_ever_sees_more_than_the_rate_and_the_burst(
+        arrivals in prop::collection::vec((0_u64..4000, prop::option::of(0_u64..30_000)), 1..80),
+        per_minute in 6_u32..120,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let bench = Bench::default();
+            let rate = f64::from(per_minute);
+            let tool = tool("x").hint(|hints| hints.rate_limit_hint = Some(rate)).build();
+            let start = Instant::now();
+            let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let mut at = 0;
+            let mut patient = 0;
+            let calls: Vec<_> = arrivals.into_iter().map(|(pause, gives_up)| {
+                at += pause;
+                patient += usize::from(gives_up.is_none());
+                let (limit, tool, sent) = (bench.limit.clone(), tool.clone(), sent.clone());
+                async move {
+                    tokio::time::sleep(Duration::from_millis(at)).await;
+                    let run = async {
+                        let result = limit.oneshot(call(&tool, json!({}))).await;
+                        if result.is_ok() {
+                            sent.lock().unwrap().push(start.elapsed());
+                        }
+                        result
+                    };
+                    match gives_up {
+                        Some(after) => {
+                            let _ = tokio::time::timeout(Duration::from_millis(after), run).await;
+                            None
+                        }
+                        None => Some(run.await),
+                    }
+                }
+            }).collect();
+            let ends = join_all(calls).await;
+            // refused or passed, but never stuck
+            prop_assert_eq!(ends.iter().flatten().count(), patient);
+            prop_assert_eq!(bench.waiting(), 0);
+            let sent = sent.lock().unwrap().clone();
+            let burst = (rate / 6.0 + 1e-9) as usize;
+            for (n, first) in sent.iter().enumerate() {
+                for (more, last) in sent.iter().enumerate().skip(n) {
+                    let window = (*last - *first).as_secs_f64();
+                    let most = burst.max(1) as f64 + window * rate / 60.0 + 1e-6;
+                    prop_assert!((more - n + 1) as f64 <= most, "{} in {window} s", more - n + 1);
+                }
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,79 @@
+//! Which tool of a set shows what another one did.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tollgate_core::infer::Readers;
+use tollgate_core::{CallPlan, Effect, RepeatRule, ReplicaSetId, Tool, ToolName, Verifier};
+
+use crate::SetOptions;
+
+/// Pairs each tool of a set that may write with the one that shows what it did: as the operator
+/// says, else by their names. The one that shows must be there, and only read, by its plan.
+pub(crate) fn pair(
+    set: &ReplicaSetId,
+    tools: &[Arc<Tool>],
+    options: &SetOptions,
+) -> HashMap<ToolName, ToolName> {
+    let readers: HashMap<&str, &ToolName> = tools
+        .iter()
+        .filter(|tool| only_reads(tool))
+        .map(|tool| (tool.name().as_str(), tool.name()))
+        .collect();
+    let listed = tools
+        .iter()
+        .map(|tool| tool.name().as_str())
+        .filter(|name| readers.contains_key(name));
+    let by_name = Readers::new(set.as_str(), listed, options.words());
+    let said = |write: &ToolName| {
+        let read = options.verify_with.get(write)?;
+        let found = readers.get(read.as_str()).copied();
+        if found.is_none() {
+            tracing::warn!(
+                %set, tool = %write, verify_with = %read,
+                "the tool to verify with is not there, or does not only read: names decide"
+            );
+        }
+        found
+    };
+    let reader = |write: &ToolName| {
+        said(write).or_else(|| readers.get(by_name.of(write.as_str())?).copied())
+    };
+    tools
+        .iter()
+        .filter(|tool| may_write(tool))
+        .filter_map(|tool| Some((tool.name().clone(), reader(tool.name())?.clone())))
+        .collect()
+}
+
+/// Gives each tool of a set its counterpart, under the name clients see. A tool that has it already
+/// stays the same instance; one whose counterpart is offered under no name gets none.
+pub(crate) fn bind(
+    tools: &mut [Arc<Tool>],
+    pairs: &HashMap<ToolName, ToolName>,
+    client_names: &HashMap<ToolName, Arc<str>>,
+) {
+    for tool in tools {
+        let verifier = pairs.get(tool.name()).and_then(|read| {
+            let client_name = client_names.get(read)?;
+            Some(Verifier::new(read.clone(), client_name.clone()))
+        });
+        if tool.verifier() != verifier.as_ref() {
+            *tool = Arc::new(Tool::clone(tool).with_verifier(verifier));
+        }
+    }
+}
+
+/// Says whether no call of the tool writes, and none takes what another would have got.
+fn only_reads(tool: &Tool) -> bool {
+    plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.repeat == RepeatRule::Safe)
+}
+
+fn may_write(tool: &Tool) -> bool {
+    plans(tool).any(CallPlan::is_write)
+}
+
+fn plans(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
+    let refined = tool.refinements().rules().iter().map(|rule| &**rule.plan());
+    std::iter::once(&**tool.plan()).chain(refined)
+}

@@ -1,0 +1,108 @@
+//! What the caller gets to see when there is no further attempt.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, ToolCall, ToolError};
+
+use crate::repeats::Repeats;
+
+/// Why a failure is given to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// All that are allowed were made.
+    Attempts,
+    /// The runtime made the call by itself.
+    Background,
+    /// The budget is spent.
+    Budget,
+    /// The repeat would not be over before the deadline.
+    Deadline {
+        left: Duration,
+        pause: Duration,
+        usual: Option<Duration>,
+    },
+    /// The server asked to be left alone for longer than is waited for.
+    RetryAfter { stated: Duration, longest: Duration },
+    /// The failure will not pass, or the tool must not be called again.
+    Rule,
+    /// Somebody else's schedule has no further pause.
+    Schedule,
+}
+
+impl Reason {
+    /// Says why a failure that might have passed was not repeated; nothing where the failure and the
+    /// number of attempts say it all.
+    fn told(&self, call: &ToolCall) -> Option<String> {
+        Some(match self {
+            Self::Attempts | Self::Background | Self::Rule => return None,
+            Self::Budget => format!(
+                "the retry budget of replica set `{}` is spent",
+                call.tool().set()
+            ),
+            Self::Deadline { left, pause, usual } => {
+                let takes = usual.map(|usual| format!(" and the usual {} of a call", Told(usual)));
+                format!(
+                    "a pause of {}{} would not end before the call's deadline, {} away",
+                    Told(*pause),
+                    takes.unwrap_or_default(),
+                    Told(*left)
+                )
+            }
+            Self::RetryAfter { stated, longest } => format!(
+                "the server asks to be left alone for {}, and at most {} are waited for",
+                Told(*stated),
+                Told(*longest)
+            ),
+            Self::Schedule => "the schedule has no further pause".to_owned(),
+        })
+    }
+}
+
+/// Turns the last failure into what the caller gets.
+pub(crate) fn given_up(
+    call: &ToolCall,
+    error: ToolError,
+    reason: &Reason,
+    repeats: Option<&Repeats>,
+    sent: Option<Instant>,
+) -> ToolError {
+    let attempts = call.attempt().number.max(error.attempts());
+    let error = error.with_attempts(attempts);
+    let error = match repeats {
+        Some(repeats) => repeats.tell(error),
+        None => error,
+    };
+    if !call.plan().is_repeatable()
+        && error.delivery() == Delivery::Unknown
+        && error.kind() != ErrorKind::OutcomeUnknown
+    {
+        let sent_ago = sent.map(|sent| sent.elapsed()).unwrap_or_default();
+        let known = OutcomeUnknown::new(call, &error, sent_ago);
+        return error.into_outcome_unknown(known);
+    }
+    match reason.told(call) {
+        // the kind stays; who reads only the message must still learn what failed
+        Some(why) => {
+            let message = format!("{}; not repeated: {why}", error.message());
+            let kind = error.kind();
+            error.into_kind(kind, message)
+        }
+        None => error,
+    }
+}
+
+/// A time as people read it: nobody needs the nanoseconds of a pause.
+struct Told(Duration);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let coarse = u64::try_from(self.0.as_millis()).map(Duration::from_millis);
+        let coarse = coarse
+            .ok()
+            .filter(|coarse| !coarse.is_zero())
+            .unwrap_or(self.0);
+        write!(f, "{coarse:?}")
+    }
+}

@@ -1,0 +1,56 @@
+//! What is known of a call that was repeated, or is about to be.
+
+use std::time::Duration;
+
+use tollgate_core::{Delivery, FailedAttempt, ToolError};
+
+use crate::budget::Hold;
+use crate::schedule::Running;
+
+/// What is known of a call that was repeated, or is about to be.
+#[derive(Debug)]
+pub(crate) struct Repeats {
+    pub(crate) pauses: Running,
+    /// The repeat that is paid for and not yet made.
+    pub(crate) hold: Option<Hold>,
+    /// The attempts before the current one.
+    failed: Vec<FailedAttempt>,
+    /// The pause before the current one.
+    pause: Duration,
+    /// One of those before may have run.
+    may_have_run: bool,
+}
+
+impl Repeats {
+    pub(crate) const fn new(pauses: Running) -> Self {
+        Self {
+            pauses,
+            hold: None,
+            failed: Vec::new(),
+            pause: Duration::ZERO,
+            may_have_run: false,
+        }
+    }
+
+    /// Takes note of a failed attempt that is followed by another after this pause.
+    pub(crate) fn note(&mut self, error: &ToolError, pause: Duration) {
+        self.failed.push(FailedAttempt::new(error, self.pause));
+        self.pause = pause;
+        self.may_have_run |= error.delivery() != Delivery::NotSent;
+    }
+
+    /// Says of the last failure what is true of the call, and adds what came before.
+    pub(crate) fn tell(&self, error: ToolError) -> ToolError {
+        if self.failed.is_empty() {
+            return error;
+        }
+        let last = FailedAttempt::new(&error, self.pause);
+        let history = self.failed.iter().cloned().chain([last]).collect();
+        let error = error.with_history(history);
+        if self.may_have_run && error.delivery() == Delivery::NotSent {
+            // true of the last attempt, but not of the call
+            return error.with_delivery(Delivery::Unknown);
+        }
+        error
+    }
+}

@@ -1,0 +1,6 @@
+//! Hedging, through its public API and before a real router.
+
+mod bed;
+mod ends;
+mod never;
+mod when;

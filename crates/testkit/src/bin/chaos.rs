@@ -1,0 +1,54 @@
+//! An MCP server on standard input and output that fails as it is told to:
+//! `chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]`.
+//!
+//! What it executes is written into the ledger at once, so that it outlives the process. A fault that
+//! is its death ends it with status 1.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use tokio::io::{stdin, stdout};
+use tollgate_testkit::args::Args;
+use tollgate_testkit::calls;
+use tollgate_testkit::chaos::pipe::{Ended, PipeServer};
+use tollgate_testkit::chaos::{Chaos, Era, Ledger};
+
+const USAGE: &str = "usage: chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]";
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let options = ["--era", "--hasten", "--ledger", "--seed", "--share"];
+    let args = Args::parse(std::env::args().skip(1), &options, USAGE)?;
+    let ledger = args.value("--ledger").ok_or(USAGE)?;
+    let ledger = Ledger::in_file(Path::new(ledger))?;
+    let chaos = Chaos::everything(number(&args, "--seed", 0)?)
+        .with_share(number(&args, "--share", 300)?)
+        .hastened(number(&args, "--hasten", 1)?);
+    let era = match args.value("--era") {
+        None | Some("legacy") => Era::Legacy,
+        Some("modern") => Era::Modern,
+        Some(_) => return Err(USAGE.into()),
+    };
+    // each life draws its own breaks, or one that begins with a break would never get further
+    let life = u64::from(std::process::id());
+    let server = PipeServer::new(era, &calls::tools(), chaos, ledger, life);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(server.serve(stdin(), stdout()))?;
+    // the thread that reads standard input cannot be stopped, and need not be waited for
+    runtime.shutdown_background();
+    Ok(match ended {
+        Ended::Closed => ExitCode::SUCCESS,
+        Ended::Died => ExitCode::FAILURE,
+    })
+}
+
+fn number<T: FromStr>(args: &Args, option: &str, default: T) -> Result<T, String> {
+    args.value(option).map_or(Ok(default), |value| {
+        value
+            .parse()
+            .map_err(|_| format!("{option} {value:?} is not a number\n{USAGE}"))
+    })
+}

@@ -1,0 +1,67 @@
+//! Calls of every kind: the tools that chaos servers list, and what is meant by calling them.
+
+use serde_json::{Value, json};
+use tollgate_core::{Annotations, ArgumentRule, Condition, ToolDefinition, When};
+
+use crate::truth::Sort;
+
+/// Tools to call, and what a call of each is like.
+pub const KINDS: [(&str, Sort); 8] = [
+    ("pay", Sort::Unsafe),
+    ("send", Sort::Unsafe),
+    ("wipe", Sort::Unsafe),
+    ("tabs", Sort::Unsafe),
+    ("tabs", Sort::Repeatable),
+    ("set", Sort::Repeatable),
+    ("get", Sort::Shared),
+    ("wipe", Sort::Unsafe),
+];
+
+/// Lists the tools.
+#[must_use]
+pub fn tools() -> Vec<ToolDefinition> {
+    let tool = |name: &str, annotations: Value| {
+        let raw = json!({
+            "name": name, "inputSchema": {"type": "object"}, "annotations": annotations,
+        });
+        ToolDefinition::from_json(raw.to_string()).unwrap()
+    };
+    vec![
+        // nothing is said of it
+        tool("pay", json!({})),
+        tool("send", json!({"destructiveHint": false})),
+        tool(
+            "wipe",
+            json!({"destructiveHint": true, "idempotentHint": true}),
+        ),
+        tool("tabs", json!({"destructiveHint": true})),
+        tool(
+            "set",
+            json!({"idempotentHint": true, "destructiveHint": false}),
+        ),
+        tool("get", json!({"readOnlyHint": true})),
+    ]
+}
+
+/// Writes the arguments of a call; those of `tabs` decide what it is.
+#[must_use]
+pub fn arguments(tool: &str, sort: Sort, call: u64) -> String {
+    match (tool, sort) {
+        (_, Sort::Shared) => json!({"of": call % 7}).to_string(),
+        ("tabs", Sort::Repeatable) => json!({"call": call, "action": "list"}).to_string(),
+        // who reads the first `action` or the last, or any spelling of it, reads something else
+        ("tabs", _) => match call % 3 {
+            0 => format!(r#"{{"call":{call},"action":"close"}}"#),
+            1 => format!(r#"{{"call":{call},"action":"list","Action":"close"}}"#),
+            _ => format!(r#"{{"call":{call},"action":"close","action":"list"}}"#),
+        },
+        _ => json!({"call": call}).to_string(),
+    }
+}
+
+/// What the operator says of `tabs`: it reads where `action` is `list`.
+#[must_use]
+pub fn tabs_that_read() -> ArgumentRule {
+    let lists = When::argument("action", Condition::equals("list")).unwrap();
+    ArgumentRule::new(lists, Annotations::default().with_read_only(true)).unwrap()
+}

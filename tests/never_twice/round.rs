@@ -1,0 +1,109 @@
+//! One round: clients that make calls of every kind, and servers that fail at every point.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate::breaker::BreakerConfig;
+use tollgate::retry::RetryConfig;
+use tollgate::{Server, Stack};
+use tollgate_testkit::calls;
+use tollgate_testkit::chaos::{Chaos, ChaosServer, Ledger};
+use tollgate_testkit::truth::{Sort, Tally, Told, judge};
+
+/// How a round is set up.
+pub(crate) struct Round {
+    pub(crate) seed: u64,
+    pub(crate) calls: Range<u64>,
+    pub(crate) clients: u64,
+    /// What each server's calls meet.
+    pub(crate) chaos: Vec<Chaos>,
+}
+
+impl Round {
+    /// Runs on a clock of its own, and judges each call.
+    pub(crate) fn run(&self) -> Result<Tally, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(self.calls_and_verdicts())
+    }
+
+    async fn calls_and_verdicts(&self) -> Result<Tally, String> {
+        let ledger = Ledger::new();
+        let server = |(n, chaos): (usize, &Chaos)| {
+            let id = format!("s{n}").parse().unwrap();
+            ChaosServer::new(id, calls::tools(), chaos.clone(), ledger.clone())
+        };
+        let servers: Vec<_> = self.chaos.iter().enumerate().map(server).collect();
+        let stack = self.stack(&servers).await;
+        let clients = (0..self.clients).map(|client| self.client(client, &stack));
+        let told = join_all(clients).await;
+        for server in &servers {
+            server.settled().await;
+        }
+        let mut tally = Tally::default();
+        for (call, sort, told) in told.into_iter().flatten() {
+            judge(sort, &told, ledger.of(call), true, &mut tally)
+                .map_err(|fault| format!("seed {}, call {call}: {fault}", self.seed))?;
+        }
+        Ok(tally)
+    }
+
+    /// Each seed has other settings, so that no layer hides behind another.
+    async fn stack(&self, servers: &[ChaosServer]) -> Stack {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let places = rng.choice([2, 8, 64]).unwrap();
+        let retry = RetryConfig::default()
+            .with_seed(self.seed)
+            .with_max_attempts(rng.u32(1..=6))
+            .with_budget_percent(rng.choice([20, 1000]).unwrap());
+        let breaker = BreakerConfig::default()
+            .with_failures(rng.choice([3, 20, 1000]).unwrap())
+            .with_probes(rng.u32(1..=3));
+        let mut builder = Stack::builder().retry(retry).breaker(breaker);
+        if rng.bool() {
+            builder = builder.call_deadline(Duration::from_secs(rng.u64(1..=90)));
+        }
+        for server in servers {
+            builder = builder.server(
+                Server::new(server.clone())
+                    .in_set("set".parse().unwrap())
+                    .max_concurrent(places)
+                    .refine_tool("tabs".parse().unwrap(), calls::tabs_that_read()),
+            );
+        }
+        builder.build().await.unwrap()
+    }
+
+    /// One client: a call, a pause, and the next.
+    async fn client(&self, client: u64, stack: &Stack) -> Vec<(u64, Sort, Told)> {
+        let mut rng = fastrand::Rng::with_seed(self.seed ^ (client << 32));
+        let mut all = Vec::new();
+        let mine = (self.calls.start + client..self.calls.end)
+            .step_by(usize::try_from(self.clients).unwrap());
+        for call in mine {
+            let (tool, sort) = rng.choice(calls::KINDS).unwrap();
+            let name = format!("set.{tool}");
+            let told = match stack.prepare(&name, calls::arguments(tool, sort, call)) {
+                // not listed: told without asking anybody
+                Err(error) => Some(Err(error)),
+                Ok(prepared) => {
+                    let running = stack.run(prepared);
+                    match rng.u8(0..10) {
+                        0 => {
+                            let patience = Duration::from_millis(rng.u64(0..20_000));
+                            tokio::time::timeout(patience, running).await.ok()
+                        }
+                        _ => Some(running.await),
+                    }
+                }
+            };
+            all.push((call, sort, told));
+            tokio::time::sleep(Duration::from_millis(rng.u64(0..4_000))).await;
+        }
+        all
+    }
+}
