@@ -66,8 +66,8 @@ impl<'a> Ask<'a> {
     }
 
     /// Returns the idempotency key of the call behind the request, as the server gets to see it.
-    pub(super) fn key(&self) -> Option<String> {
-        let call = self.call?;
+    pub(super) fn key(&self, style: Style<'_>) -> Option<String> {
+        let call = self.call.filter(|_| style.keys)?;
         let key = call.idempotency_key()?.to_string();
         let principal = &call.caller().principal;
         Some(if *principal == Caller::local().principal {
@@ -117,7 +117,7 @@ impl<'a> Ask<'a> {
                 text_member(&mut out, meta::TRACESTATE, state);
             }
         }
-        if let Some(key) = self.key().filter(|_| style.keys) {
+        if let Some(key) = self.key(style) {
             text_member(&mut out, meta::IDEMPOTENCY_KEY, &key);
         }
         out.push(b'}');

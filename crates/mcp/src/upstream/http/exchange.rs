@@ -108,7 +108,7 @@ fn headers(
             format!("{what} cannot travel in a header"),
         ))
     };
-    if let Some(key) = ask.key().filter(|_| style.keys) {
+    if let Some(key) = ask.key(style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
         headers.insert(header::IDEMPOTENCY_KEY, key);
     }
