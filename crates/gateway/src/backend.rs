@@ -73,6 +73,9 @@ impl StackBackend {
         if let Some(trace) = request.trace {
             call = call.with_trace(trace);
         }
+        if let Some(key) = request.idempotency_key {
+            call = call.with_idempotency_key(key);
+        }
         if let Some(progress) = request.progress {
             call = call.with_progress(progress);
         }

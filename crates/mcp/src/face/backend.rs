@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tollgate_core::{
-    BoxFuture, BoxStream, Caller, ProgressSink, ToolError, ToolOutput, TraceContext,
+    BoxFuture, BoxStream, Caller, IdempotencyKey, ProgressSink, ToolError, ToolOutput, TraceContext,
 };
 
 /// What stands behind the face: a list of tools and a way to call them.
@@ -121,6 +121,9 @@ pub struct CallRequest {
     pub caller: Arc<Caller>,
     /// The trace context the client sent.
     pub trace: Option<Arc<TraceContext>>,
+    /// What the client calls this call by, if it gave it a name: a key that means the same call
+    /// whenever it comes again.
+    pub idempotency_key: Option<IdempotencyKey>,
     /// Where progress goes, if the client asked for it.
     pub progress: Option<Arc<dyn ProgressSink>>,
     /// What a modern client declared it can do: the raw `clientCapabilities` object. Absent for a
@@ -144,6 +147,7 @@ impl CallRequest {
             arguments: arguments.into(),
             caller,
             trace: None,
+            idempotency_key: None,
             progress: None,
             client_capabilities: None,
             input_responses: None,

@@ -14,6 +14,11 @@
 //! modern result without a `resultType` gets one, progress gets the client's own token, and raw
 //! line breaks between JSON tokens become spaces where a transport frames by lines.
 //!
+//! **Keys.** A client may name a call, so that it means the same call whenever it comes again:
+//! `io.tollgate/idempotencyKey` in `_meta`, or over HTTP the header `Idempotency-Key`, one to 64 visible
+//! ASCII characters. What is no such name is refused, and so are two that differ. The name is passed on
+//! to servers that take keys; the face itself remembers no call, and so declares no such capability.
+//!
 //! **Cancellation.** A call lives in the future that answers it. It is dropped when the client
 //! cancels it, when the client's connection ends (HTTP), or when its session is deleted.
 //!

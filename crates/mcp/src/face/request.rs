@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use http::StatusCode;
 
+use tollgate_core::IdempotencyKey;
+
 use super::error::Fault;
 use crate::wire::meta::{self, RequestMeta};
 use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
@@ -26,6 +28,8 @@ pub(super) struct Request {
     pub(super) method: String,
     pub(super) params: Params,
     pub(super) meta: RequestMeta,
+    /// What the client calls this call by.
+    pub(super) key: Option<IdempotencyKey>,
 }
 
 /// Parameters as raw JSON; absent and null are the same.
@@ -114,14 +118,19 @@ impl Request {
                 Some(raw) => RequestMeta::from_json(raw).map_err(invalid)?,
                 None => RequestMeta::default(),
             };
-            Ok((params, meta))
+            let key = match meta.idempotency_key.as_deref() {
+                Some(raw) if method == method::CALL_TOOL => Some(key_of(raw)?),
+                _ => None,
+            };
+            Ok((params, meta, key))
         });
         match read {
-            Ok((params, meta)) => Ok(Self {
+            Ok((params, meta, key)) => Ok(Self {
                 id,
                 method,
                 params,
                 meta,
+                key,
             }),
             Err(error) => Err((id, Fault::new(StatusCode::BAD_REQUEST, error))),
         }
@@ -161,6 +170,14 @@ impl Request {
 pub(super) fn cancelled_id(params: Option<&Bytes>) -> Option<RequestId> {
     let id = Params::parse(params).ok()?.request_id?;
     RequestId::from_raw(std::str::from_utf8(&id).ok()?)
+}
+
+/// Reads a key. One that is none is refused: who sends it counts on it.
+fn key_of(raw: &[u8]) -> Result<IdempotencyKey, RpcError> {
+    let name = meta::IDEMPOTENCY_KEY;
+    let text: String = serde_json::from_slice(raw)
+        .map_err(|_| invalid(format!("`_meta`: `{name}` must be a string")))?;
+    IdempotencyKey::new(text).map_err(|error| invalid(format!("`_meta`: `{name}`: {error}")))
 }
 
 fn invalid(reason: impl std::fmt::Display) -> RpcError {

@@ -117,6 +117,7 @@ impl<B: Backend> Face<B> {
             caller,
             trace: trace
                 .map(|parent| Arc::new(TraceContext::new(parent.clone(), meta.tracestate.clone()))),
+            idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
             client_capabilities: match era {
                 Era::Legacy => None,

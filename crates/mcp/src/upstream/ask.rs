@@ -2,9 +2,20 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError};
+use sha1::{Digest, Sha1};
+use tollgate_core::{Caller, Delivery, ErrorKind, Principal, ProgressSink, ToolCall, ToolError};
+use uuid::Uuid;
 
 use crate::wire::{RequestId, code, meta, object, write};
+
+/// How a server wants its requests.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Style<'a> {
+    /// What modern requests carry in `_meta`: raw members.
+    pub(super) context: Option<&'a [u8]>,
+    /// Whether calls carry their idempotency keys.
+    pub(super) keys: bool,
+}
 
 /// One request: its method, its `params` without `_meta`, and the call behind it.
 #[derive(Debug)]
@@ -54,6 +65,18 @@ impl<'a> Ask<'a> {
         self.call.and_then(ToolCall::progress)
     }
 
+    /// Returns the idempotency key of the call behind the request, as the server gets to see it.
+    pub(super) fn key(&self, style: Style<'_>) -> Option<String> {
+        let call = self.call.filter(|_| style.keys)?;
+        let key = call.idempotency_key()?.to_string();
+        let principal = &call.caller().principal;
+        Some(if *principal == Caller::local().principal {
+            key
+        } else {
+            qualified(principal, &key)
+        })
+    }
+
     /// Says whether the server may be told that nobody waits any more.
     ///
     /// `initialize` may not be cancelled, and an old server may not understand that a probe is.
@@ -61,11 +84,11 @@ impl<'a> Ask<'a> {
         !matches!(self.method, "initialize" | "server/discover")
     }
 
-    /// Writes the request. `context` is what modern requests carry in `_meta`: raw members.
+    /// Writes the request.
     ///
     /// The request's own number serves as progress token: it is unique among those in flight.
-    pub(super) fn to_message(&self, id: u64, context: Option<&[u8]>) -> Vec<u8> {
-        let meta = self.meta(id, context);
+    pub(super) fn to_message(&self, id: u64, style: Style<'_>) -> Vec<u8> {
+        let meta = self.meta(id, style);
         let request = RequestId::number(id);
         if meta.len() == 2 {
             return write::request(&request, self.method, Some(&self.params));
@@ -79,10 +102,10 @@ impl<'a> Ask<'a> {
         write::request(&request, self.method, Some(&params))
     }
 
-    fn meta(&self, id: u64, context: Option<&[u8]>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(2 + context.map_or(0, <[u8]>::len));
+    fn meta(&self, id: u64, style: Style<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(2 + style.context.map_or(0, <[u8]>::len));
         out.push(b'{');
-        if let Some(context) = context {
+        if let Some(context) = style.context {
             out.extend_from_slice(context);
         }
         if self.progress().is_some() {
@@ -94,9 +117,34 @@ impl<'a> Ask<'a> {
                 text_member(&mut out, meta::TRACESTATE, state);
             }
         }
+        if let Some(key) = self.key(style) {
+            text_member(&mut out, meta::IDEMPOTENCY_KEY, &key);
+        }
         out.push(b'}');
         out
     }
+}
+
+/// Marks the keys made here among all name-based UUIDs.
+const KEYS: Uuid = Uuid::from_u128(0x1b6c_9a3e_52d4_4f0b_8c77_e0d1_94a6_3f25);
+
+/// Binds a caller's own key to the caller. A server sees one client, us: without this, whoever
+/// guessed a key could have another's result for it. The same in every process, since a key is there
+/// to make a call again; and a hash, since who calls is none of the server's business.
+fn qualified(principal: &Principal, key: &str) -> String {
+    let hash = Sha1::new()
+        .chain_update(KEYS)
+        .chain_update(principal.as_str())
+        .chain_update([0]) // a key has no such byte, so nothing else reads like this
+        .chain_update(key)
+        .finalize();
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes.iter_mut().zip(hash) {
+        *place = byte;
+    }
+    uuid::Builder::from_sha1_bytes(bytes)
+        .into_uuid()
+        .to_string()
 }
 
 fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
@@ -114,6 +162,12 @@ pub(super) fn modern_context(client_info: &[u8]) -> Vec<u8> {
     out.split_off(1)
 }
 
+/// Reads which request a progress report belongs to.
+pub(super) fn progress_id(params: &[u8]) -> Option<u64> {
+    let token = object::get_member(params, meta::PROGRESS_TOKEN).ok()??;
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
 /// Writes the cancellation of a request.
 pub(super) fn cancelled(id: u64) -> Vec<u8> {
     let params = format!(r#"{{"requestId":{id},"reason":"nobody waits for the answer any more"}}"#);
@@ -128,11 +182,15 @@ mod tests {
     fn meta_is_added_only_where_there_is_something_to_say() {
         let ask = Ask::new("ping", "{}");
         assert_eq!(
-            ask.to_message(3, None),
+            ask.to_message(3, Style::default()),
             br#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
         );
         let context = modern_context(br#"{"name":"t","version":"1"}"#);
-        let text = String::from_utf8(ask.to_message(4, Some(&context))).unwrap();
+        let style = Style {
+            context: Some(&context),
+            keys: true,
+        };
+        let text = String::from_utf8(ask.to_message(4, style)).unwrap();
         assert_eq!(
             text,
             concat!(

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tollgate_core::ServerId;
 
 use super::handle::Upstream;
+use super::info::ServerInfo;
 use super::shared::Shared;
 use super::target::Target;
 use crate::wire::{DEFAULT_MAX_LINE, write};
@@ -36,8 +37,17 @@ pub(super) struct Options {
     pub(super) keepalive: Option<Duration>,
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
+    /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
+    pub(super) idempotency_keys: Option<bool>,
     /// The implementation object we introduce ourselves with, raw.
     pub(super) client_info: Arc<[u8]>,
+}
+
+impl Options {
+    /// Says whether calls to this server carry their idempotency keys.
+    pub(super) fn sends_keys(&self, info: &ServerInfo) -> bool {
+        self.idempotency_keys.unwrap_or(info.takes_idempotency_keys)
+    }
 }
 
 /// Sets an upstream up. Every option has a default that suits most servers.
@@ -63,6 +73,7 @@ impl UpstreamBuilder {
                 keepalive: None,
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
+                idempotency_keys: None,
                 client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
             },
         }
@@ -118,6 +129,17 @@ impl UpstreamBuilder {
     /// Sets the longest message accepted, in bytes. Default: 16 MiB.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes;
+        self
+    }
+
+    /// Sets whether each call carries its idempotency key: in `_meta` as `io.tollgate/idempotencyKey`,
+    /// and over HTTP as `Idempotency-Key` too. Default: if the server declares the experimental
+    /// capability `io.tollgate/idempotency`.
+    ///
+    /// A key that came with a caller other than this process goes out as a hash of key and
+    /// principal, so that two callers who choose the same one do not get each other's results.
+    pub fn idempotency_keys(mut self, send: bool) -> Self {
+        self.options.idempotency_keys = Some(send);
         self
     }
 

@@ -216,9 +216,11 @@ impl ToolServer for Upstream {
         Box::pin(async move { self.list().await.map_err(|error| self.attach(error)) })
     }
 
-    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(&self, mut call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         // a running call is a handle: the connection stays until it has its answer
         let upstream = self.clone();
+        // a call that nobody else repeats may still be sent again here
+        call.ensure_idempotency_key();
         Box::pin(async move {
             upstream
                 .run(&call)

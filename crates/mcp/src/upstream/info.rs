@@ -22,6 +22,9 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
     /// Whether it announces changes of its tools.
     pub tools_list_changed: bool,
+    /// Whether it runs a call it gets twice under one idempotency key only once: whether it declares
+    /// the experimental capability `io.tollgate/idempotency`.
+    pub takes_idempotency_keys: bool,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +77,7 @@ impl ServerInfo {
             capabilities: owned(found.capabilities),
             instructions: found.instructions,
             tools_list_changed: list_changed(found.capabilities),
+            takes_idempotency_keys: takes_keys(found.capabilities),
         }))
     }
 
@@ -95,6 +99,7 @@ impl ServerInfo {
             capabilities: owned(found.capabilities),
             instructions: found.instructions,
             tools_list_changed: list_changed(found.capabilities),
+            takes_idempotency_keys: takes_keys(found.capabilities),
         })
     }
 }
@@ -106,6 +111,12 @@ fn owned(raw: &RawValue) -> Bytes {
 fn list_changed(capabilities: &RawValue) -> bool {
     let value: serde_json::Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
     value["tools"]["listChanged"] == true
+}
+
+/// An object declares a capability, as everywhere in the protocol.
+fn takes_keys(capabilities: &RawValue) -> bool {
+    let value: serde_json::Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
+    value["experimental"][meta::IDEMPOTENCY].is_object()
 }
 
 #[cfg(test)]

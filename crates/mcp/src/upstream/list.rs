@@ -137,6 +137,7 @@ pub(super) fn mirrors(era: Era) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::ask::Style;
 
     fn names(listing: &Listing) -> Vec<&str> {
         listing
@@ -153,7 +154,7 @@ mod tests {
             .take(br#"{"tools":[{"name":"a"}],"nextCursor":""}"#)
             .unwrap()
             .unwrap();
-        let asked = String::from_utf8(next.to_message(1, None)).unwrap();
+        let asked = String::from_utf8(next.to_message(1, Style::default())).unwrap();
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
         assert!(
             pages

@@ -13,6 +13,12 @@
 //! a child process that is down fails at once, as not sent. HTTP has no connection to wait for, so
 //! such a call is tried.
 //!
+//! **Keys.** A server that declares the experimental capability `io.tollgate/idempotency` promises to
+//! run a call once however often it gets it under one key. It is sent the call's
+//! [`IdempotencyKey`](tollgate_core::IdempotencyKey), the same over all attempts; so is one for which
+//! [`idempotency_keys`](UpstreamBuilder::idempotency_keys) says so, since most that know keys do not
+//! declare it.
+//!
 //! **Cancellation.** Dropping a call's future tells the server: `notifications/cancelled` on pipes
 //! and for legacy HTTP, a closed response stream for modern HTTP. A call still in the queue is taken
 //! out of it and never written.

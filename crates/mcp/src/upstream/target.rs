@@ -168,6 +168,7 @@ impl HttpSpec {
             header::SESSION_ID,
             header::METHOD,
             header::NAME,
+            header::IDEMPOTENCY_KEY,
         ];
         if reserved.contains(&parsed.as_str()) || parsed.as_str().starts_with(header::PARAM_PREFIX)
         {

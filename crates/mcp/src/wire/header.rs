@@ -11,6 +11,8 @@ pub const SESSION_ID: &str = "mcp-session-id";
 pub const METHOD: &str = "mcp-method";
 /// The tool's name, mirrored (2026-07-28). Encoded by [`encode_value`].
 pub const NAME: &str = "mcp-name";
+/// What tells that two calls are one intended call; equal to the one in `_meta` where there is one.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Begins the name of a header that mirrors an argument (2026-07-28).
 pub const PARAM_PREFIX: &str = "mcp-param-";
 

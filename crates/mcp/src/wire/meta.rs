@@ -23,6 +23,12 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace state, unprefixed by agreement.
 pub const TRACESTATE: &str = "tracestate";
+/// What tells that two calls are one intended call: a text of ours, see
+/// [`IdempotencyKey`](tollgate_core::IdempotencyKey).
+pub const IDEMPOTENCY_KEY: &str = "io.tollgate/idempotencyKey";
+/// The experimental capability of a server that runs a call it gets twice under one
+/// [`IDEMPOTENCY_KEY`] only once.
+pub const IDEMPOTENCY: &str = "io.tollgate/idempotency";
 
 /// The members of a request's `_meta` that are understood here. Raw members are raw JSON.
 ///
@@ -44,6 +50,8 @@ pub struct RequestMeta {
     pub traceparent: Option<String>,
     /// [`TRACESTATE`].
     pub tracestate: Option<String>,
+    /// [`IDEMPOTENCY_KEY`], raw: whoever takes it refuses one that is none.
+    pub idempotency_key: Option<Bytes>,
 }
 
 impl RequestMeta {
@@ -85,6 +93,7 @@ impl RequestMeta {
                 }
                 TRACEPARENT => meta.traceparent = text(value),
                 TRACESTATE => meta.tracestate = text(value),
+                IDEMPOTENCY_KEY => meta.idempotency_key = owned(),
                 _ => continue,
             }
             if seen.contains(&name) {

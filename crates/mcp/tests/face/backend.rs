@@ -110,6 +110,7 @@ impl Backend for Bench {
                     request.caller.session.is_some()
                 ))),
                 "session" => Ok(ToolOutput::text(format!("{:?}", request.caller.session))),
+                "key" => Ok(ToolOutput::text(format!("{:?}", request.idempotency_key))),
                 "trace" => Ok(ToolOutput::text(format!("{:?}", request.trace))),
                 "hold" => {
                     let _held = Held(events.clone());

@@ -13,4 +13,5 @@ mod http_refusals;
 mod http_sessions;
 mod http_status;
 mod http_streams;
+mod keys;
 mod stdio;

@@ -4,6 +4,7 @@
 //! could differ from the body, a request could be let through as one call and run as another.
 
 use http::HeaderMap;
+use tollgate_core::IdempotencyKey;
 
 use crate::face::error::Fault;
 use crate::face::listing::Written;
@@ -63,6 +64,33 @@ pub(super) fn check_body(
             "{header} mirrors nothing in the arguments"
         ))),
         None => Ok(()),
+    }
+}
+
+/// Takes the name a client gives its call in a header. Where the body has one too, it is the same.
+///
+/// It may stand in quotes, as a structured field has it.
+pub(super) fn take_key(headers: &HeaderMap, request: &mut Request) -> Result<(), Fault> {
+    if request.method != method::CALL_TOOL {
+        return Ok(());
+    }
+    let Some(raw) = single(headers, header::IDEMPOTENCY_KEY)? else {
+        return Ok(());
+    };
+    let bare = raw
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(raw);
+    let key = IdempotencyKey::new(bare)
+        .map_err(|error| Fault::invalid_params(format!("Idempotency-Key: {error}")))?;
+    match &request.key {
+        Some(body) if *body != key => Err(Fault::invalid_params(format!(
+            "Idempotency-Key is {raw:?}, the body says \"{body}\""
+        ))),
+        _ => {
+            request.key = Some(key);
+            Ok(())
+        }
     }
 }
 

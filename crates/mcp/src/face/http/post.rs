@@ -57,8 +57,11 @@ async fn take<B: Backend>(
         .map_err(nameless)?;
     match Message::parse(&body) {
         Ok(Message::Request { id, method, params }) => {
-            let request = Request::new(id, method, params.as_ref())
+            let mut request = Request::new(id, method, params.as_ref())
                 .map_err(|(id, fault)| (Some(id), fault))?;
+            if let Err(fault) = mirrored::take_key(&parts.headers, &mut request) {
+                return Err((Some(request.id), fault));
+            }
             answer(endpoint, &parts, accepts, &request)
                 .await
                 .map_err(|fault| (Some(request.id), fault))

@@ -12,7 +12,7 @@ use super::body::{self, EventReader, innermost};
 use super::link::Endpoint;
 use super::session::Session;
 use crate::upstream::answer::{self, RequestError};
-use crate::upstream::ask::{self, Ask};
+use crate::upstream::ask::{self, Ask, Style};
 use crate::upstream::peer::reply;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, header};
 
@@ -33,14 +33,23 @@ pub(super) async fn exchange(
     mirrored: Option<&ParamHeaders>,
 ) -> Result<Answered, RequestError> {
     let id = endpoint.next_id();
-    let headers = headers(session, ask, mirrored)?;
-    let message = ask.to_message(id, session.context.as_deref());
+    let style = Style {
+        context: session.context.as_deref(),
+        keys: endpoint.shared.options.sends_keys(&session.info),
+    };
+    let headers = headers(session, ask, style, mirrored)?;
+    let message = ask.to_message(id, style);
     let mut in_flight = InFlight {
         endpoint,
         session,
         id,
         armed: session.info.era == Era::Legacy && ask.is_cancellable(),
     };
+    if session.info.era == Era::Legacy
+        && let Some(sink) = ask.progress()
+    {
+        endpoint.reports.enter(id, sink.clone());
+    }
     let answered = match endpoint.post(headers, message).await {
         Ok(response) => read(endpoint, session, response, id, ask.progress()).await,
         Err(error) => Err(error),
@@ -83,6 +92,7 @@ fn common(headers: &mut HeaderMap, session: &Session) {
 fn headers(
     session: &Session,
     ask: &Ask<'_>,
+    style: Style<'_>,
     mirrored: Option<&ParamHeaders>,
 ) -> Result<HeaderMap, RequestError> {
     let mut headers = HeaderMap::new();
@@ -91,19 +101,23 @@ fn headers(
         // nothing is agreed yet: the message itself says what is offered
         headers.remove(header::PROTOCOL_VERSION);
     }
-    if session.info.era == Era::Legacy {
-        return Ok(headers);
-    }
-    headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
-    let Some(call) = ask.tool_call() else {
-        return Ok(headers);
-    };
     let invalid = |what: &str| {
         RequestError::Failed(ToolError::new(
             ErrorKind::InvalidCall,
             Delivery::NotSent,
             format!("{what} cannot travel in a header"),
         ))
+    };
+    if let Some(key) = ask.key(style) {
+        let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
+        headers.insert(header::IDEMPOTENCY_KEY, key);
+    }
+    if session.info.era == Era::Legacy {
+        return Ok(headers);
+    }
+    headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
+    let Some(call) = ask.tool_call() else {
+        return Ok(headers);
     };
     let name = header::encode_value(call.tool().name().as_str());
     let name = HeaderValue::try_from(name).map_err(|_| invalid("the tool's name"))?;
@@ -236,6 +250,10 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
         Message::Notification { method, .. } if method == "notifications/tools/list_changed" => {
             endpoint.shared.tools_changed();
         }
+        Message::Notification {
+            method,
+            params: Some(params),
+        } if method == "notifications/progress" => endpoint.reports.report(&params),
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
             let (endpoint, session) = (endpoint.clone(), session.clone());
             tokio::spawn(async move {
@@ -252,7 +270,8 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
     }
 }
 
-/// Says to a legacy server that nobody waits any more. A modern one sees its stream closed.
+/// Ends what a request left behind: no more progress; and a legacy server is told that nobody waits
+/// any more. A modern one sees its stream closed.
 struct InFlight<'a> {
     endpoint: &'a Arc<Endpoint>,
     session: &'a Arc<Session>,
@@ -262,6 +281,7 @@ struct InFlight<'a> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
+        self.endpoint.reports.leave(self.id);
         if !self.armed {
             return;
         }

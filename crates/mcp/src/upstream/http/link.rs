@@ -13,6 +13,7 @@ use tollgate_core::{Delivery, ErrorKind};
 
 use super::exchange::{self, Answered, exchange, unsent};
 use super::outgoing::Outgoing;
+use super::reports::Reports;
 use super::session::Session;
 use super::{attend, client};
 use crate::upstream::answer::RequestError;
@@ -33,6 +34,7 @@ pub(super) struct Endpoint {
     url: reqwest::Url,
     headers: HeaderMap,
     next_id: AtomicU64,
+    pub(super) reports: Reports,
 }
 
 /// The session of the moment, and how to get another.
@@ -104,6 +106,7 @@ impl HttpLink {
                 url,
                 headers,
                 next_id: AtomicU64::new(1),
+                reports: Reports::default(),
             }),
             session: RwLock::new(None),
             making: tokio::sync::Mutex::new(()),

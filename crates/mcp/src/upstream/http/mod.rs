@@ -9,6 +9,7 @@ mod client;
 mod exchange;
 mod link;
 mod outgoing;
+mod reports;
 mod session;
 
 pub(super) use link::HttpLink;

@@ -43,6 +43,7 @@ impl Session {
             capabilities: bytes::Bytes::from_static(b"{}"),
             instructions: None,
             tools_list_changed: false,
+            takes_idempotency_keys: false,
         };
         Self::new(info, None, client_info)
     }

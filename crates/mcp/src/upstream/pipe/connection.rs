@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters};
 use crate::upstream::answer::RequestError;
-use crate::upstream::ask::{self, Ask};
+use crate::upstream::ask::{self, Ask, Style};
 use crate::upstream::peer::reply;
 use crate::upstream::shared::Shared;
 use crate::wire::{LineError, LineReader, Message, RequestId, flatten, write};
@@ -90,9 +90,9 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels the request.
-    pub(super) async fn request(&self, ask: &Ask<'_>, context: Option<&[u8]>) -> Answer {
+    pub(super) async fn request(&self, ask: &Ask<'_>, style: Style<'_>) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let bytes = ask.to_message(id, context);
+        let bytes = ask.to_message(id, style);
         if !self.has_room(bytes.len()) {
             return Err(RequestError::not_sent(format!(
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
@@ -261,7 +261,7 @@ impl Connection {
             "notifications/tools/list_changed" => shared.tools_changed(),
             "notifications/progress" => {
                 let Some(params) = params else { return };
-                let sink = progress_id(params).and_then(|id| self.waiters.lock().progress(id));
+                let sink = ask::progress_id(params).and_then(|id| self.waiters.lock().progress(id));
                 if let Some(sink) = sink {
                     sink.report(params); // outside of the lock: it is not our code
                 }
@@ -269,13 +269,6 @@ impl Connection {
             _ => tracing::trace!(server = %shared.id, method, "a notification of no concern"),
         }
     }
-}
-
-/// Reads which request a progress report belongs to.
-fn progress_id(params: &[u8]) -> Option<u64> {
-    let token =
-        crate::wire::object::get_member(params, crate::wire::meta::PROGRESS_TOKEN).ok()??;
-    std::str::from_utf8(token).ok()?.parse().ok()
 }
 
 /// Takes a request out when nobody waits for it any more, and tells the server if it may know of it.

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::supervisor;
+use super::waiters::Answer;
 use crate::upstream::answer::RequestError;
-use crate::upstream::ask::Ask;
+use crate::upstream::ask::{Ask, Style};
 use crate::upstream::shared::{Shared, UpstreamStatus};
 use crate::upstream::target::{CommandSpec, Io};
 
@@ -36,6 +37,18 @@ pub(super) struct Live {
     pub(super) connection: Arc<Connection>,
     /// What each request carries in `_meta`; nothing for legacy servers.
     pub(super) context: Option<Arc<[u8]>>,
+    /// Whether calls carry their idempotency keys.
+    pub(super) keys: bool,
+}
+
+impl Live {
+    pub(super) async fn request(&self, ask: &Ask<'_>) -> Answer {
+        let style = Style {
+            context: self.context.as_deref(),
+            keys: self.keys,
+        };
+        self.connection.request(ask, style).await
+    }
 }
 
 /// The connection of the moment. The supervisor sets it; calls take it.
@@ -68,7 +81,7 @@ impl PipeLink {
     pub(in crate::upstream) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
         let live = self.live.read().clone();
         match live {
-            Some(live) => live.connection.request(ask, live.context.as_deref()).await,
+            Some(live) => live.request(ask).await,
             None => Err(self.no_connection()),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::link::KnownEra;
 use crate::upstream::answer::RequestError;
-use crate::upstream::ask::modern_context;
+use crate::upstream::ask::{Style, modern_context};
 use crate::upstream::builder::EraChoice;
 use crate::upstream::handshake::{self, Probe};
 use crate::upstream::info::ServerInfo;
@@ -28,8 +28,12 @@ pub(super) async fn greet(
         return initialize(connection, shared).await;
     }
     let context = modern_context(&shared.options.client_info);
+    let style = Style {
+        context: Some(&context),
+        keys: false,
+    };
     let ask = handshake::discover();
-    let mut discovery = std::pin::pin!(connection.request(&ask, Some(&context)));
+    let mut discovery = std::pin::pin!(connection.request(&ask, style));
     if choice == EraChoice::Modern {
         return match handshake::judge(discovery.await) {
             Probe::Modern(info) => Ok(info),
@@ -66,7 +70,7 @@ async fn initialize(
     shared: &Shared,
 ) -> Result<ServerInfo, RequestError> {
     let ask = handshake::initialize(&shared.options.client_info);
-    let result = connection.request(&ask, None).await?;
+    let result = connection.request(&ask, Style::default()).await?;
     let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     if info.era == Era::Modern {
         // it answered `initialize` with a revision that has none: take it at its word

@@ -154,6 +154,7 @@ async fn attend(
     let live = Live {
         connection: connection.clone(),
         context,
+        keys: shared.options.sends_keys(&info),
     };
     let info = Arc::new(info);
     shared.set_info(info.clone());
@@ -176,7 +177,7 @@ async fn listen(shared: &Shared, live: &Live) {
     let ask = peer::listen();
     loop {
         tokio::time::sleep(backoff.next(fastrand::f64())).await;
-        let ended = live.connection.request(&ask, live.context.as_deref()).await;
+        let ended = live.request(&ask).await;
         if let Err(error) = ended {
             let error = error.into_tool_error();
             tracing::debug!(server = %shared.id, %error, "changes of tools are not announced");
@@ -199,7 +200,7 @@ async fn keep_alive(shared: &Shared, live: &Live, era: Era) {
             continue;
         }
         let ask = peer::sign_of_life(era);
-        let answer = live.connection.request(&ask, live.context.as_deref());
+        let answer = live.request(&ask);
         // any answer is one, a refusal too
         if tokio::time::timeout(shared.options.probe_timeout, answer)
             .await

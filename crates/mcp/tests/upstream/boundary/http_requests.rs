@@ -3,7 +3,7 @@
 use tollgate_core::{Delivery, ErrorKind};
 use tollgate_mcp::upstream::EraChoice;
 
-use super::socket::{End, Fault, Server};
+use super::socket::{End, Fault, RESULT, Server};
 use super::{assert_told_the_truth, delivery};
 
 /// Fails at every byte, on connections of their own and on used ones.
@@ -81,4 +81,39 @@ async fn a_connection_that_ends_before_the_request_runs_nothing() {
         let (ended, executions) = server.call(&upstream, 0).await;
         assert_eq!(executions, 1, "{ended:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_given_up_at_any_byte_is_never_sent_again() {
+    for era in [EraChoice::Legacy, EraChoice::Modern] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream(era).await;
+        for count in (0..).step_by(7) {
+            let (executions, seen) = server.given_up(&upstream, count).await;
+            assert_eq!(executions, usize::from(seen.whole), "{era:?} {seen:?}");
+            if seen.whole {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_between_two_calls_is_not_used_again() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream(EraChoice::Modern).await;
+    for _ in 0..50 {
+        let fault = Fault::Answer(whole, usize::MAX, End::Fin);
+        let (ended, executions, seen) = server.faulty(&upstream, fault, 0).await;
+        assert!(ended.is_ok() && seen.answered, "{ended:?}");
+        assert_eq!(executions, 1);
+    }
+}
+
+fn whole(id: u64) -> String {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{RESULT}}}"#);
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
 }

@@ -109,7 +109,7 @@ async fn works_again(pair: &mut Pair) {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_not_sent_until_the_pipe_has_taken_its_last_bracket() {
     for era in [EraChoice::Legacy, EraChoice::Modern] {
-        for room in [1, 7, 1 << 16] {
+        for room in [1, 1 << 16] {
             // learn how long a call is
             let mut pair = connected(era, room).await;
             let (whole, ended) = dies_reading(&mut pair, usize::MAX).await;

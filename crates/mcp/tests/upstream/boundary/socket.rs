@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     Closed(End),
     /// That many bytes are read, then the connection ends.
     Read(usize, End),
+    /// That many bytes are read, or all there are; then nothing happens until the client gives up.
+    Stall(usize),
     /// It is read whole; that many bytes of this answer are written, then the connection ends.
     Answer(fn(u64) -> String, usize, End),
 }
@@ -110,6 +112,25 @@ impl Server {
         let call = self.next_call(padding);
         let ended = upstream.call(call).await;
         (ended, self.runs(self.calls))
+    }
+
+    /// Makes a call that is given up when the server stalls. Returns how often it was run.
+    pub(crate) async fn given_up(&mut self, upstream: &Upstream, count: usize) -> (usize, Seen) {
+        self.state.lock().fault = Some(Fault::Stall(count));
+        let running = tokio::spawn(upstream.call(self.next_call(0)));
+        let number = self.calls;
+        let seen = loop {
+            if let Some(seen) = self.state.lock().seen.pop_front() {
+                break seen;
+            }
+            tokio::task::yield_now().await;
+        };
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+        // whatever would be sent again is sent by now
+        let (ended, runs) = self.call(upstream, 0).await;
+        assert!(ended.is_ok() && runs == 1, "{ended:?}");
+        (self.runs(number), seen)
     }
 
     fn next_call(&mut self, padding: usize) -> ToolCall {
@@ -217,7 +238,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<(
         let fault = state.lock().fault.take();
         let mut request = Request::default();
         let most = match fault {
-            Some(Fault::Read(count, _)) => count,
+            Some(Fault::Read(count, _) | Fault::Stall(count)) => count,
             _ => usize::MAX,
         };
         request.read(&mut stream, most).await?;
@@ -242,6 +263,10 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<(
                 seen.written = answer;
                 how
             }
+            Some(Fault::Stall(_)) => {
+                state.lock().seen.push_back(seen);
+                return drain(&mut stream).await;
+            }
             Some(Fault::Read(_, how) | Fault::Closed(how)) => how,
         };
         let written = seen.written.clone();
@@ -257,12 +282,16 @@ async fn end(mut stream: TcpStream, how: End) -> std::io::Result<()> {
         End::Fin => {
             stream.shutdown().await?;
             // closed with bytes unread, it would be a reset
-            let mut rest = [0; 4096];
-            while stream.read(&mut rest).await? > 0 {}
-            Ok(())
+            drain(&mut stream).await
         }
         End::Reset => stream.set_zero_linger(),
     }
+}
+
+async fn drain(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut rest = [0; 4096];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
 }
 
 fn id_in(request: &Request) -> u64 {

@@ -179,7 +179,7 @@ async fn the_end_of_the_request_is_still_here() {
     let mut server = FaultyServer::start().await;
     let upstream = server.upstream(EraChoice::Modern).await;
     let fault = Fault::Read(1000, End::Reset);
-    let (ended, ..) = server.faulty(&upstream, fault, 24 << 20).await;
+    let (ended, ..) = server.faulty(&upstream, fault, 16 << 20).await;
     assert_documented("HTTP: the connection breaks before", &ended.unwrap_err());
 
     let error = upstream.call(call("x", "[1]")).await.unwrap_err();
