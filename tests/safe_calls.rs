@@ -11,7 +11,7 @@ use tollgate::retry::RetryConfig;
 use tollgate::{Server, Stack, StackBuilder, ToolDefinition, ToolError};
 use tollgate_testkit::chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
 
-const CALLS: u64 = 4_000;
+const CALLS: u64 = 2_000;
 const CLIENTS: u64 = 20;
 const SERVERS: u64 = 4;
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -99,7 +99,12 @@ fn opened(seed: u64) -> RetryConfig {
 #[test]
 fn with_the_budget_opened_999_of_1000_succeed() {
     for seed in SEEDS {
-        let outcome = run(seed, |stack| stack.retry(opened(seed)).breaker(patient()));
+        let outcome = run(seed, |stack| {
+            stack
+                .retry(opened(seed))
+                .breaker(patient())
+                .server_breaker(patient())
+        });
         assert!(
             outcome.ok * 1_000 >= CALLS * 999,
             "seed {seed}: {} of {CALLS}, {:?}",
@@ -122,9 +127,14 @@ fn with_the_budget_opened_999_of_1000_succeed() {
 #[test]
 fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_says_so() {
     for seed in SEEDS {
-        for breaker in [patient(), BreakerConfig::default()] {
+        for (tool, server) in [
+            (patient(), patient()),
+            (BreakerConfig::default(), BreakerConfig::server()),
+        ] {
             let retry = RetryConfig::default().with_seed(seed);
-            let outcome = run(seed, |stack| stack.retry(retry).breaker(breaker));
+            let outcome = run(seed, |stack| {
+                stack.retry(retry).breaker(tool).server_breaker(server)
+            });
             // each call pays a fifth of a repeat, and three were there before any call
             assert!(
                 outcome.tried * 10 <= CALLS * 12 + 30,
@@ -144,7 +154,11 @@ fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_
     }
 }
 
-/// Where three in ten of all calls fail, three failures in a row are no sign of anything.
+/// Where three in ten of all calls fail, three failures in a row are no sign of anything: a share of
+/// them is.
 fn patient() -> BreakerConfig {
-    BreakerConfig::default().with_failures(1_000)
+    BreakerConfig::default()
+        .with_failures(0)
+        .with_failure_rate(50)
+        .with_min_calls(100)
 }

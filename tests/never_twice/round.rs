@@ -63,7 +63,14 @@ impl Round {
         let breaker = BreakerConfig::default()
             .with_failures(rng.choice([3, 20, 1000]).unwrap())
             .with_probes(rng.u32(1..=3));
-        let mut builder = Stack::builder().retry(retry).breaker(breaker);
+        let by_share = BreakerConfig::default()
+            .with_failures(0)
+            .with_failure_rate(60)
+            .with_slow_calls(Duration::from_secs(20), 80);
+        let mut builder = Stack::builder()
+            .retry(retry)
+            .breaker(rng.choice([breaker, by_share]).unwrap())
+            .server_breaker(rng.choice([BreakerConfig::server(), by_share]).unwrap());
         if rng.bool() {
             builder = builder.call_deadline(Duration::from_secs(rng.u64(1..=90)));
         }

@@ -75,6 +75,12 @@ pub fn judge(
             return fail("an unsafe call that a server may have seen was sent again");
         }
     }
+    if let Some(Err(error)) = told
+        && error.kind() == ErrorKind::OutcomeUnknown
+        && error.delivery() != Delivery::Unknown
+    {
+        return fail("told that nobody knows, and yet how far it got");
+    }
     match told {
         // it did not wait to be told
         None => Ok(()),
@@ -91,6 +97,11 @@ pub fn judge(
             }
             // an answered fault is no promise, by its own documentation
             Delivery::NotSent | Delivery::Answered => Ok(()),
+            Delivery::Unknown
+                if error.kind() == ErrorKind::OutcomeUnknown && error.outcome().is_none() =>
+            {
+                fail("told that nobody knows, and not what is known")
+            }
             Delivery::Unknown if sees_all && count.seen == 0 => {
                 fail("told as perhaps sent, and no server was ever asked")
             }

@@ -30,6 +30,7 @@ async fn stack(upstreams: &[Upstream]) -> Stack {
     let breaker = BreakerConfig::default().with_failures(1_000_000);
     let mut builder = Stack::builder()
         .breaker(breaker)
+        .server_breaker(breaker)
         .call_deadline(Duration::from_secs(1));
     for upstream in upstreams {
         builder = builder.server(
