@@ -15,7 +15,9 @@ use tollgate_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
     ToolError, ToolServer,
 };
+use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
+use tollgate_retry::hedge::HedgeLayer;
 
 use crate::DiscoveryConfig;
 
@@ -29,10 +31,16 @@ const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A listing on its way. Dropping it gives it up, and counts as nothing.
 struct Listing {
     listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
-    discovery: Permit,
-    /// A listing tells of the way to the server, too; `None` where that breaker needs no probe, or has
-    /// one.
-    server: Option<Permit>,
+    purpose: Purpose,
+}
+
+/// What a listing is made for, and the breaker that let it through.
+enum Purpose {
+    /// To know the tools.
+    Discovery(Permit),
+    /// To know whether the server can be reached again, so that nobody's call has to find out. The
+    /// server's own breaker says how often, and not that of discovery, which is more patient.
+    Probe(Permit),
 }
 
 /// The longest a server's wish to be asked again later is followed.
@@ -44,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,
+    pub(crate) loop_guard: LoopGuardLayer,
+    pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
 }
 
@@ -110,46 +120,68 @@ impl Scan {
                     _ => {}
                 },
                 listed = end_of(&mut running) => {
-                    running = None;
                     match listed {
-                        Ok(definitions) => {
+                        (Purpose::Discovery(permit), Ok(definitions)) => {
+                            permit.succeed();
+                            // it tells of the way to the server, too
+                            if let Ok(permit) = server.admit_ref() {
+                                permit.succeed();
+                            }
                             pause = SCAN_PAUSE;
                             self.register(definitions);
                         }
-                        Err(error) => {
+                        (Purpose::Discovery(permit), Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             self.note(false, Some(error.to_string()));
-                            let asked = error.retry_after().unwrap_or_default();
-                            due = Some(Instant::now() + asked.min(LONGEST_ASKED).max(pause));
+                            due = Some(Instant::now() + wait_after(permit, &error, pause));
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
+                        }
+                        (Purpose::Probe(permit), Ok(definitions)) => {
+                            permit.succeed();
+                            discovery.reset();
+                            pause = SCAN_PAUSE;
+                            self.register(definitions);
+                        }
+                        (Purpose::Probe(permit), Err(error)) => {
+                            tracing::debug!(server = %self.server.id(), %error, "probe failed");
+                            match judge_error_of_transport(&error) {
+                                Verdict::Success => permit.succeed(),
+                                // nor is it back if all that is known is that it did not answer
+                                Verdict::Failure | Verdict::Nothing => permit.fail(&error),
+                            }
                         }
                     }
                     self.settle();
                 }
-                // nobody's call has to be the probe of a server that can be asked for its tools; one
-                // that is known to be down says itself when it is back
+                // one that is known to be down says itself when it is back
                 () = server.probe_due(), if due.is_none() && running.is_none() && !is_down => {
-                    due = Some(earliest);
-                }
-                () = until(due), if due.is_some() && running.is_none() => {
-                    match discovery.clone().admit() {
-                        Ok(permit) => {
-                            due = None;
-                            earliest = Instant::now() + SCAN_PAUSE;
-                            running = Some(Listing {
-                                listed: list(self.server.clone(), self.timeout),
-                                discovery: permit,
-                                server: server.clone().admit().ok(),
-                            });
-                        }
-                        Err(rejection) => {
-                            // held open by an operator, it is looked at again now and then
-                            let wait = rejection.time_to_probe().unwrap_or(SCAN_PAUSE_MAX);
-                            due = Some(Instant::now() + wait);
-                        }
+                    if let Ok(permit) = server.clone().admit() {
+                        earliest = Instant::now() + SCAN_PAUSE;
+                        running = Some(self.list(Purpose::Probe(permit)));
                     }
                 }
+                () = until(due), if due.is_some() && running.is_none() => {
+                    due = match discovery.clone().admit() {
+                        Ok(permit) => {
+                            earliest = Instant::now() + SCAN_PAUSE;
+                            running = Some(self.list(Purpose::Discovery(permit)));
+                            None
+                        }
+                        // held open by an operator, it is looked at again now and then
+                        Err(rejection) => {
+                            let wait = rejection.time_to_probe().unwrap_or(SCAN_PAUSE_MAX);
+                            Some(Instant::now() + wait)
+                        }
+                    };
+                }
             }
+        }
+    }
+
+    fn list(&self, purpose: Purpose) -> Listing {
+        Listing {
+            listed: list(self.server.clone(), self.timeout),
+            purpose,
         }
     }
 
@@ -214,35 +246,29 @@ fn list(
     })
 }
 
-/// Waits for the end of a listing, which the breakers are told; for ever, where none runs.
-async fn end_of(running: &mut Option<Listing>) -> Result<Vec<ToolDefinition>, ToolError> {
-    let Some(listing) = running else {
-        return std::future::pending().await;
-    };
-    let listed = listing.listed.as_mut().await;
-    if let Some(listing) = running.take() {
-        listing.settle(listed.as_ref().err());
+/// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.
+fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
+    if error.kind() == ErrorKind::RateLimited {
+        // it asked for time and gets it; that is no failure
+        drop(permit);
+    } else {
+        permit.fail(error);
     }
-    listed
+    let asked = error.retry_after().unwrap_or_default();
+    asked.min(LONGEST_ASKED).max(pause)
 }
 
-impl Listing {
-    fn settle(self, error: Option<&ToolError>) {
-        match error {
-            None => self.discovery.succeed(),
-            // it asked for time and gets it; that is no failure
-            Some(error) if error.kind() == ErrorKind::RateLimited => drop(self.discovery),
-            Some(error) => self.discovery.fail(error),
-        }
-        let Some(server) = self.server else {
-            return;
-        };
-        let verdict = error.map_or(Verdict::Success, judge_error_of_transport);
-        match (verdict, error) {
-            (Verdict::Success, _) => server.succeed(),
-            (Verdict::Failure, Some(error)) => server.fail(error),
-            (Verdict::Failure | Verdict::Nothing, _) => drop(server),
-        }
+/// Waits for the end of a listing, and takes it away; for ever, where none runs.
+async fn end_of(
+    running: &mut Option<Listing>,
+) -> (Purpose, Result<Vec<ToolDefinition>, ToolError>) {
+    let listed = match running {
+        Some(listing) => listing.listed.as_mut().await,
+        None => std::future::pending().await,
+    };
+    match running.take() {
+        Some(listing) => (listing.purpose, listed),
+        None => std::future::pending().await,
     }
 }
 

@@ -33,6 +33,12 @@ impl Service<ToolCall> for Instantly {
     }
 }
 
+fn check(circuit: &Circuit) {
+    if let Ok(permit) = circuit.admit_ref() {
+        permit.succeed();
+    }
+}
+
 fn allow_and_succeed(circuit: &Arc<Circuit>) {
     if let Ok(permit) = circuit.clone().admit() {
         permit.succeed();
@@ -60,7 +66,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = ToolName::new("get_order")?;
 
     let circuit = Arc::new(Circuit::new("x", BreakerConfig::default())?);
-    measure(&mut criterion, "circuit, allow + success", || {
+    measure(&mut criterion, "circuit, check + success", || {
+        check(black_box(&circuit));
+    });
+    measure(&mut criterion, "circuit, owned permit + success", || {
         allow_and_succeed(black_box(&circuit));
     });
 
@@ -80,9 +89,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measure(&mut criterion, "bare service, one call", || {
         black_box(bare.clone().call(get_order.clone()).now_or_never());
     });
-    let layered = Breaker::new(bare.clone(), set, server);
-    measure(&mut criterion, "layer around it, one call", || {
-        black_box(layered.clone().call(get_order.clone()).now_or_never());
+    let of_tool = Breaker::new(bare.clone(), set.clone(), server.clone());
+    measure(&mut criterion, "breaker of the tool around it", || {
+        black_box(of_tool.clone().call(get_order.clone()).now_or_never());
+    });
+    let both = Breaker::of_server(of_tool, &set, server);
+    measure(&mut criterion, "and of the server around both", || {
+        black_box(both.clone().call(get_order.clone()).now_or_never());
     });
     criterion.final_summary();
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::ServerId;
+use tollgate_core::{ServerId, ToolCall};
 use tower_layer::Layer;
 
 use crate::service::Site;
@@ -29,6 +29,13 @@ impl BreakerLayer {
         Self {
             site: Arc::new(Site::of_server(set, server)),
         }
+    }
+
+    /// Says whether the layer's services would let this call through now. Takes no probe's place, so
+    /// it is no promise: another call may be faster.
+    #[must_use]
+    pub fn lets_through(&self, call: &ToolCall) -> bool {
+        self.site.lets_through(call)
     }
 }
 

@@ -99,6 +99,7 @@ mod layer;
 mod permit;
 mod person;
 mod prune;
+mod recent;
 mod rejection;
 mod risk;
 mod service;

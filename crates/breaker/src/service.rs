@@ -8,6 +8,7 @@ use tower_service::Service;
 
 use crate::future::Judge;
 use crate::person::Listener;
+use crate::recent::Recent;
 use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
 
 /// Refuses calls of tools that keep failing on this server, or of a server that keeps failing.
@@ -26,18 +27,23 @@ pub(crate) struct Site {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of them for each server, behind a pointer"
+)]
 enum Breakers {
     /// One for all tools.
     Server(Arc<Circuit>),
     /// One for each.
-    Tools(BreakerSet),
+    Tools { set: BreakerSet, recent: Recent },
 }
 
 impl Site {
-    pub(crate) const fn of_tools(set: BreakerSet, server: ServerId) -> Self {
+    pub(crate) fn of_tools(set: BreakerSet, server: ServerId) -> Self {
+        let recent = Recent::new();
         Self {
             server,
-            breakers: Breakers::Tools(set),
+            breakers: Breakers::Tools { set, recent },
         }
     }
 
@@ -51,14 +57,29 @@ impl Site {
     fn circuit(&self, call: &ToolCall) -> Arc<Circuit> {
         match &self.breakers {
             Breakers::Server(circuit) => circuit.clone(),
-            Breakers::Tools(set) => set.circuit(&self.server, call.tool().name()),
+            Breakers::Tools { set, recent } => recent.circuit(call.tool(), || {
+                set.circuit(&self.server, call.tool().name())
+            }),
+        }
+    }
+
+    pub(crate) fn lets_through(&self, call: &ToolCall) -> bool {
+        let risk = Risk::of(call.plan());
+        match &self.breakers {
+            Breakers::Server(circuit) => circuit.is_available_to(risk),
+            Breakers::Tools { set, recent } => {
+                let tool = call.tool();
+                recent
+                    .ask(tool, |circuit| circuit.is_available_to(risk))
+                    .unwrap_or_else(|| set.tool_lets_through(&self.server, tool.name(), risk))
+            }
         }
     }
 
     fn judge(&self) -> Judge {
         match self.breakers {
             Breakers::Server(_) => judge_transport,
-            Breakers::Tools(_) => judge,
+            Breakers::Tools { .. } => judge,
         }
     }
 
@@ -69,7 +90,7 @@ impl Site {
             Breakers::Server(_) => {
                 format!("server `{server}` was not asked for `{tool}`: {rejection}")
             }
-            Breakers::Tools(_) => {
+            Breakers::Tools { .. } => {
                 format!("`{tool}` on server `{server}` was not called: {rejection}")
             }
         };

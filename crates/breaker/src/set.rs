@@ -107,15 +107,17 @@ impl BreakerSet {
     }
 
     fn is_available_to(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
+        // a part of the map stays locked for a moment; nothing below comes back to the map
+        let of = self.0.servers.get(server);
+        of.is_none_or(|of| of.calls.is_available_to(risk))
+            && self.tool_lets_through(server, tool, risk)
+    }
+
+    /// Asks the tool's breaker alone.
+    pub(crate) fn tool_lets_through(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
         let names: &dyn Names = &(server, tool);
-        // a part of each map stays locked for a moment; nothing below comes back to the maps
-        let server = self.0.servers.get(server);
-        server.is_none_or(|of| of.calls.is_available_to(risk))
-            && self
-                .0
-                .tools
-                .get(names)
-                .is_none_or(|entry| entry.value().is_available_to(risk))
+        let entry = self.0.tools.get(names);
+        entry.is_none_or(|entry| entry.value().is_available_to(risk))
     }
 
     /// Closes the breakers of a server: its connection is back, and what the old one did says

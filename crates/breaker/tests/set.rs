@@ -142,3 +142,55 @@ fn settings_without_sense_are_refused() {
     let fault = BreakerSet::new(BreakerConfig::default().with_probes(0)).unwrap_err();
     assert_eq!(fault.field(), "probes");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_names_that_fail_stays_within_the_bound() {
+    let config = BreakerConfig::default().with_max_idle(100);
+    let (set, a) = (BreakerSet::new(config).unwrap(), server("a"));
+    set.force_open(&a, tool("forced"));
+    let running = set.circuit(&a, &tool("running")).admit().unwrap();
+    fail(&set, &a, &tool("open"), 3);
+    for n in 0..5_000 {
+        fail(&set, &a, &tool(format!("tool{n}")), 1 + n % 2);
+        assert!(set.snapshot().len() <= 100);
+    }
+    let names: Vec<_> = set.snapshot().into_iter().map(|one| one.subject).collect();
+    for kept in ["forced", "running", "open"] {
+        assert!(names.contains(&tool(kept).into()), "{kept}");
+    }
+    // also if all of them are open: those that would be let through first go first
+    for n in 0..1_000 {
+        fail(&set, &a, &tool(format!("sick{n}")), 3);
+        advance(Duration::from_millis(10)).await;
+        assert!(set.snapshot().len() <= 100);
+    }
+    assert!(!set.is_available(&a, &tool("sick999")));
+    assert!(!set.is_available(&a, &tool("forced")));
+    running.succeed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_tells_of_servers_and_their_discovery_too() {
+    let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
+    fail(&set, &a, &get, 1);
+    let discovery = set.discovery_circuit(&a);
+    for _ in 0..2 {
+        discovery.admit_ref().unwrap().fail(&"no answer");
+    }
+    let told: Vec<_> = set
+        .snapshot()
+        .into_iter()
+        .map(|one| (one.subject.to_string(), one.state, one.time_to_probe))
+        .collect();
+    let minute = Some(Duration::from_secs(60));
+    assert_eq!(
+        told,
+        [
+            ("server".to_owned(), BreakerState::Closed, None),
+            ("discovery".to_owned(), BreakerState::Open, minute),
+            ("get".to_owned(), BreakerState::Closed, None),
+        ]
+    );
+    set.reset_server(&a);
+    assert_eq!(discovery.state(), BreakerState::Closed);
+}

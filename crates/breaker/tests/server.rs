@@ -1,0 +1,299 @@
+//! One breaker for a whole server, before those of its tools.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::advance;
+use tollgate_breaker::{Breaker, BreakerLayer, BreakerSet, BreakerState, Subject};
+use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{ServiceBuilder, ServiceExt};
+
+type Outcome = Result<ToolOutput, ToolError>;
+type Service = Breaker<Breaker<MockService>>;
+
+/// A server that answers as it is told to, behind both breakers.
+struct Setting {
+    set: BreakerSet,
+    server: ServerId,
+    mock: MockService,
+    service: Service,
+    fault: Arc<Mutex<Option<(ErrorKind, Delivery)>>>,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let (set, server) = (BreakerSet::default(), ServerId::new("a").unwrap());
+        let fault = Arc::new(Mutex::new(None));
+        let script = fault.clone();
+        let mock = MockService::new(move |_, _| {
+            let fault = *script.lock();
+            async move {
+                match fault {
+                    Some((kind, delivery)) => Err(ToolError::new(kind, delivery, "scripted")),
+                    None => Ok(ToolOutput::text("fine")),
+                }
+            }
+        });
+        let service = ServiceBuilder::new()
+            .layer(BreakerLayer::of_server(&set, server.clone()))
+            .layer(BreakerLayer::new(set.clone(), server.clone()))
+            .service(mock.clone());
+        Self {
+            set,
+            server,
+            mock,
+            service,
+            fault,
+        }
+    }
+
+    fn fails_with(&self, kind: ErrorKind, delivery: Delivery) {
+        *self.fault.lock() = Some((kind, delivery));
+    }
+
+    fn works(&self) {
+        *self.fault.lock() = None;
+    }
+
+    async fn ask(&self, call: ToolCall) -> Outcome {
+        self.service.clone().oneshot(call).await
+    }
+
+    /// Reads with as many tools, each once.
+    async fn ask_many(&self, tools: usize) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for n in 0..tools {
+            outcomes.push(self.ask(read(&format!("get_{n}"))).await);
+        }
+        outcomes
+    }
+
+    fn state(&self) -> BreakerState {
+        self.set.server_circuit(&self.server).state()
+    }
+
+    /// Opens the server's breaker.
+    async fn trip(&self) {
+        self.fails_with(ErrorKind::ConnectFailed, Delivery::NotSent);
+        self.ask_many(5).await;
+        assert_eq!(self.state(), BreakerState::Open);
+    }
+}
+
+fn read(name: &str) -> ToolCall {
+    call(&tool(name).read_only().build(), json!({}))
+}
+
+fn write(name: &str) -> ToolCall {
+    call(&tool(name).destructive().build(), json!({}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_be_reached_is_asked_for_none_of_its_tools() {
+    let setting = Setting::new();
+    setting.trip().await;
+    assert_eq!(setting.mock.started(), 5);
+    advance(Duration::from_secs(4)).await;
+    let error = setting.ask(read("another")).await.unwrap_err();
+    assert_eq!(setting.mock.started(), 5);
+    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(6)));
+    let told = error.message();
+    for part in ["server `a`", "`another`", "5 failures in a row", "6.0 s"] {
+        assert!(told.contains(part), "{part:?} in {told:?}");
+    }
+    let another = read("another");
+    assert!(!setting.set.lets_through(&setting.server, &another));
+    let layer = BreakerLayer::of_server(&setting.set, setting.server.clone());
+    assert!(!layer.lets_through(&another));
+    // the tool's own breaker has nothing against it
+    let layer = BreakerLayer::new(setting.set.clone(), setting.server.clone());
+    assert!(layer.lets_through(&another));
+    // and is back with the first read that gets through
+    setting.works();
+    advance(Duration::from_secs(6)).await;
+    assert!(setting.set.lets_through(&setting.server, &another));
+    setting.ask(another).await.unwrap();
+    assert_eq!(setting.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_one_tools_trouble_never_opens_it() {
+    for (kind, delivery) in [
+        (ErrorKind::ServerFault, Delivery::Answered),
+        (ErrorKind::Protocol, Delivery::Answered),
+        (ErrorKind::Timeout, Delivery::Unknown),
+        (ErrorKind::RateLimited, Delivery::Answered),
+        (ErrorKind::InvalidCall, Delivery::Answered),
+        (ErrorKind::Cancelled, Delivery::Unknown),
+        (ErrorKind::Overloaded, Delivery::NotSent),
+    ] {
+        let setting = Setting::new();
+        setting.fails_with(kind, delivery);
+        for _ in 0..20 {
+            setting.ask_many(3).await;
+        }
+        assert_eq!(setting.state(), BreakerState::Closed, "{kind}");
+        setting.works();
+        setting.ask(read("another")).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_answer_of_any_tool_shows_that_the_way_is_open() {
+    let setting = Setting::new();
+    for _ in 0..10 {
+        setting.fails_with(ErrorKind::ConnectionLost, Delivery::Unknown);
+        for _ in 0..4 {
+            // each time another tool, so that none of theirs opens
+            let name = format!("get_{}", setting.mock.started());
+            setting.ask(read(&name)).await.unwrap_err();
+        }
+        setting.fails_with(ErrorKind::ServerFault, Delivery::Answered);
+        let name = format!("get_{}", setting.mock.started());
+        setting.ask(read(&name)).await.unwrap_err();
+    }
+    assert_eq!(setting.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tools_open_breaker_is_no_probe_of_the_server() {
+    let setting = Setting::new();
+    setting.fails_with(ErrorKind::ConnectFailed, Delivery::NotSent);
+    for _ in 0..3 {
+        setting.ask(read("sick")).await.unwrap_err();
+    }
+    setting.ask_many(2).await;
+    assert_eq!(setting.state(), BreakerState::Open);
+    setting.works();
+    advance(Duration::from_secs(10)).await;
+    // refused by its own breaker for 20 s more; the server's place is given back each time
+    for _ in 0..5 {
+        let error = setting.ask(read("sick")).await.unwrap_err();
+        assert!(error.message().starts_with("`sick`"), "{error}");
+    }
+    setting.ask(read("well")).await.unwrap();
+    assert_eq!(setting.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_no_probe_as_long_as_a_read_may_come() {
+    let setting = Setting::new();
+    setting.trip().await;
+    setting.works();
+    advance(Duration::from_secs(10)).await;
+    let put = write("put");
+    assert!(!setting.set.lets_through(&setting.server, &put));
+    let error = setting.ask(put.clone()).await.unwrap_err();
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+    assert!(error.message().contains("this call is a write"), "{error}");
+    // an idempotent one may be sent into the unknown
+    let set = call(&tool("set").idempotent().build(), json!({}));
+    assert!(setting.set.lets_through(&setting.server, &set));
+    setting.ask(read("get")).await.unwrap();
+    setting.ask(put).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_nobody_reads_from_is_not_given_up() {
+    let setting = Setting::new();
+    setting.trip().await;
+    setting.works();
+    advance(Duration::from_secs(20)).await;
+    setting.ask(write("put")).await.unwrap();
+    assert_eq!(setting.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_only_writes_is_probed_by_its_own_call() {
+    let setting = Setting::new();
+    setting.fails_with(ErrorKind::ServerFault, Delivery::Answered);
+    for _ in 0..3 {
+        setting.ask(write("put")).await.unwrap_err();
+    }
+    setting.works();
+    let error = setting.ask(write("put")).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
+    advance(Duration::from_secs(30)).await;
+    setting.ask(write("put")).await.unwrap();
+    assert_eq!(setting.mock.started(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_back_closes_it_and_an_operator_holds_it() {
+    let setting = Setting::new();
+    setting.trip().await;
+    setting.works();
+    setting.set.reset_server(&setting.server);
+    setting.ask(read("get_0")).await.unwrap();
+
+    setting.set.force_open(&setting.server, Subject::Server);
+    setting.set.reset_server(&setting.server);
+    let error = setting.ask(read("get_0")).await.unwrap_err();
+    assert_eq!(error.retry_after(), None);
+    assert!(
+        error
+            .message()
+            .contains("an operator holds its breaker open")
+    );
+    setting.set.release(&setting.server, Subject::Server);
+    setting.ask(read("get_0")).await.unwrap();
+    // held closed, it lets everything through
+    setting.set.force_closed(&setting.server, Subject::Server);
+    setting.fails_with(ErrorKind::ConnectFailed, Delivery::NotSent);
+    setting.ask_many(20).await;
+    assert_eq!(setting.state(), BreakerState::ForcedClosed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_probe_hears_when_it_is_due() {
+    let setting = Setting::new();
+    let circuit = setting.set.server_circuit(&setting.server);
+    let start = tokio::time::Instant::now();
+    let waiting = tokio::spawn({
+        let circuit = circuit.clone();
+        async move {
+            circuit.probe_due().await;
+            start.elapsed()
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    setting.trip().await;
+    assert_eq!(waiting.await.unwrap(), Duration::from_secs(17));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_at_any_time_a_call_leaves_no_place_taken() {
+    let setting = Setting::new();
+    let (mock, gate) = MockService::gated();
+    let service = ServiceBuilder::new()
+        .layer(BreakerLayer::of_server(
+            &setting.set,
+            setting.server.clone(),
+        ))
+        .layer(BreakerLayer::new(
+            setting.set.clone(),
+            setting.server.clone(),
+        ))
+        .service(mock.clone());
+    setting.trip().await;
+    advance(Duration::from_secs(30)).await;
+    for _ in 0..5 {
+        // the probe of both, dropped before it is polled, and after
+        let mut unpolled = service.clone();
+        let unpolled = unpolled.ready().await.unwrap();
+        drop(tower::Service::call(unpolled, read("get_0")));
+        let mut probe = Box::pin(service.clone().oneshot(read("get_0")));
+        assert!(futures_util::poll!(&mut probe).is_pending());
+        assert!(service.clone().oneshot(read("get_0")).await.is_err());
+    }
+    gate.open(1);
+    service.oneshot(read("get_0")).await.unwrap();
+    assert_eq!(setting.state(), BreakerState::Closed);
+}

@@ -1,0 +1,285 @@
+//! Breakers in the stack: of servers, and of their discovery.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use tollgate::breaker::{BreakerConfig, BreakerState, Subject};
+use tollgate::core::{BoxFuture, BoxStream, ServerEvent};
+use tollgate::{
+    BuildError, Delivery, DiscoveryConfig, ErrorKind, Server, ServerId, Stack, ToolCall,
+    ToolDefinition, ToolError, ToolOutput, ToolServer,
+};
+use tollgate_testkit::{MockServer, MockService};
+use tower::ServiceExt;
+
+/// What a listing does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Fails,
+    Hangs,
+    Works,
+}
+
+/// A server with six tools that write, whose listings and calls do as they are told.
+struct Scripted {
+    id: ServerId,
+    listing: Mutex<Listing>,
+    listed: Mutex<Vec<Instant>>,
+    reachable: Mutex<bool>,
+    calls: AtomicUsize,
+    events: Mutex<Option<tokio::sync::mpsc::UnboundedReceiver<ServerEvent>>>,
+}
+
+impl Scripted {
+    fn new(listing: Listing) -> Arc<Self> {
+        Arc::new(Self {
+            id: ServerId::new("s").unwrap(),
+            listing: Mutex::new(listing),
+            listed: Mutex::default(),
+            reachable: Mutex::new(true),
+            calls: AtomicUsize::new(0),
+            events: Mutex::default(),
+        })
+    }
+
+    /// Gives it events, which it has none of otherwise.
+    fn with_events(&self) -> tokio::sync::mpsc::UnboundedSender<ServerEvent> {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        *self.events.lock() = Some(receiver);
+        sender
+    }
+
+    /// Returns when it was listed, in seconds since the first time.
+    fn listed_at(&self) -> Vec<f64> {
+        let listed = self.listed.lock();
+        let since = |at: &Instant| (*at - listed[0]).as_secs_f64();
+        listed.iter().map(since).collect()
+    }
+}
+
+fn refused() -> ToolError {
+    let text = "connection refused";
+    ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, text)
+}
+
+impl ToolServer for Scripted {
+    fn id(&self) -> &ServerId {
+        &self.id
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        self.listed.lock().push(Instant::now());
+        let listing = *self.listing.lock();
+        Box::pin(async move {
+            match listing {
+                Listing::Fails => Err(refused()),
+                Listing::Hangs => std::future::pending().await,
+                Listing::Works => Ok((0..6)
+                    .map(|n| {
+                        let tool = json!({
+                            "name": format!("add_{n}"),
+                            "annotations": {"destructiveHint": false},
+                        });
+                        ToolDefinition::from_json(tool.to_string()).unwrap()
+                    })
+                    .collect()),
+            }
+        })
+    }
+
+    fn call(&self, _: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = if *self.reachable.lock() {
+            Ok(ToolOutput::text("fine"))
+        } else {
+            Err(refused())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
+        let mut receiver = self.events.lock().take()?;
+        Some(Box::pin(futures_util::stream::poll_fn(move |cx| {
+            receiver.poll_recv(cx)
+        })))
+    }
+}
+
+async fn start(server: &Arc<Scripted>) -> Stack {
+    Stack::builder()
+        .server(Server::shared(server.clone()))
+        .build()
+        .await
+        .unwrap()
+}
+
+fn state(stack: &Stack, subject: &Subject) -> BreakerState {
+    let all = stack.breakers();
+    all.iter()
+        .find(|one| one.subject == *subject)
+        .unwrap()
+        .state
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_list_is_left_alone_after_the_second_time() {
+    let server = Scripted::new(Listing::Fails);
+    let stack = start(&server).await;
+    sleep(Duration::from_secs(400)).await;
+    // at once, after a pause, then by the breaker: 60 s, 120 s, 240 s
+    assert_eq!(server.listed_at(), [0.0, 0.5, 60.5, 180.5]);
+    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Open);
+    // and is found again by itself
+    *server.listing.lock() = Listing::Works;
+    sleep(Duration::from_secs(240)).await;
+    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Closed);
+    stack.call("s.add_0", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_back_is_listed_at_once() {
+    let server = Scripted::new(Listing::Fails);
+    let events = server.with_events();
+    events.send(ServerEvent::Up).unwrap();
+    let stack = start(&server).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Open);
+    *server.listing.lock() = Listing::Works;
+    let mut changes = stack.changes();
+    let before = Instant::now();
+    events.send(ServerEvent::Up).unwrap();
+    futures_util::StreamExt::next(&mut changes).await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    stack.call("s.add_0", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_changes_all_the_time_does_not_get_past_the_breaker() {
+    let server = Scripted::new(Listing::Fails);
+    let events = server.with_events();
+    events.send(ServerEvent::Up).unwrap();
+    let _stack = start(&server).await;
+    for _ in 0..50 {
+        events.send(ServerEvent::ToolsChanged).unwrap();
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(server.listed_at(), [0.0, 0.5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_hangs_is_given_up_and_says_after_how_long() {
+    for (timeout, secs) in [(None, 60), (Some(7), 7), (Some(1), 5)] {
+        let server = Scripted::new(Listing::Hangs);
+        let mut config = DiscoveryConfig::default();
+        if let Some(secs) = timeout {
+            config = config.with_timeout(Duration::from_secs(secs));
+        }
+        let stack = Stack::builder()
+            .server(Server::shared(server.clone()))
+            .discovery(config)
+            .startup_timeout(Duration::from_secs(1))
+            .build()
+            .await
+            .unwrap();
+        sleep(Duration::from_secs(secs)).await;
+        let error = stack.servers()[0].last_error.clone().unwrap();
+        assert!(error.contains(&format!("within {secs} s")), "{error}");
+        assert!(error.contains("never below 5 s"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_be_reached_is_probed_by_its_listing_and_by_no_write() {
+    let server = Scripted::new(Listing::Works);
+    let stack = start(&server).await;
+    *server.reachable.lock() = false;
+    *server.listing.lock() = Listing::Fails;
+    for n in 0..5 {
+        let error = stack
+            .call(&format!("s.add_{n}"), json!({}))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectFailed);
+    }
+    // the sixth tool was never called, and its server is not asked
+    let error = stack.call("s.add_5", json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+    assert!(error.message().contains("server `s`"), "{error}");
+    assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
+    let explained = stack.explain("s.add_5").unwrap().to_string();
+    assert!(explained.contains("its breaker"), "{explained}");
+
+    // the first probe fails, the second one finds it
+    sleep(Duration::from_secs(15)).await;
+    assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
+    *server.reachable.lock() = true;
+    *server.listing.lock() = Listing::Works;
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
+    assert_eq!(server.calls.load(Ordering::Relaxed), 5);
+    stack.call("s.add_5", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tools_faults_leave_the_server_alone() {
+    let mock = MockService::new(|call: ToolCall, _| async move {
+        if call.tool().name().as_str() == "add_bad" {
+            let text = "out of memory";
+            let (kind, delivery) = (ErrorKind::ServerFault, Delivery::Answered);
+            Err(ToolError::new(kind, delivery, text))
+        } else {
+            Ok(ToolOutput::text("fine"))
+        }
+    });
+    let tools = ["add_bad", "add_good"]
+        .map(|name| json!({"name": name, "annotations": {"destructiveHint": false}}));
+    let server = MockServer::new("s", tools.to_vec(), mock);
+    let building = tokio::spawn(
+        Stack::builder()
+            .server(Server::shared(server.clone()))
+            .build(),
+    );
+    tokio::task::yield_now().await;
+    server.emit(&ServerEvent::Up);
+    let stack = building.await.unwrap().unwrap();
+    for _ in 0..20 {
+        stack.call("s.add_bad", json!({})).await.unwrap_err();
+        stack.call("s.add_good", json!({})).await.unwrap();
+    }
+    assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_takes_a_server_out_and_puts_it_back() {
+    let server = Scripted::new(Listing::Works);
+    let stack = start(&server).await;
+    stack.breaker_set().force_open(server.id(), Subject::Server);
+    sleep(Duration::from_secs(1000)).await;
+    let error = stack
+        .service()
+        .oneshot(stack.prepare("s.add_0", "{}").unwrap());
+    let error = error.await.unwrap_err();
+    assert!(error.message().contains("operator"), "{error}");
+    assert_eq!(error.retry_after(), None);
+    stack.breaker_set().release(server.id(), Subject::Server);
+    stack.call("s.add_0", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_without_sense_say_whose_they_are() {
+    let wrong = BreakerConfig::default().with_probes(0);
+    let fault = |build: Result<Stack, BuildError>| build.unwrap_err().to_string();
+    let build = Stack::builder().server_breaker(wrong).build().await;
+    assert!(fault(build).starts_with("breaker of servers: probes is 0"));
+    let build = Stack::builder()
+        .discovery(DiscoveryConfig::default().with_breaker(wrong))
+        .build()
+        .await;
+    assert!(fault(build).starts_with("breaker of discovery: probes is 0"));
+}
