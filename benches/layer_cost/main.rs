@@ -26,7 +26,9 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     reason = "a benchmark may panic, and its numbers are small"
 )]
 

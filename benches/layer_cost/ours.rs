@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use tollgate::breaker::{BreakerConfig, BreakerLayer, BreakerSet, Circuit};
 use tollgate::cache::{CacheConfig, CacheLayer};
-use tollgate::limit::{AttemptTimeoutLayer, ConcurrencyLimitLayer};
+use tollgate::limit::{
+    AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
+};
 use tollgate::retry::RetryLayer;
+use tollgate::retry::hedge::{HedgeConfig, HedgeLayer};
 use tollgate::router::{Member, Pool, Router};
 use tollgate::telemetry::{AttemptSpanLayer, CallSpanLayer};
 use tollgate::{ReplicaSetId, ServerId, ToolName};
@@ -14,6 +17,7 @@ use tower::Layer;
 
 use crate::calls::AtOnce;
 use crate::measure::Subject;
+use crate::rows::{RATE, SLOW};
 
 fn around<L>(layer: &L) -> Subject
 where
@@ -47,6 +51,22 @@ pub(crate) fn retry() -> Subject {
     around(&RetryLayer::default())
 }
 
+pub(crate) fn hedge_off() -> Subject {
+    around(&HedgeLayer::off())
+}
+
+/// It would hedge on any server: nobody names one here.
+pub(crate) fn hedge() -> Subject {
+    let config = HedgeConfig::default().with_unnamed_servers(true);
+    around(&HedgeLayer::new(config).unwrap())
+}
+
+/// One rate for all calls, which is never reached.
+pub(crate) fn rate() -> Subject {
+    let config = RateLimitConfig::default().with_in_all(Some(RATE * 60.0));
+    around(&RateLimitLayer::new(config).unwrap())
+}
+
 pub(crate) fn attempt_span() -> Subject {
     around(&AttemptSpanLayer::new())
 }
@@ -61,6 +81,13 @@ pub(crate) fn router(servers: usize) -> Subject {
 
 pub(crate) fn breaker() -> Subject {
     around(&BreakerLayer::new(BreakerSet::default(), server(0)))
+}
+
+/// With the time of each call taken, and the share of slow ones in a window.
+pub(crate) fn breaker_timed() -> Subject {
+    let config = BreakerConfig::default().with_slow_calls(SLOW, 90);
+    let set = BreakerSet::new(config).unwrap();
+    around(&BreakerLayer::new(set, server(0)))
 }
 
 pub(crate) fn concurrency() -> Subject {

@@ -1,5 +1,7 @@
 //! What is measured beside what.
 
+use std::time::Duration;
+
 use tollgate::ToolCall;
 
 use crate::calls::Calls;
@@ -8,6 +10,11 @@ use crate::{ours, theirs};
 
 /// The service alone: what is taken off every other row.
 pub(crate) const ALONE: &str = "the service alone";
+
+/// Calls a second that pass a rate limit: more than any run makes.
+pub(crate) const RATE: f64 = 1e8;
+/// From when on a call is slow, where that counts.
+pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
 /// One row: a layer of ours, and theirs where there is one.
 pub(crate) struct Row {
@@ -92,10 +99,18 @@ pub(crate) fn all() -> Vec<Row> {
             ours::retry(),
             Some(theirs::retry(true)),
         ),
+        Row::layer("hedge, off", ours::hedge_off(), None),
+        Row::layer("hedge", ours::hedge(), Some(theirs::hedge())),
+        Row::layer("rate limit", ours::rate(), Some(theirs::rate())),
         Row::layer("attempt span, nobody looks", ours::attempt_span(), None),
         Row::layer("router, one server", ours::router(1), None),
         Row::layer("router, ten servers", ours::router(10), None),
         Row::layer("breaker", ours::breaker(), Some(theirs::breaker())),
+        Row::layer(
+            "breaker, slow calls counted",
+            ours::breaker_timed(),
+            Some(theirs::breaker_timed()),
+        ),
         Row::layer(
             "concurrency limit",
             ours::concurrency(),

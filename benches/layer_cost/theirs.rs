@@ -7,12 +7,14 @@ use tower::Layer;
 use tower_resilience_bulkhead::BulkheadLayer;
 use tower_resilience_cache::SharedCacheLayer;
 use tower_resilience_circuitbreaker::CircuitBreakerLayer;
+use tower_resilience_hedge::HedgeLayer;
+use tower_resilience_ratelimiter::RateLimiterLayer;
 use tower_resilience_retry::{RetryBudgetBuilder, RetryLayer};
 use tower_resilience_timelimiter::TimeLimiterLayer;
 
 use crate::calls::AtOnce;
 use crate::measure::Subject;
-use crate::rows::key;
+use crate::rows::{RATE, SLOW, key};
 
 /// Kept for as long as ours keeps reads, and with the key that costs least: the arguments.
 pub(crate) fn cache_hit() -> Subject {
@@ -50,13 +52,43 @@ pub(crate) fn retry(with_budget: bool) -> Subject {
 pub(crate) fn breaker() -> Subject {
     let layer = CircuitBreakerLayer::builder()
         .consecutive_failures(3)
-        .failure_classifier(|result: &Result<ToolOutput, ToolError>| match result {
-            Ok(_) => false,
-            Err(error) => error.kind().blames_server(),
-        })
+        .failure_classifier(failed)
         .build()
         .unwrap();
     Subject::service(layer.layer(AtOnce))
+}
+
+/// Counts slow calls in a window of a hundred, with the same limit and share as ours.
+pub(crate) fn breaker_timed() -> Subject {
+    let layer = CircuitBreakerLayer::builder()
+        .sliding_window_size(100)
+        .slow_call_duration_threshold(SLOW)
+        .slow_call_rate_threshold(0.9)
+        .failure_classifier(failed)
+        .build()
+        .unwrap();
+    Subject::service(layer.layer(AtOnce))
+}
+
+fn failed(result: &Result<ToolOutput, ToolError>) -> bool {
+    result
+        .as_ref()
+        .is_err_and(|error| error.kind().blames_server())
+}
+
+/// Waits a second before a second attempt, which ours would find out by itself.
+pub(crate) fn hedge() -> Subject {
+    let layer = HedgeLayer::builder().delay(Duration::from_secs(1)).build();
+    Subject::service(layer.layer(AtOnce))
+}
+
+/// A rate that is never reached, as ours.
+pub(crate) fn rate() -> Subject {
+    let layer = RateLimiterLayer::builder()
+        .limit_for_period(RATE as usize)
+        .refresh_period(Duration::from_secs(1))
+        .build();
+    Subject::service(layer.unwrap().layer(AtOnce))
 }
 
 /// As many calls at once as ours, the others wait, as in ours.

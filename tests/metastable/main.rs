@@ -85,11 +85,6 @@ fn servers_that_were_slow_for_a_while_are_not_kept_busy_for_ever() {
     assert!(found.amplification_after <= 1.25, "{found:?}");
     assert!(found.recovered_after_secs.is_some(), "{found:?}");
     assert!(found.answered_at_last > 0.999, "{found:?}");
-    let once = figures(Policy::NoRetry, Outage::Partial);
-    assert!(
-        found.answered_during > once.answered_during * 0.9,
-        "{found:?}"
-    );
 }
 
 /// Or the three tests above would say nothing.
@@ -100,6 +95,8 @@ fn repeating_whatever_failed_is_told_apart() {
     let partial = figures(Policy::Naive, Outage::Partial);
     assert_eq!(partial.recovered_after_secs, None, "{partial:?}");
     assert!(partial.answered_at_last < 0.5, "{partial:?}");
+    let once = figures(Policy::NoRetry, Outage::Partial);
+    assert!(once.answered_at_last > 0.999, "{once:?}");
 }
 
 #[test]
