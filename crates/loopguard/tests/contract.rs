@@ -1,12 +1,18 @@
 //! What every layer must keep.
 
-use tollgate_loopguard::LoopGuardLayer;
+use tollgate_loopguard::{LoopGuardConfig, LoopGuardLayer, WithoutSession};
 use tollgate_testkit::contract;
 use tower::Layer;
 
 #[tokio::test(start_paused = true)]
-async fn the_layer_keeps_the_contract_switched_on_and_off() {
-    for layer in [LoopGuardLayer::default(), LoopGuardLayer::off()] {
+async fn the_layer_keeps_the_contract_whether_it_counts_a_call_or_not() {
+    // the probes call without a session
+    let counts = LoopGuardConfig::default().with_without_session(WithoutSession::ByPrincipal);
+    for layer in [
+        LoopGuardLayer::new(counts).unwrap(),
+        LoopGuardLayer::default(),
+        LoopGuardLayer::off(),
+    ] {
         contract::check(|inner| layer.layer(inner)).await;
     }
 }

@@ -2,19 +2,32 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{Annotations, Effect, Profile, Purpose, RepeatRule};
-use tollgate_retry::{RetryConfig, hedge::HedgeConfig};
-use tollgate_testkit::{call, contract, tool};
+use tollgate_core::{Annotations, Effect, Profile, Purpose, RepeatRule, ToolCall};
+use tollgate_retry::RetryConfig;
+use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
+use tollgate_testkit::{MockService, call, contract, tool};
+use tower::util::MapRequest;
+use tower::{Layer, ServiceExt};
 
 use crate::bed::{Bed, answers, ms, read};
 
 #[tokio::test(start_paused = true)]
-async fn the_layer_keeps_the_contract_switched_on_and_off() {
-    use tollgate_retry::hedge::HedgeLayer;
-    use tower::Layer;
+async fn the_layer_keeps_the_contract_whether_it_hedges_a_call_or_not() {
     let on = HedgeLayer::new(HedgeConfig::default()).unwrap();
     contract::check(|inner| on.layer(inner)).await;
     contract::check(|inner| HedgeLayer::off().layer(inner)).await;
+    // the probes' calls as reads, of a tool that was measured: a second attempt stands by
+    let read = tool("probe").read_only().build();
+    for _ in 0..20 {
+        let service = on.layer(MockService::counting());
+        service.oneshot(call(&read, json!({}))).await.unwrap();
+    }
+    contract::check(|inner| {
+        let read = read.clone();
+        let as_read = move |probe: ToolCall| ToolCall::new(read.clone(), probe.arguments_bytes());
+        MapRequest::new(on.layer(inner), as_read)
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +43,6 @@ async fn a_call_nobody_waits_for_is_not_hedged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_layer_that_is_off_hedges_nothing() {
-    use tollgate_retry::hedge::HedgeLayer;
     assert!(!HedgeLayer::default().is_on());
     assert_eq!(HedgeLayer::off().stats(), Default::default());
 }
