@@ -4,12 +4,10 @@
 //! thread may go between two. Nothing that was paid is lost, nothing is paid out twice, and at no
 //! moment are there more attempts than calls, a fifth of them and the reserve.
 //!
-//! What is known of one call, that it has paid among it, is in its own future and cannot race; the
-//! calls here show that it is paid once all the same.
+//! What is known of one call, that it has paid among it, is in its own future and cannot race.
 //!
 //! Each of these faults, put in one at a time, fails a test here: a payment written by `store` after
-//! a `load`; a withdrawal likewise; a call that pays after each attempt; a repeat that is put back
-//! though it was made.
+//! a `load`; a withdrawal likewise; a repeat that is put back though it was made.
 
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::AtomicU64;
