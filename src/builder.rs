@@ -13,8 +13,10 @@ use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{InvalidConfig, Profile, ReplicaSetId, ServerId, ToolCall, ToolName};
 use tollgate_limit::ConcurrencyLimitLayer;
+use tollgate_loopguard::{LoopGuardConfig, LoopGuardLayer};
 use tollgate_registry::{Registry, SetOptions};
-use tollgate_retry::{RetryConfig, RetryLayer};
+use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
+use tollgate_retry::{MakeSchedule, RetryConfig, RetryLayer};
 use tollgate_router::{Member, Pool, Router, Strategy};
 use tollgate_telemetry::{CallSpanLayer, Metrics};
 
@@ -70,7 +72,10 @@ pub struct StackBuilder {
     rules: RuleSet,
     lexicon: Option<Arc<Lexicon>>,
     cache: CacheConfig,
+    loop_guard: LoopGuard,
     retry: RetryConfig,
+    schedule: Option<Arc<dyn MakeSchedule>>,
+    hedge: Option<HedgeConfig>,
     breakers: BreakerConfigs,
     discovery: DiscoveryConfig,
     strategy: Strategy,
@@ -113,6 +118,44 @@ impl StackBuilder {
     /// Sets how failures are repeated.
     pub fn retry(mut self, config: RetryConfig) -> Self {
         self.retry = config;
+        self
+    }
+
+    /// Takes the pauses between attempts from somebody else's schedule, in place of what
+    /// [`retry`](Self::retry) says of them. Default: none.
+    ///
+    /// With the feature `backoff`, any schedule of that crate:
+    ///
+    /// ```
+    /// # #[cfg(feature = "backoff")]
+    /// # fn with_the_feature() {
+    /// use std::time::Duration;
+    /// use tollgate::Stack;
+    /// use tollgate::backoff::backoff::exponential::ExponentialBackoffBuilder;
+    /// use tollgate::backoff::{TokioClock, cloned};
+    ///
+    /// let mine = ExponentialBackoffBuilder::<TokioClock>::new()
+    ///     .with_initial_interval(Duration::from_millis(200))
+    ///     .build();
+    /// let builder = Stack::builder().schedule(cloned(mine));
+    /// # }
+    /// ```
+    pub fn schedule(mut self, schedule: impl MakeSchedule) -> Self {
+        self.schedule = Some(Arc::new(schedule));
+        self
+    }
+
+    /// Sets when a session that repeats the same failing call is answered in the server's place, or
+    /// with `None` that it never is. Default: after 5 failures in a row.
+    pub fn loop_guard(mut self, config: impl Into<Option<LoopGuardConfig>>) -> Self {
+        self.loop_guard = LoopGuard(config.into());
+        self
+    }
+
+    /// Sets when a slow read gets a second attempt at another server, paid from the same budget as
+    /// repeats, or with `None` that none does. Default: `None`.
+    pub fn hedge(mut self, config: impl Into<Option<HedgeConfig>>) -> Self {
+        self.hedge = config.into();
         self
     }
 
@@ -188,11 +231,27 @@ impl StackBuilder {
         let breakers = BreakerSet::new(self.breakers).map_err(settings)?;
         let retry =
             RetryLayer::new(self.retry).map_err(|fault| BuildError::Settings(fault.to_string()))?;
+        let retry = match self.schedule.take() {
+            Some(schedule) => retry.with_schedule(move || schedule.schedule()),
+            None => retry,
+        };
+        let hedge = match self.hedge {
+            Some(config) => retry.hedge(config),
+            None => Ok(HedgeLayer::off()),
+        }
+        .map_err(|fault| BuildError::Settings(format!("hedge: {fault}")))?;
+        let loop_guard = match self.loop_guard.0 {
+            Some(config) => LoopGuardLayer::new(config),
+            None => Ok(LoopGuardLayer::off()),
+        }
+        .map_err(|fault| BuildError::Settings(format!("loop guard: {fault}")))?;
         let cache = CacheLayer::new(self.cache.clone());
         let shared = Arc::new(Shared {
             registry,
             breakers,
             cache: cache.handle(),
+            loop_guard: loop_guard.clone(),
+            hedge: hedge.clone(),
             changed: watch::Sender::new(0),
         });
         shared.follow_cache();
@@ -244,7 +303,9 @@ impl StackBuilder {
         let layers = order::assemble(
             call_span,
             cache,
+            loop_guard,
             retry,
+            hedge,
             Router::new(pool).with_strategy(self.strategy),
         );
         let wait = self.startup_timeout.unwrap_or(Duration::from_secs(30));
@@ -331,6 +392,16 @@ impl StackBuilder {
             }
         }
         Ok(rules)
+    }
+}
+
+/// Whether and when the loop guard answers: unlike other options, by default it does.
+#[derive(Debug)]
+struct LoopGuard(Option<LoopGuardConfig>);
+
+impl Default for LoopGuard {
+    fn default() -> Self {
+        Self(Some(LoopGuardConfig::default()))
     }
 }
 

@@ -43,10 +43,10 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, retry, attempt span, router; then, per server, its breaker,
-//! the tool's breaker, concurrency limit, attempt timeout and the leaf. [`Stack`] is the only place
-//! that knows it; each layer is an ordinary Tower layer and works alone: see [`cache`], [`retry`],
-//! [`router`], [`limit`],
+//! Outside to inside: call span, cache, loop guard, retry, hedge, attempt span, router; then, per
+//! server, its breaker, the tool's breaker, concurrency limit, attempt timeout and the leaf.
+//! [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and works alone:
+//! see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod builder;
@@ -75,10 +75,13 @@ pub use tollgate_core::{
     When,
 };
 
+#[cfg(feature = "backoff")]
+pub use tollgate_backoff as backoff;
 pub use tollgate_breaker as breaker;
 pub use tollgate_cache as cache;
 pub use tollgate_core as core;
 pub use tollgate_limit as limit;
+pub use tollgate_loopguard as loopguard;
 pub use tollgate_registry as registry;
 pub use tollgate_retry as retry;
 pub use tollgate_router as router;

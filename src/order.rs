@@ -5,6 +5,8 @@ use tollgate_cache::{Cache, CacheLayer};
 use tollgate_limit::{
     AttemptTimeout, AttemptTimeoutLayer, ConcurrencyLimit, ConcurrencyLimitLayer,
 };
+use tollgate_loopguard::{LoopGuard, LoopGuardLayer};
+use tollgate_retry::hedge::{Hedge, HedgeLayer};
 use tollgate_retry::{Retry, RetryLayer};
 use tollgate_router::Router;
 use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
@@ -26,23 +28,29 @@ pub(crate) type Guarded = Breaker<Breaker<ConcurrencyLimit<AttemptTimeout<Leaf>>
 ///
 /// 1. **call span**: sees the caller's latency and the final verdict;
 /// 2. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 3. **retry**: above routing, so that a repeat may go to another server; one deadline for all
+/// 3. **loop guard**: what is cached has not failed; counts what failed after all attempts;
+/// 4. **retry**: above routing, so that a repeat may go to another server; one deadline for all
 ///    attempts;
-/// 4. **attempt span**: one per try;
-/// 5. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Cache<Retry<AttemptSpan<Router<Guarded>>>>>;
+/// 5. **hedge**: at most one second attempt beside each, from the same budget as repeats;
+/// 6. **attempt span**: one per try;
+/// 7. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers = CallSpan<Cache<LoopGuard<Retry<Hedge<AttemptSpan<Router<Guarded>>>>>>>;
 
 /// Puts the layers around the router.
 pub(crate) fn assemble(
     call_span: CallSpanLayer,
     cache: CacheLayer,
+    loop_guard: LoopGuardLayer,
     retry: RetryLayer,
+    hedge: HedgeLayer,
     router: Router<Guarded>,
 ) -> Layers {
     ServiceBuilder::new()
         .layer(call_span)
         .layer(cache)
+        .layer(loop_guard)
         .layer(retry)
+        .layer(hedge)
         .layer(AttemptSpanLayer::new())
         .service(router)
 }

@@ -15,7 +15,9 @@ use tollgate_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
     ToolError, ToolServer,
 };
+use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
+use tollgate_retry::hedge::HedgeLayer;
 
 use crate::DiscoveryConfig;
 
@@ -50,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,
+    pub(crate) loop_guard: LoopGuardLayer,
+    pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
 }
 

@@ -19,7 +19,9 @@ use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
     ToolOutput,
 };
+use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
+use tollgate_retry::hedge::HedgeStats;
 use tower::ServiceExt;
 use tower::util::Oneshot;
 use tower_service::Service;
@@ -270,6 +272,18 @@ impl Stack {
     #[must_use]
     pub fn breaker_set(&self) -> &BreakerSet {
         &self.0.shared.breakers
+    }
+
+    /// Returns what the loop guard holds and did so far.
+    #[must_use]
+    pub fn loop_guard_stats(&self) -> LoopGuardStats {
+        self.0.shared.loop_guard.stats()
+    }
+
+    /// Returns what became of second attempts at slow reads.
+    #[must_use]
+    pub fn hedge_stats(&self) -> HedgeStats {
+        self.0.shared.hedge.stats()
     }
 
     /// Returns how each server is, in the order they were added.

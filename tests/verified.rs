@@ -43,7 +43,6 @@ async fn start(shop: &Arc<MockServer>, server: Server) -> Stack {
 /// What an agent that calls this tool is told to check with.
 async fn check(stack: &Stack, tool: &str) -> Option<String> {
     let error = stack.call(tool, json!({"id": 7})).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     let known = error.outcome().unwrap();
     let name = known.verify_with.as_ref()?.client_name().to_owned();
     assert!(error.message().contains(&format!("`{name}`")), "{error}");
@@ -56,16 +55,27 @@ async fn check(stack: &Stack, tool: &str) -> Option<String> {
 
 #[tokio::test(start_paused = true)]
 async fn the_error_names_the_tool_that_reads_what_was_written() {
-    let shop = shop(&["update_order", "get_order", "pay"]);
+    let shop = shop(&["create_order", "get_order", "pay"]);
     let stack = start(&shop, Server::shared(shop.clone())).await;
     assert_eq!(
-        check(&stack, "shop__update_order").await.as_deref(),
+        check(&stack, "shop__create_order").await.as_deref(),
         Some("shop__get_order")
     );
     assert_eq!(check(&stack, "shop__pay").await, None);
     let error = stack.call("shop__pay", json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     let server = error.outcome().and_then(|known| known.server.as_ref());
     assert_eq!(server.map(ToString::to_string).as_deref(), Some("shop-1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_repeated_in_vain_names_it_too() {
+    let shop = shop(&["update_order", "get_order"]);
+    let stack = start(&shop, Server::shared(shop.clone())).await;
+    let checked = check(&stack, "shop__update_order").await;
+    assert_eq!(checked.as_deref(), Some("shop__get_order"));
+    let error = stack.call("shop__get_order", json!({})).await.unwrap_err();
+    assert_eq!(error.outcome(), None, "a read has none");
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,13 +92,13 @@ async fn the_operator_says_what_to_check_with() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reading_tool_that_is_gone_is_named_no_more() {
-    let shop = shop(&["update_order", "get_order"]);
+    let shop = shop(&["create_order", "get_order"]);
     let stack = start(&shop, Server::shared(shop.clone())).await;
-    assert!(check(&stack, "shop__update_order").await.is_some());
-    shop.set_tools(Ok(listed(&["update_order"])));
+    assert!(check(&stack, "shop__create_order").await.is_some());
+    shop.set_tools(Ok(listed(&["create_order"])));
     shop.emit(&ServerEvent::ToolsChanged);
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    assert_eq!(check(&stack, "shop__update_order").await, None);
+    assert_eq!(check(&stack, "shop__create_order").await, None);
 }
 
 #[tokio::test(start_paused = true)]

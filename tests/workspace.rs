@@ -16,9 +16,11 @@ const TESTKIT: &str = "tollgate-testkit";
 
 const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
+    "tollgate-backoff",
     "tollgate-breaker",
     "tollgate-cache",
     "tollgate-limit",
+    "tollgate-loopguard",
     "tollgate-registry",
     "tollgate-retry",
     "tollgate-router",
@@ -63,10 +65,13 @@ const RULES: &[Rule] = &[
     Rule::only("tollgate-breaker", &[CORE]),
     Rule::only("tollgate-cache", &[CORE]),
     Rule::only("tollgate-limit", &[CORE]),
+    Rule::only("tollgate-loopguard", &[CORE]),
     Rule::only("tollgate-retry", &[CORE]),
     Rule::only("tollgate-router", &[CORE]),
     Rule::only("tollgate-telemetry", &[CORE]),
     Rule::only("tollgate-registry", &[CORE]),
+    // An adapter to one layer, for the schedules of a crate that nobody else may name.
+    Rule::only("tollgate-backoff", &[CORE, "tollgate-retry"]),
     // The facade is for agent backends that may never speak MCP.
     Rule::only("tollgate", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
     Rule::only("tollgate-mcp", &[CORE, "tollgate"]),
@@ -299,5 +304,87 @@ fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Crates that nobody has who does not ask for them, and who may name the first of them.
+const UNMAINTAINED: [&str; 2] = ["backoff", "instant"];
+const ADAPTER: &str = "tollgate-backoff";
+
+/// The crates in the tree of a package for this machine, with its default features.
+#[expect(clippy::expect_used, reason = "metadata without a tree fails the test")]
+fn tree_of(metadata: &Metadata, package: &str) -> BTreeSet<String> {
+    let resolve = metadata.resolve.as_ref().expect("a resolved tree");
+    let root = metadata
+        .workspace_packages()
+        .into_iter()
+        .find(|known| known.name.as_str() == package)
+        .expect("a package of the workspace");
+    let mut due = vec![&root.id];
+    let mut seen = BTreeSet::new();
+    while let Some(id) = due.pop() {
+        if seen.insert(id) {
+            due.extend(&resolve[id].dependencies);
+        }
+    }
+    seen.into_iter()
+        .map(|id| metadata[id].name.to_string())
+        .collect()
+}
+
+#[test]
+fn only_who_asks_for_it_has_the_unmaintained_backoff() -> Result<(), cargo_metadata::Error> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .other_options(["--locked".to_owned()])
+        .exec()?;
+    for package in metadata.workspace_packages() {
+        let tree = tree_of(&metadata, &package.name);
+        let found = UNMAINTAINED.map(|name| tree.contains(name));
+        let expected = [package.name.as_str() == ADAPTER; 2];
+        assert_eq!(
+            found, expected,
+            "{} with its default features",
+            package.name
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_unmaintained_backoff_is_named_by_one_package_and_built_by_no_default()
+-> Result<(), cargo_metadata::Error> {
+    let metadata = workspace()?;
+    let (_, edges) = edges_of(&metadata);
+    let by: BTreeSet<_> = edges
+        .iter()
+        .filter(|edge| UNMAINTAINED.contains(&edge.to))
+        .map(|edge| edge.from)
+        .collect();
+    assert_eq!(by, BTreeSet::from([ADAPTER]));
+    for package in metadata.workspace_packages() {
+        for dependency in package
+            .dependencies
+            .iter()
+            .filter(|dep| dep.name == ADAPTER)
+        {
+            assert!(
+                dependency.optional,
+                "{} must not need {ADAPTER}",
+                package.name
+            );
+        }
+        let default = package.features.get("default").into_iter().flatten();
+        assert!(
+            default.clone().all(|on| !on.contains("backoff")),
+            "{}",
+            package.name
+        );
+    }
+    let manifest = include_str!("../Cargo.toml");
+    let built = manifest
+        .lines()
+        .find(|line| line.starts_with("default-members"));
+    assert!(built.is_some_and(|built| !built.contains("backoff") && !built.contains('*')));
     Ok(())
 }

@@ -100,7 +100,7 @@ impl Chaos {
         let broken = Break::Close;
         let crash = Fault::Crash {
             runs: false,
-            down: Duration::from_secs(20),
+            down: Duration::from_secs(5),
         };
         let late = Fault::LandLate {
             after: 10 * MINUTE,

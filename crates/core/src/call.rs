@@ -152,6 +152,16 @@ impl ToolCall {
         or_empty(&self.arguments)
     }
 
+    /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for whoever needs them
+    /// longer than the call. Nothing is copied.
+    #[must_use]
+    pub fn arguments_bytes(&self) -> Bytes {
+        if self.arguments.is_empty() {
+            return Bytes::from_static(or_empty(b""));
+        }
+        self.arguments.clone()
+    }
+
     /// Returns who calls.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {

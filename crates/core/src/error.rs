@@ -259,13 +259,19 @@ impl ToolError {
         self
     }
 
+    /// Adds what is known of a call that may have had an effect.
+    #[must_use]
+    pub fn with_outcome(mut self, known: OutcomeUnknown) -> Self {
+        self.0.outcome = Some(Arc::new(known));
+        self
+    }
+
     /// Turns the failure of a call that was sent and not answered into
     /// [`OutcomeUnknown`](ErrorKind::OutcomeUnknown), keeping itself as the source.
     #[must_use]
     pub fn into_outcome_unknown(self, known: OutcomeUnknown) -> Self {
-        let mut error = self.into_kind(ErrorKind::OutcomeUnknown, known.message());
-        error.0.outcome = Some(Arc::new(known));
-        error
+        self.into_kind(ErrorKind::OutcomeUnknown, known.message())
+            .with_outcome(known)
     }
 
     /// Turns the error into another kind, keeping itself as the source and everything else as it was.
@@ -333,7 +339,9 @@ impl ToolError {
         self.0.history.as_deref().unwrap_or_default()
     }
 
-    /// Returns what is known of a call whose [outcome is unknown](ErrorKind::OutcomeUnknown).
+    /// Returns what is known of a write that may have run: of one whose [outcome is
+    /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
+    /// all the same.
     #[must_use]
     pub fn outcome(&self) -> Option<&OutcomeUnknown> {
         self.0.outcome.as_deref()

@@ -121,6 +121,7 @@ pub struct CallRecord {
     started: AtomicU32,
     repeated: AtomicBool,
     hedge: AtomicU8,
+    guarded: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
     server: Mutex<Option<(ServerId, &'static str)>>,
 }
@@ -199,6 +200,17 @@ impl CallRecord {
     #[must_use]
     pub fn hedge(&self) -> HedgeStatus {
         HedgeStatus::from_u8(self.hedge.load(Ordering::Relaxed))
+    }
+
+    /// Notes that the call was answered without any server, because it failed so often before.
+    pub fn note_guarded(&self) {
+        self.guarded.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether the call was answered without any server, because it failed so often before.
+    #[must_use]
+    pub fn was_guarded(&self) -> bool {
+        self.guarded.load(Ordering::Relaxed)
     }
 
     /// Writes which server the router chose for the running attempt, and why.

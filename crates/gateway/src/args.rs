@@ -301,7 +301,27 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tollgate demo                         a tour of the stack
+  tollgate demo --chaos                 who executes what twice when servers fail
+  tollgate demo --chaos --calls 1000000 --seed 7")]
 pub(crate) struct Demo {
+    /// Call servers that fail at every point of a call instead, with the stack and with naive retries
+    #[arg(long)]
+    pub(crate) chaos: bool,
+    /// How many calls to make
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20_000,
+        requires = "chaos",
+        value_parser = clap::value_parser!(u64).range(1..=100_000_000)
+    )]
+    pub(crate) calls: u64,
+    /// Where chance begins: the same seed fails the same calls
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "chaos")]
+    pub(crate) seed: u64,
     /// Print one JSON object per row, and one for the sum
     #[arg(long)]
     pub(crate) json: bool,

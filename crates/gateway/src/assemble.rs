@@ -77,6 +77,8 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
         .cache(cache(config))
         .retry(config.retry)
         .breaker(config.breaker)
+        .server_breaker(config.server_breaker)
+        .discovery(config.discovery)
         .strategy(match config.strategy {
             Strategy::RoundRobin => router::Strategy::RoundRobin,
             Strategy::Weighted => router::Strategy::Weighted,

@@ -3,11 +3,15 @@
 //! Ordinary layers, each usable alone. Around one server they stand in this order, from outside to
 //! inside: [`ConcurrencyLimit`], [`AttemptTimeout`], the server.
 
-mod concurrency;
+pub mod concurrency;
 pub mod rate;
+mod sync;
 pub mod timeout;
 
-pub use concurrency::{ConcurrencyLimit, ConcurrencyLimitFuture, ConcurrencyLimitLayer};
+pub use concurrency::{
+    Adaptive, AdaptiveConfig, ConcurrencyHandle, ConcurrencyLimit, ConcurrencyLimitFuture,
+    ConcurrencyLimitLayer, ConcurrencyStatus, PlacesStatus, Sample, Shed, Signal,
+};
 pub use rate::{
     RateLimit, RateLimitConfig, RateLimitFuture, RateLimitLayer, RateLimits, RateStatus,
     RateSubject,

@@ -56,7 +56,9 @@ async fn a_full_line_refuses_without_sending() {
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert!(
-        error.message().contains("1 calls run and 1 wait"),
+        error
+            .message()
+            .contains("1 calls of the server run and 1 wait"),
         "{error}"
     );
     assert_eq!(service.started(), 1);

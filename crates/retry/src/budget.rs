@@ -19,13 +19,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use tollgate_core::ReplicaSetId;
 use tower::retry::budget::Budget;
 
 use crate::RetryConfig;
+use crate::sync::{AtomicU64, Ordering};
 
 /// A budget of repeats, behind tower's [`Budget`] trait. One atomic, no lock.
 ///
@@ -284,6 +284,39 @@ mod tests {
         let granted = granted.into_inner();
         assert_eq!(granted + bucket.tokens(), 3 + 4 * 1000 / 5);
         assert_eq!(granted + bucket.refused(), 4000);
+    }
+
+    #[test]
+    fn all_who_come_first_to_a_set_find_one_bucket() {
+        let (budgets, config) = (Budgets::default(), RetryConfig::default());
+        let set = ReplicaSetId::new("a").unwrap();
+        let granted = AtomicU32::new(0);
+        let gate = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    gate.wait();
+                    if let Some(hold) = budgets.hold(&set, &config) {
+                        hold.spend();
+                        granted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(granted.into_inner(), 3);
+    }
+
+    #[test]
+    fn a_repeat_that_is_not_made_is_put_back_and_one_that_is_made_is_not() {
+        let (budgets, config) = (Budgets::default(), RetryConfig::default());
+        let set = ReplicaSetId::new("a").unwrap();
+        let left = || budgets.with(&set, &config, TokenBucket::tokens);
+        let held = budgets.hold(&set, &config);
+        assert_eq!(left(), 2, "nobody else counts on it");
+        drop(held);
+        assert_eq!(left(), 3);
+        budgets.hold(&set, &config).unwrap().spend();
+        assert_eq!(left(), 2);
     }
 
     #[test]

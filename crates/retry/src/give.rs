@@ -74,23 +74,38 @@ pub(crate) fn given_up(
         Some(repeats) => repeats.tell(error),
         None => error,
     };
-    if !call.plan().is_repeatable()
-        && error.delivery() == Delivery::Unknown
-        && error.kind() != ErrorKind::OutcomeUnknown
+    let mut error = error;
+    let mut told = String::new();
+    if let Some(why) = reason.told(call) {
+        told = format!("; not repeated: {why}");
+    }
+    if error.delivery() == Delivery::Unknown
+        && may_have_an_effect(call)
+        && error.outcome().is_none()
     {
         let sent_ago = sent.map(|sent| sent.elapsed()).unwrap_or_default();
         let known = OutcomeUnknown::new(call, &error, sent_ago);
-        return error.into_outcome_unknown(known);
-    }
-    match reason.told(call) {
-        // the kind stays; who reads only the message must still learn what failed
-        Some(why) => {
-            let message = format!("{}; not repeated: {why}", error.message());
-            let kind = error.kind();
-            error.into_kind(kind, message)
+        if !call.plan().is_repeatable() && error.kind() != ErrorKind::OutcomeUnknown {
+            return error.into_outcome_unknown(known);
         }
-        None => error,
+        if let Some(verifier) = &known.verify_with {
+            told.push_str(&format!(
+                "; it may have run: check with `{verifier}` what it did"
+            ));
+        }
+        error = error.with_outcome(known);
     }
+    if told.is_empty() {
+        return error;
+    }
+    // the kind stays; who reads only the message must still learn what failed
+    let (kind, message) = (error.kind(), format!("{}{told}", error.message()));
+    error.into_kind(kind, message)
+}
+
+/// Says whether it matters to the caller that a call may have run.
+pub(crate) fn may_have_an_effect(call: &ToolCall) -> bool {
+    call.plan().is_write() || !call.plan().is_repeatable()
 }
 
 /// A time as people read it: nobody needs the nanoseconds of a pause.

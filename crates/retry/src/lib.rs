@@ -17,11 +17,25 @@
 //! | will not pass (the caller's fault, nobody offers the tool) | error | error | error |
 //! | the tool's own failure (`isError: true`) | an answer | an answer | an answer |
 //!
-//! The pause before a repeat is exponential and jittered ([`Backoff`]); its first step comes from
-//! the tool's plan. A `Retry-After` is honoured as a floor, or the layer gives up at once: it never
-//! waits longer than [`RetryConfig::max_retry_after`] and never past the call's deadline. Repeats
+//! The pause before a repeat is exponential and jittered ([`Backoff`]), or somebody else's
+//! ([`Schedule`]); its first step comes from the tool's plan. A `Retry-After` is honoured as a floor,
+//! or the layer gives up at once: it never waits longer than [`RetryConfig::max_retry_after`]. Repeats
 //! are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with
 //! a multiple of the usual load.
+//!
+//! # Deadline
+//!
+//! A call has one deadline for all its attempts. Each attempt of a tool that is safe to repeat gets a
+//! share of what is left, told inwards as [`Attempt::until`](tollgate_core::Attempt::until): an even
+//! share among the attempts still allowed, but no less than twice what the tool says a call usually
+//! takes, and no more than leaves room for the longest next pause and as much again. Of a tool that
+//! says nothing an attempt gets half of what is left. Where two attempts do not fit, and for the last
+//! one that is allowed, it is all that is left. An attempt timeout inside has to honour it, and fail
+//! with [`Timeout`](tollgate_core::ErrorKind::Timeout), which may be repeated.
+//!
+//! A repeat that would not be over before the deadline, pause and usual duration taken together, is
+//! not started, and the error says so with both figures. A call without a deadline has none to share
+//! out: the attempts' own timeouts are all there is.
 //!
 //! A call that the runtime makes by itself ([`Purpose`](tollgate_core::Purpose)) is never repeated.
 //! One that nobody would miss takes from the same budget before its *first* attempt, like a repeat.
@@ -37,21 +51,26 @@
 //!
 //! # Cancellation
 //!
-//! Dropping the future drops the running attempt, or the pause. Nothing runs on, and no budget is
-//! spent on a repeat that was not yet due.
+//! Dropping the future drops the running attempt, or the pause. Nothing runs on, and a repeat that
+//! was paid for and not yet sent is put back into the budget.
 //!
 //! # Clone
 //!
 //! Clones, and all services made by one layer and its clones, share the budgets and the source of
-//! jitter. What is known of one call lives in its own future.
+//! jitter, from which no two calls get the same pauses. What is known of one call lives in its own
+//! future.
 //!
 //! # Errors
 //!
 //! Adds [`ErrorKind::OutcomeUnknown`](tollgate_core::ErrorKind::OutcomeUnknown): a call that may
 //! have had an effect was sent, no answer came, and it was not sent again. The first failure is its
-//! source. Every other error keeps its kind and says how many attempts were made. Its delivery is
-//! that of the whole call: `Unknown`, not `NotSent`, if the last attempt was not sent and an earlier
-//! one was.
+//! source, and [`ToolError::outcome`](tollgate_core::ToolError::outcome) says what was sent, when, to
+//! which server, and which tool to check with. Every other error keeps its kind and says how many
+//! attempts were made; of several it tells each one's server, failure and pause
+//! ([`ToolError::history`](tollgate_core::ToolError::history)). What might have passed and was not
+//! repeated, for want of budget or time, says why. Its delivery is that of the whole call: `Unknown`,
+//! not `NotSent`, if the last attempt was not sent and an earlier one was. A write that was repeated
+//! in vain and may have run keeps its kind, and has an `outcome` too.
 //!
 //! And [`RateLimited`](tollgate_core::ErrorKind::RateLimited), not sent: a call that nobody would
 //! miss, while the budget is spent.
@@ -104,11 +123,14 @@ mod deadline;
 mod future;
 mod give;
 pub mod hedge;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod layer;
 mod policy;
 mod repeats;
 mod schedule;
 mod service;
+mod sync;
 
 pub use backoff::{Backoff, Jitter, Pauses};
 pub use budget::{BudgetStatus, TokenBucket};

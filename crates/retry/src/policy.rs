@@ -12,7 +12,7 @@ use tracing::debug;
 
 use crate::budget::Budgets;
 use crate::deadline::{Outlook, ends_in_time};
-use crate::give::{Reason, given_up};
+use crate::give::{Reason, given_up, may_have_an_effect};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
 use crate::{BudgetStatus, MakeSchedule, RetryConfig, Step, TokenBucket, Verdict, classify};
@@ -238,7 +238,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             hold.spend();
         }
         // only of these it may have to be told when they were sent
-        self.sent = (!call.plan().is_repeatable()).then(Instant::now);
+        self.sent = may_have_an_effect(call).then(Instant::now);
         Some(call.clone())
     }
 }

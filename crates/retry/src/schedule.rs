@@ -16,6 +16,12 @@ pub trait Schedule: Send {
     fn next(&mut self, step: &Step) -> Option<Duration>;
 }
 
+impl<S: Schedule + ?Sized> Schedule for Box<S> {
+    fn next(&mut self, step: &Step) -> Option<Duration> {
+        (**self).next(step)
+    }
+}
+
 /// Which repeat of a call a pause is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{ErrorKind, history};
 use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
 
-/// What is known of an unsafe call that was sent, not answered, and not sent again.
+/// What is known of a write that was sent and not answered.
 ///
 /// It holds no arguments, which may be secret, and no digest of them either: a short argument can be
 /// guessed from one. The keys of its JSON are in camel case and its times in milliseconds, as in the
@@ -55,8 +55,8 @@ impl OutcomeUnknown {
         }
     }
 
-    /// Says it in one sentence, for the error's message: what was sent, what is not known, and what
-    /// to do.
+    /// Says of a call that was not sent again, in one sentence, what was sent, what is not known, and
+    /// what to do.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { tool, failure, .. } = self;

@@ -10,7 +10,7 @@ use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::{Profile, Trust};
 
-use super::resilience::{Breaker, Retry};
+use super::resilience::{Breaker, Discovery, Retry};
 use super::units::{Size, duration, some_duration};
 
 /// The whole file.
@@ -27,6 +27,7 @@ pub(crate) struct File {
     pub(crate) cache: Cache,
     pub(crate) retry: Retry,
     pub(crate) breaker: Breaker,
+    pub(crate) discovery: Discovery,
     pub(crate) router: Router,
     pub(crate) servers: BTreeMap<String, Server>,
 }
@@ -42,6 +43,7 @@ impl Default for File {
             cache: Cache::default(),
             retry: Retry::default(),
             breaker: Breaker::default(),
+            discovery: Discovery::default(),
             router: Router::default(),
             servers: BTreeMap::new(),
         }

@@ -22,7 +22,9 @@ use tollgate::breaker::BreakerConfig;
 use tollgate::cache::{StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
 use tollgate::retry::RetryConfig;
-use tollgate::{Annotations, ArgumentRule, Profile, ReplicaSetId, ServerId, ToolName, Trust};
+use tollgate::{
+    Annotations, ArgumentRule, DiscoveryConfig, Profile, ReplicaSetId, ServerId, ToolName, Trust,
+};
 
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
@@ -44,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) cache: CacheLimits,
     pub(crate) retry: RetryConfig,
     pub(crate) breaker: BreakerConfig,
+    pub(crate) server_breaker: BreakerConfig,
+    pub(crate) discovery: DiscoveryConfig,
     pub(crate) strategy: Strategy,
     pub(crate) servers: Vec<ServerConfig>,
 }

@@ -1,12 +1,13 @@
-//! How failures are met, as it is written: repeats and breakers.
+//! How failures are met, as it is written: repeats, breakers, listing.
 
 use std::time::Duration;
 
 use serde::Deserialize;
+use tollgate::DiscoveryConfig;
 use tollgate::breaker::BreakerConfig;
 use tollgate::retry::{Jitter, RetryConfig};
 
-use super::units::duration;
+use super::units::{duration, some_duration};
 
 /// `[retry]`
 #[derive(Debug, Clone, Deserialize)]
@@ -43,25 +44,97 @@ impl Default for Retry {
     }
 }
 
-/// `[breaker]`
+/// `[breaker]`: of each server and tool.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Breaker {
     pub(crate) failures: u32,
+    pub(crate) failure_rate: Option<f64>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) slow_after: Option<Duration>,
+    pub(crate) slow_rate: Option<f64>,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) window: Duration,
+    pub(crate) min_calls: u32,
     #[serde(deserialize_with = "duration")]
     pub(crate) open_for: Duration,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) max_open_for: Option<Duration>,
+    pub(crate) probes: u32,
+    pub(crate) server: ServerBreaker,
 }
 
 impl Default for Breaker {
     fn default() -> Self {
         let BreakerConfig {
             failures,
+            window,
+            min_calls,
             open_time,
+            probes,
             ..
         } = BreakerConfig::default();
         Self {
             failures,
+            failure_rate: None,
+            slow_after: None,
+            slow_rate: None,
+            window,
+            min_calls,
             open_for: open_time,
+            max_open_for: None,
+            probes,
+            server: ServerBreaker::default(),
+        }
+    }
+}
+
+/// `[breaker.server]`: of each server as a whole.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServerBreaker {
+    pub(crate) failures: u32,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) open_for: Duration,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) max_open_for: Option<Duration>,
+}
+
+impl Default for ServerBreaker {
+    fn default() -> Self {
+        let BreakerConfig {
+            failures,
+            open_time,
+            ..
+        } = BreakerConfig::server();
+        Self {
+            failures,
+            open_for: open_time,
+            max_open_for: None,
+        }
+    }
+}
+
+/// `[discovery]`: listing the tools of a server.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Discovery {
+    #[serde(deserialize_with = "duration")]
+    pub(crate) timeout: Duration,
+    pub(crate) failures: u32,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) open_for: Duration,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        let DiscoveryConfig {
+            timeout, breaker, ..
+        } = DiscoveryConfig::default();
+        Self {
+            timeout,
+            failures: breaker.failures,
+            open_for: breaker.open_time,
         }
     }
 }

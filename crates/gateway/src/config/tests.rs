@@ -157,6 +157,48 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "more than zero",
         ),
         (
+            "[breaker]\nfailures = 0\n",
+            2,
+            "breaker.failures",
+            "together with",
+        ),
+        (
+            "[breaker]\nfailure_rate = 50.0\n",
+            2,
+            "breaker.failure_rate",
+            "up to 1.0",
+        ),
+        (
+            "[breaker]\nslow_rate = 0.5\n",
+            2,
+            "breaker.slow_rate",
+            "`slow_after`",
+        ),
+        (
+            "[breaker]\nslow_after = \"0s\"\n",
+            2,
+            "breaker.slow_after",
+            "every call would be slow",
+        ),
+        (
+            "[breaker]\nmax_open_for = \"10s\"\n",
+            2,
+            "breaker.max_open_for",
+            "`open_for` or more",
+        ),
+        (
+            "[breaker.server]\nfailures = 0\n",
+            2,
+            "breaker.server.failures",
+            "1 or more",
+        ),
+        (
+            "[discovery]\ntimeout = \"1s\"\n",
+            2,
+            "discovery.timeout",
+            "5 s or more",
+        ),
+        (
             "[router]\nstrategy = \"best\"\n",
             2,
             "router.strategy",

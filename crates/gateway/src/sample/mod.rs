@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use tollgate::{ReplicaSetId, Server, ServerId};
+use tollgate::{ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
 use tollgate_mcp::face::serve_stdio;
 use tollgate_mcp::upstream::{Connect, Io, Target, Upstream};
 
@@ -69,15 +69,28 @@ impl Embedded {
     }
 }
 
+/// Returns what the shop lists as its tools.
+///
+/// # Errors
+///
+/// [`AppError`] if a fixed name were no name; a test starts them.
+pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
+    let tools = shop(SET, &Arc::default())?;
+    Ok(tools.list_tools().await?)
+}
+
 /// Returns the shop as one plain MCP server.
 ///
 /// # Errors
 ///
 /// [`AppError`] if a fixed name were no name; a test starts them.
 pub(crate) async fn plain(server: &str, orders: &Arc<Orders>) -> Result<PlainBackend, AppError> {
-    let tools = tools::tools(server, orders)
-        .map_err(|error| AppError::Usage(format!("the sample cannot be built: {error}")))?;
-    Ok(PlainBackend::new(tools).await?)
+    Ok(PlainBackend::new(shop(server, orders)?).await?)
+}
+
+fn shop(server: &str, orders: &Arc<Orders>) -> Result<Tools, AppError> {
+    tools::tools(server, orders)
+        .map_err(|error| AppError::Usage(format!("the sample cannot be built: {error}")))
 }
 
 /// Starts an MCP server in this process, and connects to it as to any other: over a pair of pipes.

@@ -87,3 +87,63 @@ async fn the_table_ends_with_what_to_try_next() {
         assert!(said.contains(part), "{part} in\n{said}");
     }
 }
+
+#[tokio::test]
+async fn under_chaos_naive_retries_run_things_twice_and_the_stack_does_not() {
+    for seed in ["1", "2"] {
+        let args = [
+            "demo", "--chaos", "--json", "--calls", "4000", "--seed", seed,
+        ];
+        let done = ends(&args).await;
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let lines: Vec<Value> = text(&done.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let [rows @ .., sum] = &lines[..] else {
+            panic!("no rows");
+        };
+        let tools: Vec<_> = rows
+            .iter()
+            .map(|row| row["tool"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            tools,
+            [
+                "get_order",
+                "set_status",
+                "add_note",
+                "charge_card",
+                "delete_order"
+            ]
+        );
+        assert_eq!(sum["calls"], 4000);
+        assert_eq!(sum["tollgate"]["duplicates"], 0, "{sum}");
+        for side in ["naive", "tollgate"] {
+            let count = |what: &str| sum[side][what].as_u64().unwrap();
+            assert_eq!(
+                count("done") + count("errors") + count("unknown"),
+                4000,
+                "{sum}"
+            );
+            for row in rows.iter().filter(|row| row["effect"] != "read_only") {
+                let executions = row[side]["executions"].as_u64().unwrap();
+                assert!(executions >= row[side]["done"].as_u64().unwrap(), "{row}");
+            }
+        }
+        // the chaos was there, and is told
+        assert!(sum["naive"]["duplicates"].as_u64().unwrap() > 20, "{sum}");
+        assert!(sum["tollgate"]["unknown"].as_u64().unwrap() > 20, "{sum}");
+    }
+}
+
+#[tokio::test]
+async fn the_table_of_chaos_says_what_it_means() {
+    let done = ends(&["demo", "--chaos", "--calls", "500"]).await;
+    let said = text(&done.stdout);
+    for part in ["duplicates", "charge_card", "and 0 with Tollgate"] {
+        assert!(said.contains(part), "{part} in\n{said}");
+    }
+    // what belongs to chaos alone is not taken without it
+    assert!(!ends(&["demo", "--seed", "1"]).await.status.success());
+}

@@ -159,7 +159,10 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use tollgate_core::{Delivery, Tool, ToolCall, Verifier};
+    use tollgate_core::{
+        Annotations, CallPlan, Delivery, Profile, Resolved, Source, Tool, ToolCall, ToolDefinition,
+        Verifier,
+    };
 
     use super::*;
 
@@ -206,9 +209,13 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_told_and_every_attempt() {
-        let tool = tollgate_testkit::tool("create_payment").build();
+        let raw = r#"{"name":"create_payment"}"#;
+        let definition = ToolDefinition::from_json(raw).unwrap();
+        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
+        let plan = CallPlan::derive(&resolved, &Profile::standard());
         let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
-        let tool = Arc::new(Tool::clone(&tool).with_verifier(Some(verifier)));
+        let tool = Tool::new("shop".parse().unwrap(), definition, resolved, plan);
+        let tool = Arc::new(tool.with_verifier(Some(verifier)));
         let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset")
             .with_code(-32000)
             .with_server(ServerId::new("shop-1").unwrap());

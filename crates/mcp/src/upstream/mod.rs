@@ -5,8 +5,9 @@
 //! for ever. Definitions, arguments and results go through as the bytes they are.
 //!
 //! **Rule.** A call is sent once. It is sent again only where the server has certainly not run it:
-//! its session had ended (HTTP 404), or its mirrored headers were refused (−32020). Everything else
-//! is reported with its [`Delivery`](tollgate_core::Delivery), and whoever knows the tool decides.
+//! its session had ended (HTTP 404, and no answer to this very request), or its mirrored headers were
+//! refused (HTTP 400 with −32020). The HTTP client itself repeats nothing that it took from us, and
+//! follows no redirect. Everything else is reported with its [`Delivery`](tollgate_core::Delivery), and whoever knows the tool decides.
 //!
 //! **Readiness.** [`Upstream::start`](UpstreamBuilder::start) never waits and never fails. A call to
 //! a child process that is down fails at once, as not sent. HTTP has no connection to wait for, so
@@ -19,8 +20,50 @@
 //! **Clone.** Handles share one connection. The last one dropped ends it, and the child with it; a
 //! running call counts as a handle.
 //!
-//! **Errors.** `ConnectFailed`, `ConnectionLost`, `InvalidCall`, `Protocol`, `RateLimited`,
-//! `ServerFault`, `Unauthorized`; `Timeout` for listings only. A call has no timeout here.
+//! **Errors.** Each says how far the call got, and is on the safe side where that cannot be known.
+//! What was only partly written counts as not sent: a message without its last bracket is no JSON,
+//! and no server runs what it cannot parse. `Answered` is no promise that nothing happened.
+//!
+//! | failure | kind | delivery |
+//! | --- | --- | --- |
+//! | the host has no address | `ConnectFailed` | `NotSent` |
+//! | the connection is refused | `ConnectFailed` | `NotSent` |
+//! | TLS fails: nobody vouches for the certificate, or the server speaks no TLS | `ConnectFailed` | `NotSent` |
+//! | no connection, or no greeting, within [`connect_timeout`](UpstreamBuilder::connect_timeout) | `ConnectFailed` | `NotSent` |
+//! | the greeting is refused with HTTP 401, 403 or 407 | `Unauthorized` | `NotSent` |
+//! | the greeting is put off with HTTP 429 | `RateLimited` | `NotSent` |
+//! | the greeting fails otherwise | `ConnectFailed` | `NotSent` |
+//! | a child cannot be started, has died, or is being started again | `ConnectFailed` | `NotSent` |
+//! | a child has closed its input | `ConnectFailed` | `NotSent` |
+//! | over 64 MiB wait for a child that does not read | `ConnectFailed` | `NotSent` |
+//! | the upstream was shut down | `ConnectFailed` | `NotSent` |
+//! | the arguments are no JSON object, or cannot be mirrored into headers | `InvalidCall` | `NotSent` |
+//! | a pipe breaks before it has taken the last bracket of the call | `ConnectionLost` | `NotSent` |
+//! | HTTP: the connection breaks before it has taken the last byte of the request | `ConnectionLost` | `NotSent` |
+//! | the connection is lost after that, without an answer | `ConnectionLost` | `Unknown` |
+//! | an answer breaks off | `ConnectionLost` | `Unknown` |
+//! | an event stream ends without the answer | `ConnectionLost` | `Unknown` |
+//! | over a pipe, a message longer than [`max_message`](UpstreamBuilder::max_message) | `ConnectionLost` | `Unknown` |
+//! | HTTP 3xx: redirects are not followed | `Protocol` | `Answered` |
+//! | HTTP 401, 403 or 407 | `Unauthorized` | `Answered` |
+//! | HTTP 408 | `Timeout` | `Answered` |
+//! | HTTP 429 | `RateLimited` | `Answered` |
+//! | HTTP 4xx, another one, without a JSON-RPC error | `InvalidCall` | `Answered` |
+//! | HTTP 5xx | `ServerFault` | `Answered` |
+//! | JSON-RPC −32700, −32600…−32602, −32021 | `InvalidCall` | `Answered` |
+//! | JSON-RPC −32020, −32022 | `Protocol` | `Answered` |
+//! | JSON-RPC, any other code | `ServerFault` | `Answered` |
+//! | an answer cannot be read, is no tool result, or answers something else | `Protocol` | `Answered` |
+//! | the server forgets a session it has just opened | `Protocol` | `Answered` |
+//!
+//! Over HTTP the bytes of a request that have left cannot be counted, only those that the connection
+//! has asked us for: it asks for all of a request below some hundred kilobytes at once. So an early
+//! loss of such a request reads as `Unknown`, also where the server had closed a connection that was
+//! kept for reuse; unused ones are therefore given up after four seconds, before most servers do.
+//!
+//! Codes, `data` and `Retry-After` (seconds, or a date beside the answer's own `Date`) are kept. A
+//! call has no timeout here, and one that is given up has no error: whoever gives it up has to say
+//! `Unknown`. Listings alone have a time limit: `Timeout`.
 //!
 //! ```
 //! use tollgate_core::{ServerId, ToolServer};

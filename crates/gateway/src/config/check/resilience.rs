@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use tollgate::DiscoveryConfig;
 use tollgate::breaker::BreakerConfig;
 use tollgate::core::InvalidConfig;
 use tollgate::retry::{Backoff, RetryConfig};
 
-use super::super::resilience::{Breaker, Retry};
+use super::super::resilience::{Breaker, Discovery, Retry, ServerBreaker};
 use super::Faults;
 
 /// The longest a breaker may stay open.
@@ -58,24 +59,110 @@ impl Faults<'_, '_> {
     }
 
     pub(super) fn breaker(&mut self, written: &Breaker) -> BreakerConfig {
+        let section = ["breaker"];
+        let takes_shares = written.failure_rate.is_some() || written.slow_after.is_some();
         self.expect(
-            written.failures >= 1,
+            written.failures >= 1 || takes_shares,
             &["breaker", "failures"],
+            "expected 1 or more failures in a row, or 0 together with `failure_rate` or `slow_after`",
+        );
+        let mut config = BreakerConfig::default()
+            .with_failures(written.failures)
+            .with_window(written.window)
+            .with_min_calls(written.min_calls)
+            .with_probes(written.probes);
+        for (key, share) in [
+            ("failure_rate", written.failure_rate),
+            ("slow_rate", written.slow_rate),
+        ] {
+            self.expect(
+                share.is_none_or(|share| share > 0.0 && share <= 1.0),
+                &["breaker", key],
+                "expected a share above 0.0 and up to 1.0: of the calls of the window",
+            );
+        }
+        if let Some(share) = written.failure_rate {
+            config = config.with_failure_rate(percent(share));
+        }
+        match (written.slow_after, written.slow_rate) {
+            (Some(after), share) => {
+                config = config.with_slow_calls(after, percent(share.unwrap_or(SLOW_RATE)));
+            }
+            (None, Some(_)) => self.at(
+                &["breaker", "slow_rate"],
+                "expected only together with `slow_after`: from when on a call is slow",
+            ),
+            (None, None) => {}
+        }
+        let times = (written.open_for, written.max_open_for);
+        let config = self.open_times(&section, config, times);
+        self.layer(&section, config.validate(), &BREAKER_KEYS);
+        config
+    }
+
+    pub(super) fn server_breaker(&mut self, written: &ServerBreaker) -> BreakerConfig {
+        let section = ["breaker", "server"];
+        let config = BreakerConfig::server().with_failures(written.failures);
+        self.at_least_one(&section, written.failures);
+        let times = (written.open_for, written.max_open_for);
+        self.open_times(&section, config, times)
+    }
+
+    pub(super) fn discovery(&mut self, written: &Discovery) -> DiscoveryConfig {
+        let section = ["discovery"];
+        self.expect(
+            written.timeout >= DiscoveryConfig::LEAST_TIMEOUT && written.timeout <= MAX_OPEN,
+            &["discovery", "timeout"],
+            "expected 5 s or more, and at most a day",
+        );
+        let mut config = DiscoveryConfig::default().with_timeout(written.timeout);
+        self.at_least_one(&section, written.failures);
+        let breaker = config.breaker.with_failures(written.failures);
+        config.breaker = self.open_times(&section, breaker, (written.open_for, None));
+        config
+    }
+
+    fn at_least_one(&mut self, section: &[&str], failures: u32) {
+        self.expect(
+            failures >= 1,
+            &[section, &["failures"]].concat(),
             "expected 1 or more failures in a row",
         );
+    }
+
+    /// Sets for how long a breaker opens: the first time, and at most. Where only the first is given
+    /// and is longer than the usual most, it is the most too.
+    fn open_times(
+        &mut self,
+        section: &[&str],
+        config: BreakerConfig,
+        (first, most): (Duration, Option<Duration>),
+    ) -> BreakerConfig {
         self.expect(
-            !written.open_for.is_zero() && written.open_for <= MAX_OPEN,
-            &["breaker", "open_for"],
+            !first.is_zero() && first <= MAX_OPEN,
+            &[section, &["open_for"]].concat(),
             "expected more than zero, and at most a day",
         );
-        let standard = BreakerConfig::default();
-        let open_time = written.open_for;
-        standard
-            .with_failures(written.failures)
-            .with_open_time(open_time)
-            .with_max_open_time(standard.max_open_time.max(open_time))
+        self.expect(
+            most.is_none_or(|most| most >= first && most <= MAX_OPEN),
+            &[section, &["max_open_for"]].concat(),
+            "expected `open_for` or more, and at most a day",
+        );
+        let most = most.unwrap_or_else(|| config.max_open_time.max(first));
+        config.with_open_time(first).with_max_open_time(most)
     }
 }
+
+/// Which share of calls must be slow, where only `slow_after` is given.
+const SLOW_RATE: f64 = 0.5;
+
+/// Settings of a breaker that are written by other names.
+const BREAKER_KEYS: [(&str, &str); 4] = [
+    ("slow_calls.rate", "slow_rate"),
+    ("slow_calls.after", "slow_after"),
+    ("open_time", "open_for"),
+    ("max_open_time", "max_open_for"),
+];
 
 /// The share as the layer counts it. Less than one in a hundred is one, so that what was asked for
 /// happens; what is no share is told elsewhere.

@@ -102,6 +102,8 @@ impl Faults<'_, '_> {
             },
             retry: self.retry(&file.retry),
             breaker: self.breaker(&file.breaker),
+            server_breaker: self.server_breaker(&file.breaker.server),
+            discovery: self.discovery(&file.discovery),
             strategy: file.router.strategy,
             servers: Vec::new(),
         }

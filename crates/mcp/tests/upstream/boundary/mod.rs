@@ -13,7 +13,7 @@ mod http_answers;
 mod http_large;
 mod http_requests;
 mod pipe;
-mod socket;
+pub(crate) mod socket;
 
 use tollgate_core::{Delivery, ToolError, ToolOutput};
 

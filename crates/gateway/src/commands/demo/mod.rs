@@ -1,5 +1,8 @@
 //! `tollgate demo`: the same calls with the stack and without it, side by side.
 
+mod chaos;
+mod naive;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -105,6 +108,9 @@ fn steps() -> Vec<Step> {
 }
 
 pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
+    if args.chaos {
+        return chaos::run(args, screen).await;
+    }
     let telemetry = Telemetry::new()?;
     let with = Embedded::start().await?;
     let config = Config::without_file(Vec::new());
@@ -171,6 +177,7 @@ fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
     );
     screen.out("");
     screen.heading("Next:");
+    screen.out("  tollgate demo --chaos                   calls to servers that fail all the time");
     screen.out("  tollgate serve                          the same sample, for your MCP client");
     screen.out("  tollgate run -- COMMAND ARGS...         your own MCP server behind the stack");
     screen.out("  tollgate explain delete_order -- tollgate sample");

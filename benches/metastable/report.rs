@@ -1,0 +1,60 @@
+//! The figures as a table for each outage.
+
+use tollgate_replay::report::{Cell, Grid, percent};
+
+use crate::figures::Figures;
+use crate::world::Outage;
+
+/// One table for each outage.
+pub(crate) fn tables(found: &[Figures]) -> String {
+    Outage::ALL.map(|outage| table(found, outage)).join("\n")
+}
+
+fn table(found: &[Figures], outage: Outage) -> String {
+    let headings = [
+        "policy",
+        "answered during",
+        "at last",
+        "attempts per call",
+        "until the end",
+        "worst 10 s",
+        "recovered after",
+        "neighbours' p99",
+        "others' p99",
+        "others failed",
+    ];
+    let mut grid = Grid::new(&headings);
+    let of = |happened| {
+        let of = move |figures: &&Figures| figures.happened == happened;
+        found
+            .iter()
+            .filter(move |figures| figures.outage == outage.name())
+            .filter(of)
+    };
+    for figures in of(true) {
+        let undisturbed = of(false).find(|other| other.policy == figures.policy);
+        let p99 = |of: fn(&Figures) -> f64| {
+            let (now, before) = (of(figures), undisturbed.map_or(0.0, of));
+            if before == 0.0 {
+                return "none".to_owned();
+            }
+            format!("{now:.0} ms ({:+.1} %)", (now / before - 1.0) * 100.0)
+        };
+        grid.row(vec![
+            Cell::plain(figures.policy),
+            Cell::plain(percent(figures.answered_during)),
+            Cell::plain(percent(figures.answered_at_last)),
+            Cell::plain(format!("{:.2}", figures.amplification)),
+            Cell::plain(format!("{:.2}", figures.amplification_after)),
+            Cell::plain(format!("{:.2}", figures.amplification_worst)),
+            Cell::plain(match figures.recovered_after_secs {
+                Some(secs) => format!("{secs:.0} s"),
+                None => "never".to_owned(),
+            }),
+            Cell::plain(p99(|figures| figures.neighbours_p99_ms)),
+            Cell::plain(p99(|figures| figures.others_p99_ms)),
+            Cell::plain(percent(figures.others_failed)),
+        ]);
+    }
+    format!("{}\n{grid}", outage.name())
+}

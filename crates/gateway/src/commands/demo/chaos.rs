@@ -1,0 +1,371 @@
+//! `tollgate demo --chaos`: the same calls to servers that fail, with the stack and with naive
+//! retries, and what the servers say they executed.
+//!
+//! The servers are in memory and the clock stands still where nobody works, so that hours of outages
+//! take seconds.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tollgate::retry::RetryConfig;
+use tollgate::{
+    Effect, ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError,
+    ToolOutput,
+};
+use tollgate_chaos::{Chaos, ChaosServer, Ledger};
+
+use super::naive::{ATTEMPTS, Naive};
+use crate::args::Demo;
+use crate::error::{AppError, Outcome};
+use crate::output::{Cell, Screen, Table, Tone};
+use crate::sample::{self, SET};
+
+/// How many servers there are, all of one replica set.
+const SERVERS: u64 = 3;
+/// How many clients call at once.
+const CLIENTS: u64 = 40;
+/// The longest a client thinks before its next call.
+const THINKS: Duration = Duration::from_secs(4);
+/// How long a call takes at most that nothing happens to.
+const LATENCY: Duration = Duration::from_millis(200);
+/// How many calls of a thousand meet a fault, each time they are tried.
+const SHARE: u32 = 150;
+/// A bar moves once in so many calls.
+const STEP: u64 = 500;
+
+/// What of the shop is called, as often as one another.
+const TOOLS: [&str; 5] = [
+    "get_order",
+    "set_status",
+    "add_note",
+    "charge_card",
+    "delete_order",
+];
+
+/// What became of the calls of one tool.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+struct Side {
+    /// Executions, by the servers' own count.
+    executions: u64,
+    /// Executions beyond the first of a call.
+    repeated: u64,
+    /// The same, where that does harm: of calls that are not safe to repeat.
+    duplicates: u64,
+    /// Callers who were told that it was done.
+    done: u64,
+    /// Callers who were told that it failed.
+    errors: u64,
+    /// Callers who were told that nobody knows, and not to try again blindly.
+    unknown: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    tool: &'static str,
+    effect: Effect,
+    calls: u64,
+    naive: Side,
+    tollgate: Side,
+}
+
+#[derive(Debug, Serialize)]
+struct Sum {
+    seed: u64,
+    calls: u64,
+    unsafe_calls: u64,
+    naive: Side,
+    tollgate: Side,
+}
+
+/// What a caller was told.
+enum Told {
+    Done,
+    Failed,
+    Unknown,
+}
+
+pub(super) async fn run(args: Demo, screen: &Screen) -> Outcome {
+    let definitions = sample::definitions().await?;
+    let screen = *screen;
+    // it stops the clock of its thread, so it gets one of its own
+    let shown = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .map_err(AppError::io("the runtime does not start"))?;
+        runtime.block_on(show(&args, &definitions, &screen))
+    });
+    shown
+        .await
+        .map_err(|error| AppError::io("the demo ended early")(std::io::Error::other(error)))?
+}
+
+async fn show(args: &Demo, definitions: &[ToolDefinition], screen: &Screen) -> Outcome {
+    if !args.json {
+        screen.heading(&format!(
+            "{SERVERS} servers that refuse, break off, hang, answer errors, die and come back; {} calls.",
+            args.calls
+        ));
+        screen.heading(&format!(
+            "Each failure tried again, {ATTEMPTS} attempts; and the same calls through Tollgate."
+        ));
+        screen.out("");
+    }
+    let rows = rows(args, definitions, screen).await?;
+    let sum = Sum::of(args, &rows);
+    if args.json {
+        for row in &rows {
+            screen.json(row);
+        }
+        screen.json(&sum);
+    } else {
+        screen.table(&table(&rows));
+        end(&sum, screen);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rows(
+    args: &Demo,
+    definitions: &[ToolDefinition],
+    screen: &Screen,
+) -> Result<Vec<Row>, AppError> {
+    let (ours, theirs) = (Ledger::new(), Ledger::new());
+    let set = ReplicaSetId::new(SET)?;
+    let servers = servers(args.seed, definitions, &ours)?;
+    let mut builder = Stack::builder().retry(RetryConfig::default().with_seed(args.seed));
+    for server in &servers {
+        builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
+    }
+    let stack = builder.build().await?;
+    let clients = Clients { args, screen };
+    let ours_told = clients.call(&stack, 0, |call| stack.run(call)).await?;
+    settled(&servers).await;
+
+    let servers = self::servers(args.seed, definitions, &theirs)?;
+    let naive = Naive::new(servers.clone());
+    let theirs_told = clients
+        .call(&stack, args.calls, |call| naive.call(call))
+        .await?;
+    settled(&servers).await;
+
+    let mut rows = BTreeMap::new();
+    for (told, ledger, is_ours) in [(ours_told, ours, true), (theirs_told, theirs, false)] {
+        for (call, tool, told) in told {
+            let plan = stack.prepare(&format!("{SET}.{tool}"), "")?;
+            let plan = plan.plan();
+            let row = rows.entry(tool).or_insert_with(|| Row {
+                tool,
+                effect: plan.effect,
+                calls: 0,
+                naive: Side::default(),
+                tollgate: Side::default(),
+            });
+            row.calls += u64::from(is_ours);
+            let side = if is_ours {
+                &mut row.tollgate
+            } else {
+                &mut row.naive
+            };
+            side.count(&told, ledger.of(call).executions, plan.is_repeatable());
+        }
+    }
+    let in_order = |tool| rows.remove(tool);
+    Ok(TOOLS.iter().filter_map(in_order).collect())
+}
+
+fn servers(
+    seed: u64,
+    definitions: &[ToolDefinition],
+    ledger: &Ledger,
+) -> Result<Vec<ChaosServer>, AppError> {
+    let server = |n| {
+        let chaos = Chaos::everything(seed.wrapping_mul(SERVERS).wrapping_add(n))
+            .with_share(SHARE)
+            .with_latency(LATENCY);
+        let id = ServerId::new(format!("{SET}-{n}"))?;
+        Ok(ChaosServer::new(
+            id,
+            definitions.to_vec(),
+            chaos,
+            ledger.clone(),
+        ))
+    };
+    (0..SERVERS).map(server).collect()
+}
+
+async fn settled(servers: &[ChaosServer]) {
+    for server in servers {
+        server.settled().await;
+    }
+}
+
+/// Who calls, and who watches.
+struct Clients<'a> {
+    args: &'a Demo,
+    screen: &'a Screen,
+}
+
+impl Clients<'_> {
+    /// Makes all calls; returns what each was told. Both sides draw the same calls.
+    async fn call<F>(
+        &self,
+        stack: &Stack,
+        before: u64,
+        make: impl Fn(ToolCall) -> F,
+    ) -> Result<Vec<(u64, &'static str, Told)>, AppError>
+    where
+        F: Future<Output = Result<ToolOutput, ToolError>>,
+    {
+        let done = std::cell::Cell::new(before);
+        let all = self.args.calls.saturating_mul(2);
+        let client = async |client: u64| {
+            let mut rng = fastrand::Rng::with_seed(self.args.seed ^ (client << 32));
+            let mut told = Vec::new();
+            let mut call = client;
+            while call < self.args.calls {
+                let tool = rng.choice(TOOLS).unwrap_or("get_order");
+                let prepared = stack.prepare(&format!("{SET}.{tool}"), arguments(call))?;
+                told.push((call, tool, Told::of(&make(prepared).await)));
+                done.set(done.get() + 1);
+                if done.get().is_multiple_of(STEP) || done.get() == all {
+                    self.screen.bar(done.get(), all);
+                }
+                tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
+                call += CLIENTS;
+            }
+            Ok::<_, AppError>(told)
+        };
+        let told: Result<Vec<_>, _> = join_all((0..CLIENTS).map(client))
+            .await
+            .into_iter()
+            .collect();
+        Ok(told?.into_iter().flatten().collect())
+    }
+}
+
+/// What any tool of the shop takes, and which call it is.
+fn arguments(call: u64) -> String {
+    let order: Value = json!({
+        "call": call, "order_id": call % 5 + 1, "status": "shipped", "text": "a note", "cents": 500,
+    });
+    order.to_string()
+}
+
+impl Told {
+    fn of(answer: &Result<ToolOutput, ToolError>) -> Self {
+        match answer {
+            Ok(output) if output.is_error() => Self::Failed,
+            Ok(_) => Self::Done,
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Self::Unknown,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
+impl Side {
+    fn count(&mut self, told: &Told, executions: u64, repeatable: bool) {
+        let repeated = executions.saturating_sub(1);
+        self.executions += executions;
+        self.repeated += repeated;
+        if !repeatable {
+            self.duplicates += repeated;
+        }
+        match told {
+            Told::Done => self.done += 1,
+            Told::Failed => self.errors += 1,
+            Told::Unknown => self.unknown += 1,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.executions += other.executions;
+        self.repeated += other.repeated;
+        self.duplicates += other.duplicates;
+        self.done += other.done;
+        self.errors += other.errors;
+        self.unknown += other.unknown;
+    }
+}
+
+impl Row {
+    fn is_unsafe(&self) -> bool {
+        matches!(self.effect, Effect::Mutating | Effect::Destructive)
+    }
+}
+
+impl Sum {
+    fn of(args: &Demo, rows: &[Row]) -> Self {
+        let mut sum = Self {
+            seed: args.seed,
+            calls: args.calls,
+            unsafe_calls: 0,
+            naive: Side::default(),
+            tollgate: Side::default(),
+        };
+        for row in rows {
+            if row.is_unsafe() {
+                sum.unsafe_calls += row.calls;
+            }
+            sum.naive.add(&row.naive);
+            sum.tollgate.add(&row.tollgate);
+        }
+        sum
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "tool",
+        "effect",
+        "calls",
+        "by",
+        "ran",
+        "duplicates",
+        "done",
+        "errors",
+        "unknown",
+    ]);
+    for row in rows {
+        let effect = row.effect.as_str();
+        for (by, side) in [("naive", &row.naive), ("tollgate", &row.tollgate)] {
+            let duplicates = match (row.is_unsafe(), side.duplicates) {
+                // what may be repeated has none
+                (false, _) => Cell::plain("-"),
+                (true, 0) => Cell::toned(0, Some(Tone::Good)),
+                (true, some) => Cell::toned(some, Some(Tone::Bad)),
+            };
+            table.row(vec![
+                Cell::plain(row.tool),
+                Cell::effect(effect),
+                Cell::plain(row.calls),
+                Cell::plain(by),
+                Cell::plain(side.executions),
+                duplicates,
+                Cell::plain(side.done),
+                Cell::plain(side.errors),
+                Cell::plain(side.unknown),
+            ]);
+        }
+    }
+    table
+}
+
+fn end(sum: &Sum, screen: &Screen) {
+    screen.out("");
+    screen.out(format_args!(
+        "Of {} calls that must not run twice, servers ran {} once more than asked for with naive \
+         retries, and {} with Tollgate.",
+        sum.unsafe_calls, sum.naive.duplicates, sum.tollgate.duplicates
+    ));
+    screen.out(format_args!(
+        "{} callers were told by Tollgate that nobody knows the outcome, so that they look before they \
+         try again. The same seed ({}) fails the same calls.",
+        sum.tollgate.unknown, sum.seed
+    ));
+}

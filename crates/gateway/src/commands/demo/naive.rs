@@ -1,0 +1,62 @@
+//! What many clients do about failures: try again, whatever failed and whatever was called.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tollgate::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
+use tollgate_chaos::ChaosServer;
+
+/// How often each call is tried.
+pub(super) const ATTEMPTS: u32 = 3;
+/// How long one attempt may take: as long as with the stack.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause before the first repeat; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Servers in turn, and any error tried again.
+pub(super) struct Naive {
+    servers: Vec<ChaosServer>,
+    next: AtomicUsize,
+}
+
+impl Naive {
+    pub(super) fn new(servers: Vec<ChaosServer>) -> Self {
+        Self {
+            servers,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
+        let mut pause = PAUSE;
+        for _ in 1..ATTEMPTS {
+            match self.attempt(call.clone()).await {
+                Ok(output) => return Ok(output),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause *= 2;
+        }
+        self.attempt(call).await
+    }
+
+    async fn attempt(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some(server) = self
+            .servers
+            .iter()
+            .cycle()
+            .nth(turn % self.servers.len().max(1))
+        else {
+            let text = "there is no server";
+            return Err(ToolError::new(
+                ErrorKind::NoEligibleServer,
+                Delivery::NotSent,
+                text,
+            ));
+        };
+        let late = |_| ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer in time");
+        tokio::time::timeout(TIMEOUT, server.call(call))
+            .await
+            .unwrap_or_else(|end| Err(late(end)))
+    }
+}

@@ -1,0 +1,245 @@
+//! The places of one server and of its tools, and what is known of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolName, ToolOutput};
+
+use super::adaptive::{Adaptive, Sample, Signal};
+use super::gate::{Entry, Gate, Place};
+use super::layer::ConcurrencyLimitLayer;
+
+/// The places of one server and of its tools.
+#[derive(Debug)]
+pub(super) struct Site {
+    layer: ConcurrencyLimitLayer,
+    places: Arc<Gate>,
+    tools: DashMap<ToolName, Arc<Gate>>,
+    adaptive: Option<Mutex<Adaptive>>,
+}
+
+/// The places a call has, until dropped.
+#[derive(Debug)]
+pub(super) struct Places {
+    _tool: Option<Place>,
+    _server: Place,
+}
+
+impl Site {
+    pub(super) fn new(layer: ConcurrencyLimitLayer) -> Self {
+        let adaptive = layer
+            .adaptive
+            .map(|config| Mutex::new(Adaptive::new(config, layer.max_in_flight)));
+        let limit = adaptive
+            .as_ref()
+            .map_or(layer.max_in_flight, |adaptive| adaptive.lock().limit());
+        Self {
+            places: Arc::new(Gate::new(limit, layer.max_waiting, layer.shed)),
+            tools: DashMap::new(),
+            adaptive,
+            layer,
+        }
+    }
+
+    /// Takes the places of a call if they are free; if not, returns the tool's if that was.
+    pub(super) fn enter_at_once(&self, call: &ToolCall) -> Result<Places, Option<Place>> {
+        let tool = match self.of_tool(call.tool().name()) {
+            None => None,
+            Some(gate) => Some(gate.enter_at_once().map_err(|_| None)?),
+        };
+        match self.places.clone().enter_at_once() {
+            Ok(server) => Ok(Places {
+                _tool: tool,
+                _server: server,
+            }),
+            Err(_) => Err(tool),
+        }
+    }
+
+    /// Takes the places of a call, and waits for them if need be. A place of its tool comes first:
+    /// who waits for it must not hold one of the server.
+    pub(super) async fn enter(
+        self: Arc<Self>,
+        call: ToolCall,
+        tool: Option<Place>,
+    ) -> Result<(ToolCall, Places), ToolError> {
+        let name = call.tool().name();
+        let tool = match (tool, self.of_tool(name)) {
+            (None, Some(gate)) => Some(wait(&gate, Some(name), &call).await?),
+            (tool, _) => tool,
+        };
+        let server = wait(&self.places, None, &call).await?;
+        let places = Places {
+            _tool: tool,
+            _server: server,
+        };
+        Ok((call, places))
+    }
+
+    /// Says when a call begins to run, if anybody wants to know.
+    pub(super) fn begins(&self) -> Option<Instant> {
+        self.adaptive.as_ref().map(|_| Instant::now())
+    }
+
+    /// Learns from the end of a call.
+    pub(super) fn ended(
+        &self,
+        tool: &ToolName,
+        began: Instant,
+        result: &Result<ToolOutput, ToolError>,
+    ) {
+        let Some(adaptive) = &self.adaptive else {
+            return;
+        };
+        let now = Instant::now();
+        let sample = Sample {
+            latency: now.saturating_duration_since(began),
+            signal: Signal::of(result),
+            in_flight: self.places.in_flight(),
+        };
+        let limit = adaptive.lock().observe(tool, sample, now);
+        if limit != self.places.limit() {
+            self.places.set_limit(limit);
+        }
+    }
+
+    fn of_tool(&self, tool: &ToolName) -> Option<Arc<Gate>> {
+        let layer = &self.layer;
+        let limit = layer.tools.get(tool).copied().or(layer.per_tool)?;
+        if let Some(gate) = self.tools.get(tool) {
+            return Some(gate.value().clone());
+        }
+        if self.tools.len() >= MOST_TOOLS {
+            self.tools.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        let gate = self
+            .tools
+            .entry(tool.clone())
+            .or_insert_with(|| Arc::new(Gate::new(limit, layer.max_waiting, layer.shed)))
+            .clone();
+        Some(gate)
+    }
+}
+
+/// With more tools than this, the places of those that are not called are dropped.
+const MOST_TOOLS: usize = 1000;
+
+/// Waits for a place until the call's deadline, or the end of its attempt.
+async fn wait(
+    gate: &Arc<Gate>,
+    tool: Option<&ToolName>,
+    call: &ToolCall,
+) -> Result<Place, ToolError> {
+    let entry = std::future::poll_fn(|cx| std::task::Poll::Ready(gate.enter(cx.waker()))).await;
+    let waiter = match entry {
+        Entry::Free(place) => return Ok(place),
+        Entry::InLine(waiter) => waiter,
+        Entry::Full => return Err(refusal(gate, tool, Refused::LineFull)),
+    };
+    let until = [call.deadline(), call.attempt().until];
+    let place = match until.into_iter().flatten().min() {
+        None => waiter.await,
+        Some(until) => timeout_at(until.into(), waiter).await.map_err(|_| {
+            gate.count_expired();
+            refusal(gate, tool, Refused::TimeOver)
+        })?,
+    };
+    place.ok_or_else(|| refusal(gate, tool, Refused::ByNewer))
+}
+
+/// Why a call got no place.
+#[derive(Debug, Clone, Copy)]
+enum Refused {
+    ByNewer,
+    LineFull,
+    TimeOver,
+}
+
+#[cold]
+fn refusal(gate: &Gate, tool: Option<&ToolName>, why: Refused) -> ToolError {
+    let limit = gate.limit();
+    let what = match tool {
+        None => "the server".to_owned(),
+        Some(tool) => format!("tool `{tool}`"),
+    };
+    let message = match why {
+        Refused::LineFull => format!(
+            "{} calls of {what} run and {} wait, which is the limit; nothing was sent, try later",
+            gate.in_flight(),
+            gate.waiting(),
+        ),
+        Refused::ByNewer => format!(
+            "a newer call took this one's place in line: {} calls of {what} run and {} wait, which \
+             is the limit; nothing was sent, try later",
+            gate.in_flight(),
+            gate.max_waiting(),
+        ),
+        Refused::TimeOver => format!(
+            "the call's time was over while it waited for one of the {limit} places of {what}; \
+             nothing was sent"
+        ),
+    };
+    ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, message)
+}
+
+/// The places of one service, to look at. Clones are the same places.
+#[derive(Debug, Clone)]
+pub struct ConcurrencyHandle(pub(super) Arc<Site>);
+
+impl ConcurrencyHandle {
+    /// Returns what is known now.
+    #[must_use]
+    pub fn status(&self) -> ConcurrencyStatus {
+        let tools = self.0.tools.iter();
+        ConcurrencyStatus {
+            server: PlacesStatus::of(&self.0.places),
+            tools: tools
+                .map(|entry| (entry.key().clone(), PlacesStatus::of(entry.value())))
+                .collect(),
+        }
+    }
+}
+
+/// The places of one server, as they are now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConcurrencyStatus {
+    /// Those of the server.
+    pub server: PlacesStatus,
+    /// Those of its tools that have some of their own and were called.
+    pub tools: HashMap<ToolName, PlacesStatus>,
+}
+
+/// Places, as they are now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacesStatus {
+    /// How many there are: the limit in force, which moves if it is adaptive.
+    pub limit: usize,
+    /// How many calls have one.
+    pub in_flight: usize,
+    /// How many calls wait for one.
+    pub waiting: usize,
+    /// How many may wait.
+    pub max_waiting: usize,
+    /// How many calls were refused because the line was full.
+    pub refused: u64,
+    /// How many calls were refused because their time was over while they waited.
+    pub expired: u64,
+}
+
+impl PlacesStatus {
+    fn of(gate: &Gate) -> Self {
+        Self {
+            limit: gate.limit(),
+            in_flight: gate.in_flight(),
+            waiting: gate.waiting(),
+            max_waiting: gate.max_waiting(),
+            refused: gate.refused(),
+            expired: gate.expired(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Answers in a server's place when one session repeats the same failing call over and over.
+//!
+//! A model that got an error often tries the very same call again, and again. Each try costs a server's
+//! time and the model's own, and fills the conversation with the same text. A [`LoopGuardLayer`] ends
+//! that: after some failures in a row it answers by itself, says what failed and how often, and that
+//! another course is needed. It is no breaker: a breaker shields a server from everybody, this shields
+//! one conversation from itself.
+//!
+//! # Rule
+//!
+//! The same call is: one session, one tool, and arguments that are the same JSON value, however they
+//! are spelt. After [`LoopGuardConfig::failures`] failures of it in a row, with no success between, it
+//! is answered here with `isError`, and no server is asked. Other arguments, other tools and other
+//! sessions never notice.
+//!
+//! What counts is what says *never*, and not what says *later*:
+//!
+//! | end of a call | counts as |
+//! | --- | --- |
+//! | an answer without `isError` | success: all failures of the call are forgotten |
+//! | an answer with `isError` | failure |
+//! | refused as malformed, unauthorized, unknown there; a server's fault; a broken answer | failure |
+//! | timed out, connection lost, outcome unknown: it got there and came to nothing | failure |
+//! | rate limited, overloaded, breaker open, anything that says when to try again | neither |
+//! | not sent for any other reason: no connection, no eligible server | neither |
+//! | cancelled, or out of its own deadline | neither |
+//! | a fault of this runtime | neither |
+//!
+//! Servers that are down are so for everybody, and for breakers to notice. But a call that loses the
+//! connection or times out each time counts: it may be these arguments that the server cannot bear.
+//!
+//! [`LoopGuardConfig::window`] after the last failure one try is let through again, and one only: if it
+//! succeeds all is forgotten, if it fails the guard answers for another window. Failures further apart
+//! than a window are not in a row.
+//!
+//! Callers without a session are passed by default ([`WithoutSession`]): the principal alone may stand
+//! for many conversations (all anonymous clients of a stateless server are one), and the failures of one
+//! are none of the others' business. Calls that the runtime makes by itself are passed too.
+//!
+//! # Readiness
+//!
+//! Ready when the inner service is.
+//!
+//! # Cancellation
+//!
+//! A call that is dropped counts as nothing. If it was the one try of its window, the next call gets the
+//! try.
+//!
+//! # Clone
+//!
+//! Clones, and all services made by one layer and its clones, share what failed.
+//!
+//! # Errors
+//!
+//! Adds none: models read answers, and many clients show them no errors. The guard's answer is a
+//! [`ToolOutput`](tollgate_core::ToolOutput) with `isError`.
+//!
+//! # Telemetry
+//!
+//! Each answer of the guard is an event at info level, and said in the call's record
+//! ([`CallRecord::was_guarded`](tollgate_core::CallRecord::was_guarded)). [`LoopGuardLayer::stats`]
+//! counts.
+//!
+//! # Cost
+//!
+//! As long as nothing fails, a call pays for three reference counts and two loads of one number. Once
+//! anything fails anywhere, a session without failures pays for a hash of its name more. No lock is taken,
+//! and nothing is hashed of the arguments, unless this very session has failures on the books. What is
+//! held is bounded ([`LoopGuardConfig::capacity`]): the oldest go first.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use serde_json::json;
+//! use tollgate_core::{Caller, Principal, SessionId, ToolOutput};
+//! use tollgate_loopguard::LoopGuardLayer;
+//! use tollgate_testkit::{MockService, call, tool};
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), tollgate_core::ToolError> {
+//! let server = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no such order: 7")) });
+//! let service = ServiceBuilder::new()
+//!     .layer(LoopGuardLayer::default())
+//!     .service(server.clone());
+//! let ada = Caller::new(Principal::new("ada")).with_session(SessionId::new("1"));
+//! let order = call(&tool("get_order").build(), json!({"id": 7})).with_caller(Arc::new(ada));
+//!
+//! for _ in 0..5 {
+//!     service.clone().oneshot(order.clone()).await?;
+//! }
+//! let sixth = service.oneshot(order).await?;
+//! assert_eq!(server.started(), 5);
+//! assert!(sixth.is_error());
+//! assert!(sixth.to_text().contains("no such order: 7"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! Inside of the cache: what it answers has not failed, and a session whose call failed may have the
+//! answer that another one got. Failures are not kept, so none is hidden from the guard. Outside of
+//! retry: what counts is a call that failed after all its attempts. The wrong way round, with this layer
+//! inside of retry, two calls of three attempts each would be six failures.
+
+mod answer;
+mod config;
+mod future;
+mod key;
+mod layer;
+mod policy;
+mod service;
+mod shared;
+mod table;
+
+pub use config::{LoopGuardConfig, WithoutSession};
+pub use future::LoopGuardFuture;
+pub use layer::LoopGuardLayer;
+pub use policy::{Verdict, classify};
+pub use service::LoopGuard;
+pub use shared::LoopGuardStats;

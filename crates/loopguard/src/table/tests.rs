@@ -1,0 +1,216 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const FAILURES: u32 = 3;
+const WINDOW: Duration = Duration::from_secs(60);
+
+fn table(capacity: usize) -> Table {
+    Table::new(
+        &LoopGuardConfig::default()
+            .with_failures(FAILURES)
+            .with_window(WINDOW)
+            .with_capacity(capacity),
+    )
+}
+
+fn fail(table: &Table, key: u128, now: Instant) {
+    table.fail(key as u64, key, now, "no".into());
+}
+
+fn slots(table: &Table) -> u32 {
+    table.slots.iter().map(|s| s.load(Ordering::Relaxed)).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_far_apart_are_not_in_a_row() {
+    let (table, mut now) = (table(64), Instant::now());
+    for _ in 0..10 {
+        fail(&table, 1, now);
+        now += WINDOW + Duration::from_secs(1);
+        assert_eq!(table.admit(1, now), Admission::Go);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_try_a_window_and_one_that_never_ends_holds_nobody_for_ever() {
+    let (table, begin) = (table(64), Instant::now());
+    (0..FAILURES).for_each(|_| fail(&table, 1, begin));
+    let later = begin + WINDOW;
+    assert_eq!(table.admit(1, later), Admission::Try);
+    let stopped = Admission::Stop {
+        failures: FAILURES,
+        told: "no".into(),
+        wait: WINDOW,
+    };
+    assert_eq!(table.admit(1, later), stopped);
+    assert_eq!(table.admit(1, later + WINDOW), Admission::Try);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_try_given_back_too_late_takes_nobody_elses() {
+    let (table, begin) = (table(64), Instant::now());
+    (0..FAILURES).for_each(|_| fail(&table, 1, begin));
+    let (first, second) = (begin + WINDOW, begin + WINDOW * 2);
+    assert_eq!(table.admit(1, first), Admission::Try);
+    assert_eq!(table.admit(1, second), Admission::Try);
+    table.give_back(1, first);
+    assert!(matches!(table.admit(1, second), Admission::Stop { .. }));
+    table.give_back(1, second);
+    assert_eq!(table.admit(1, second), Admission::Try);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_is_bounded_and_the_oldest_go_first() {
+    let (table, begin) = (table(64), Instant::now());
+    for n in 0..1000_u64 {
+        fail(&table, n.into(), begin + Duration::from_millis(n));
+    }
+    assert_eq!(table.held(), 64);
+    assert_eq!(slots(&table), 64);
+    let newest = table.shard(999).unwrap().contains_key(&999);
+    assert!(newest && !table.shard(0).unwrap().contains_key(&0));
+    // what is past goes even where there is room
+    fail(&table, 16, begin + WINDOW * 4);
+    assert_eq!(table.shard(0).unwrap().len(), 1);
+}
+
+#[test]
+fn threads_that_fail_and_succeed_leave_nothing_behind() {
+    let (table, now) = (table(4096), Instant::now());
+    std::thread::scope(|scope| {
+        for thread in 0..4_u128 {
+            let table = &table;
+            scope.spawn(move || {
+                for n in 0..2000_u128 {
+                    let key = n % 50;
+                    fail(table, key, now);
+                    table.admit(key, now);
+                    if (n + thread) % 3 == 0 {
+                        table.succeed(key);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(table.held(), slots(&table) as usize);
+    (0..50).for_each(|key| table.succeed(key));
+    assert!(table.is_empty());
+    assert_eq!(slots(&table), 0);
+}
+
+/// What the table has to do, in the plainest words: the history of each call since it last succeeded.
+#[derive(Default)]
+struct Model(HashMap<u128, Vec<Instant>>);
+
+impl Model {
+    /// Returns how many failures in a row there are, and when the last was.
+    fn in_a_row(&self, key: u128) -> (u32, Option<Instant>) {
+        let (mut count, mut last): (u32, Option<Instant>) = (0, None);
+        for &at in self.0.get(&key).into_iter().flatten() {
+            let apart = last.is_some_and(|last| at - last > WINDOW);
+            count = if apart && count < FAILURES {
+                1
+            } else {
+                count + 1
+            };
+            last = Some(at);
+        }
+        (count, last)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Begins a call of this key, if it is let through.
+    Begin(u128),
+    /// Ends the call that runs at this place, if any.
+    End(usize, End),
+    Wait(u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Dropped,
+    Failed,
+    Succeeded,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let end = prop_oneof![
+        1 => Just(End::Dropped),
+        5 => Just(End::Failed),
+        1 => Just(End::Succeeded),
+    ];
+    prop_oneof![
+        5 => (0..3_u128).prop_map(Step::Begin),
+        5 => (0..8_usize, end).prop_map(|(place, end)| Step::End(place, end)),
+        2 => (1..80_u64).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_interleaving_of_calls_is_decided_as_their_history_says(
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let (table, mut model) = (table(4096), Model::default());
+        let mut now = Instant::now();
+        // key, and the try that it is
+        let mut running: Vec<(u128, Option<Instant>)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Wait(secs) => now += Duration::from_secs(secs),
+                Step::Begin(key) => {
+                    let (count, last) = model.in_a_row(key);
+                    let open = count < FAILURES;
+                    let over = last.is_none_or(|last| now - last >= WINDOW);
+                    // a try that runs less than a window, and began after the last failure
+                    let tried = running.iter().any(|(of, trial)| {
+                        *of == key && trial.is_some_and(|at| {
+                            now - at < WINDOW && last.is_none_or(|last| at >= last)
+                        })
+                    });
+                    let admission = table.admit(key, now);
+                    match &admission {
+                        Admission::Go => prop_assert!(open),
+                        Admission::Try => prop_assert!(!open && over && !tried),
+                        Admission::Stop { failures, .. } => {
+                            prop_assert!(!open && (!over || tried));
+                            prop_assert_eq!(*failures, count);
+                        }
+                    }
+                    match admission {
+                        Admission::Go => running.push((key, None)),
+                        Admission::Try => running.push((key, Some(now))),
+                        Admission::Stop { .. } => {}
+                    }
+                }
+                Step::End(place, end) if place < running.len() => {
+                    let (key, trial) = running.remove(place);
+                    match end {
+                        End::Failed => {
+                            fail(&table, key, now);
+                            model.0.entry(key).or_default().push(now);
+                        }
+                        End::Succeeded => {
+                            table.succeed(key);
+                            model.0.remove(&key);
+                            prop_assert_eq!(table.admit(key, now), Admission::Go);
+                        }
+                        End::Dropped => {
+                            if let Some(began) = trial {
+                                table.give_back(key, began);
+                            }
+                        }
+                    }
+                }
+                Step::End(..) => {}
+            }
+        }
+    }
+}

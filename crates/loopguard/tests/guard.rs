@@ -1,0 +1,211 @@
+//! The layer before scripted servers.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::advance;
+use tollgate_core::{
+    CallRecord, Caller, Delivery, ErrorKind, Principal, Purpose, SessionId, ToolCall, ToolError,
+    ToolOutput,
+};
+use tollgate_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, WithoutSession};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Layer, ServiceExt};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn session(id: &str) -> Arc<Caller> {
+    Arc::new(Caller::new(Principal::new("ada")).with_session(SessionId::new(id)))
+}
+
+fn ask(arguments: Value) -> ToolCall {
+    call(&tool("act").build(), arguments).with_caller(session("1"))
+}
+
+/// Fails while its arguments say so.
+fn server() -> MockService {
+    MockService::new(|call, _| async move {
+        let arguments: Value = serde_json::from_slice(call.arguments()).unwrap();
+        match arguments["fails"].as_bool() {
+            Some(true) => Ok(ToolOutput::error_text("no such order: 7")),
+            _ => Ok(ToolOutput::text("done")),
+        }
+    })
+}
+
+/// Answers with the n-th result, and with the last one from then on.
+fn in_turn(results: Vec<Result<ToolOutput, ToolError>>) -> MockService {
+    MockService::new(move |_, n| {
+        let result = results
+            .get(n - 1)
+            .or_else(|| results.last())
+            .cloned()
+            .unwrap();
+        std::future::ready(result)
+    })
+}
+
+async fn send(guard: &LoopGuard<MockService>, call: ToolCall) -> (bool, String) {
+    let record = Arc::new(CallRecord::new());
+    let call = call.with_record(record.clone());
+    match guard.clone().oneshot(call).await {
+        Ok(output) => (record.was_guarded(), output.to_text()),
+        Err(error) => (record.was_guarded(), error.to_string()),
+    }
+}
+
+async fn is_held_back(guard: &LoopGuard<MockService>, call: ToolCall) -> bool {
+    send(guard, call).await.0
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_five_failures_the_model_is_told_what_failed_and_no_server_is_asked() {
+    let server = server();
+    let layer = LoopGuardLayer::default();
+    let guard = layer.layer(server.clone());
+    for _ in 0..5 {
+        let (guarded, text) = send(&guard, ask(json!({"fails": true}))).await;
+        assert_eq!((guarded, &*text), (false, "no such order: 7"));
+    }
+    let output = guard.clone().oneshot(ask(json!({"fails": true}))).await;
+    let output = output.unwrap();
+    assert!(output.is_error());
+    let text = output.to_text();
+    assert!(
+        text.contains("no such order: 7") && text.contains("5 times"),
+        "{text}"
+    );
+    assert_eq!(server.started(), 5);
+    assert_eq!((layer.stats().answered, layer.stats().held), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_arguments_other_tools_and_other_sessions_are_never_held_back() {
+    let guard = LoopGuardLayer::default().layer(server());
+    let failing = || ask(json!({"fails": true, "n": 1}));
+    for _ in 0..5 {
+        send(&guard, failing()).await;
+    }
+    let spelt = ToolCall::new(failing().tool().clone(), r#"{ "n":1, "fails":true }"#)
+        .with_caller(session("1"));
+    assert!(is_held_back(&guard, spelt).await, "the same value");
+    let other_tool = call(&tool("other").build(), json!({"fails": true, "n": 1}));
+    for call in [
+        ask(json!({"fails": true, "n": 2})),
+        other_tool.with_caller(session("1")),
+        failing().with_caller(session("2")),
+        failing().with_caller(Caller::local()),
+        failing().in_background(Purpose::Refresh),
+    ] {
+        assert!(!is_held_back(&guard, call).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_between_starts_anew() {
+    let no = || Ok(ToolOutput::error_text("no"));
+    let yes = || Ok(ToolOutput::text("yes"));
+    let mut results = vec![no(), no(), no(), no(), yes()];
+    results.extend([no(), no(), no(), no(), no()]);
+    let guard = LoopGuardLayer::default().layer(in_turn(results));
+    for _ in 0..10 {
+        assert!(!is_held_back(&guard, ask(json!({}))).await);
+    }
+    assert!(is_held_back(&guard, ask(json!({}))).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_window_one_try_is_let_through_and_its_success_opens() {
+    let no = || Ok(ToolOutput::error_text("no"));
+    let mut results = vec![no(); 6];
+    results.push(Ok(ToolOutput::text("yes")));
+    let guard = LoopGuardLayer::default().layer(in_turn(results));
+    for _ in 0..5 {
+        send(&guard, ask(json!({}))).await;
+    }
+    advance(MINUTE * 5 - Duration::from_secs(1)).await;
+    assert!(is_held_back(&guard, ask(json!({}))).await);
+    advance(Duration::from_secs(1)).await;
+    assert!(
+        !is_held_back(&guard, ask(json!({}))).await,
+        "the try, which fails"
+    );
+    assert!(is_held_back(&guard, ask(json!({}))).await);
+    advance(MINUTE * 5).await;
+    for _ in 0..3 {
+        let (guarded, text) = send(&guard, ask(json!({}))).await;
+        assert_eq!((guarded, &*text), (false, "yes"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_says_later_neither_counts_nor_takes_the_try() {
+    let busy = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "slow down");
+    let no = || Ok(ToolOutput::error_text("no"));
+    let mut results = vec![no(); 4];
+    results.extend(vec![Err(busy.clone()); 20]);
+    results.push(no());
+    results.push(Err(busy));
+    let guard = LoopGuardLayer::default().layer(in_turn(results));
+    for _ in 0..25 {
+        assert!(!is_held_back(&guard, ask(json!({}))).await);
+    }
+    assert!(is_held_back(&guard, ask(json!({}))).await, "five failures");
+    advance(MINUTE * 5).await;
+    for _ in 0..3 {
+        assert!(!is_held_back(&guard, ask(json!({}))).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_counts_as_nothing_and_leaves_the_try_to_the_next() {
+    let server = MockService::new(|_, n| async move {
+        if n == 6 {
+            std::future::pending::<()>().await;
+        }
+        Ok(ToolOutput::error_text("no"))
+    });
+    let guard = LoopGuardLayer::default().layer(server.clone());
+    for _ in 0..5 {
+        send(&guard, ask(json!({}))).await;
+    }
+    advance(MINUTE * 5).await;
+    let left = tokio::time::timeout(MINUTE, guard.clone().oneshot(ask(json!({})))).await;
+    assert!(left.is_err());
+    assert_eq!(server.cancelled(), 1);
+    assert!(!is_held_back(&guard, ask(json!({}))).await);
+    assert!(is_held_back(&guard, ask(json!({}))).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_without_a_session_are_counted_only_by_choice() {
+    for (choice, held_back) in [
+        (WithoutSession::Pass, false),
+        (WithoutSession::ByPrincipal, true),
+    ] {
+        let config = LoopGuardConfig::default().with_without_session(choice);
+        let guard = LoopGuardLayer::new(config).unwrap().layer(server());
+        let stateless = || ask(json!({"fails": true})).with_caller(Caller::local());
+        for _ in 0..5 {
+            send(&guard, stateless()).await;
+        }
+        assert_eq!(is_held_back(&guard, stateless()).await, held_back);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_call_itself_counts_like_an_answer() {
+    let lost = ToolError::new(
+        ErrorKind::OutcomeUnknown,
+        Delivery::Unknown,
+        "no answer came",
+    );
+    let guard = LoopGuardLayer::default().layer(in_turn(vec![Err(lost)]));
+    for _ in 0..5 {
+        assert!(!is_held_back(&guard, ask(json!({}))).await);
+    }
+    let (guarded, text) = send(&guard, ask(json!({}))).await;
+    assert!(guarded && text.contains("no answer came"), "{text}");
+}

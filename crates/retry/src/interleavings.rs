@@ -1,0 +1,128 @@
+//! The budget in many orders of steps, chosen by a scheduler.
+//!
+//! Threads pay in, take out, put back and make calls; each use of an atomic is a step, and any other
+//! thread may go between two. Nothing that was paid is lost, nothing is paid out twice, and at no
+//! moment are there more attempts than calls, a fifth of them and the reserve.
+//!
+//! What is known of one call, that it has paid among it, is in its own future and cannot race; the
+//! calls here show that it is paid once all the same.
+//!
+//! Each of these faults, put in one at a time, fails a test here: a payment written by `store` after
+//! a `load`; a withdrawal likewise; a call that pays after each attempt; a repeat that is put back
+//! though it was made.
+
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::AtomicU64;
+use shuttle::thread;
+use tollgate_core::{Delivery, ErrorKind, ToolError};
+use tollgate_testkit::{call, tool};
+use tower::retry::Policy;
+use tower::retry::budget::Budget;
+
+use crate::sync::Ordering::SeqCst;
+use crate::{RepeatPolicy, RetryConfig, TokenBucket};
+
+/// How many orders each test tries: enough to find each fault above several times over.
+const ORDERS: usize = 4_000;
+/// In hundredths of a repeat.
+const RESERVE: u64 = 100;
+const SHARE: u64 = 20;
+
+fn config() -> RetryConfig {
+    RetryConfig::default().with_budget_reserve(1)
+}
+
+#[test]
+fn nothing_that_was_paid_is_lost_and_nothing_is_paid_out_twice() {
+    shuttle::check_random(
+        || {
+            let bucket = Arc::new(TokenBucket::new(&config()).unwrap());
+            let (paid, granted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let (bucket, paid, granted) = (bucket.clone(), paid.clone(), granted.clone());
+                    thread::spawn(move || {
+                        for _ in 0..3 {
+                            paid.fetch_add(SHARE, SeqCst);
+                            bucket.deposit();
+                        }
+                        for _ in 0..2 {
+                            if !bucket.withdraw() {
+                                continue;
+                            }
+                            let out = granted.fetch_add(100, SeqCst) + 100;
+                            assert!(out <= RESERVE + paid.load(SeqCst), "more than was paid");
+                        }
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            let granted = granted.load(SeqCst) / 100;
+            assert_eq!(u64::from(bucket.refused()), 6 - granted);
+            // 2.8 repeats in all, and what is left is told in whole ones
+            assert_eq!(granted + u64::from(bucket.tokens()), 2);
+            for _ in 0..2 {
+                bucket.deposit();
+            }
+            assert_eq!(
+                granted + u64::from(bucket.tokens()),
+                3,
+                "0.2 more make it three"
+            );
+        },
+        ORDERS,
+    );
+}
+
+/// Goes through the attempts of one call as tower does. Says how many there were.
+fn attempt_all(policy: &RepeatPolicy, dropped: bool, attempts: &AtomicU64) {
+    let mut call = call(&tool("get").read_only().build(), serde_json::json!({}));
+    let mut policy = policy.clone();
+    policy.clone_request(&call);
+    loop {
+        attempts.fetch_add(1, SeqCst);
+        let error = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
+        if policy.retry(&mut call, &mut Err(error)).is_none() || dropped {
+            // dropped: in the pause before the next one
+            return;
+        }
+        policy.clone_request(&call);
+    }
+}
+
+#[test]
+fn attempts_stay_within_the_share_of_the_calls_in_every_order() {
+    // pauses are made, and never waited for
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let _entered = runtime.enter();
+    shuttle::check_random(
+        || {
+            let policy = Arc::new(RepeatPolicy::new(config()).unwrap());
+            let attempts = Arc::new(AtomicU64::new(0));
+            let threads: Vec<_> = (0..3)
+                .map(|n| {
+                    let (policy, attempts) = (policy.clone(), attempts.clone());
+                    thread::spawn(move || {
+                        for _ in 0..2 {
+                            attempt_all(&policy, n == 0, &attempts);
+                        }
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            // six calls pay for 1.2 repeats, and one is in reserve
+            let repeats = attempts.load(SeqCst) - 6;
+            assert!(repeats <= 2, "{repeats} repeats");
+            let left = u64::from(policy.budgets()[0].tokens);
+            assert_eq!(repeats + left, 2, "what was not made is there again");
+        },
+        ORDERS,
+    );
+}

@@ -1,0 +1,150 @@
+//! Safe calls under faults of the way to the servers: they get through where repeats are not
+//! limited, and where they are, no more is sent than the budget pays for, and what it refuses says so.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tollgate::breaker::BreakerConfig;
+use tollgate::retry::RetryConfig;
+use tollgate::{Server, Stack, StackBuilder, ToolDefinition, ToolError};
+use tollgate_testkit::chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
+
+const CALLS: u64 = 4_000;
+const CLIENTS: u64 = 20;
+const SERVERS: u64 = 4;
+const SEEDS: [u64; 3] = [1, 2, 3];
+/// Repeats have this long; the pauses of ten attempts take a tenth of it.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// How a run went.
+struct Outcome {
+    ok: u64,
+    failures: Vec<ToolError>,
+    tried: u64,
+}
+
+/// Three attempts of ten fail, each for itself: no server is down for any time.
+fn chaos(seed: u64) -> Chaos {
+    let broken = Break::Reset;
+    Chaos::seeded(seed)
+        .with_share(300)
+        .with(1, Fault::Refuse)
+        .with(1, Fault::LoseRequest { read: 600, broken })
+        .with(1, Fault::LoseReply { sent: 200, broken })
+        .with(
+            1,
+            Fault::LandLate {
+                after: Duration::from_secs(60),
+                broken,
+            },
+        )
+        .with_latency(Duration::from_millis(100))
+}
+
+/// Makes calls of a read and of an idempotent write, three in ten of which meet a fault each time
+/// they are tried.
+fn run(seed: u64, settings: impl FnOnce(StackBuilder) -> StackBuilder) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let ledger = Ledger::new();
+        let tools: Vec<_> = [
+            r#"{"name":"get","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}"#,
+            r#"{"name":"set","inputSchema":{"type":"object"},
+                "annotations":{"idempotentHint":true,"destructiveHint":false}}"#,
+        ]
+        .map(|raw| ToolDefinition::from_json(raw).unwrap())
+        .into();
+        let mut builder = settings(Stack::builder().call_deadline(DEADLINE));
+        for n in 0..SERVERS {
+            let chaos = chaos(seed * SERVERS + n);
+            let id = format!("s{n}").parse().unwrap();
+            let server = ChaosServer::new(id, tools.clone(), chaos, ledger.clone());
+            builder = builder.server(Server::new(server).in_set("set".parse().unwrap()));
+        }
+        let stack = builder.build().await.unwrap();
+        let client = async |client: u64| {
+            let mut failures = Vec::new();
+            for call in (client..CALLS).step_by(usize::try_from(CLIENTS).unwrap()) {
+                let tool = if call % 2 == 0 { "set.get" } else { "set.set" };
+                failures.extend(stack.call(tool, json!({"call": call})).await.err());
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            failures
+        };
+        let failures: Vec<_> = join_all((0..CLIENTS).map(client)).await.concat();
+        let failed = u64::try_from(failures.len()).unwrap();
+        Outcome {
+            ok: CALLS - failed,
+            failures,
+            tried: ledger.total().tried,
+        }
+    })
+}
+
+/// Everything but the budget and the breakers as it is by default: ten attempts, because the chance
+/// that all of ten fail is 0.3^10, six in a million.
+fn opened(seed: u64) -> RetryConfig {
+    RetryConfig::default()
+        .with_seed(seed)
+        .with_max_attempts(10)
+        .with_budget_percent(1000)
+}
+
+#[test]
+fn with_the_budget_opened_999_of_1000_succeed() {
+    for seed in SEEDS {
+        let outcome = run(seed, |stack| stack.retry(opened(seed)).breaker(patient()));
+        assert!(
+            outcome.ok * 1_000 >= CALLS * 999,
+            "seed {seed}: {} of {CALLS}, {:?}",
+            outcome.ok,
+            outcome.failures.first()
+        );
+        // the faults were there: each call is tried 1 / 0.7 times
+        assert!(
+            outcome.tried * 10 > CALLS * 13,
+            "seed {seed}: {}",
+            outcome.tried
+        );
+        println!(
+            "seed {seed}: {} of {CALLS}, tried {}",
+            outcome.ok, outcome.tried
+        );
+    }
+}
+
+#[test]
+fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_says_so() {
+    for seed in SEEDS {
+        for breaker in [patient(), BreakerConfig::default()] {
+            let retry = RetryConfig::default().with_seed(seed);
+            let outcome = run(seed, |stack| stack.retry(retry).breaker(breaker));
+            // each call pays a fifth of a repeat, and three were there before any call
+            assert!(
+                outcome.tried * 10 <= CALLS * 12 + 30,
+                "seed {seed}: {} attempts for {CALLS} calls",
+                outcome.tried
+            );
+            let last = |error: &ToolError| error.attempts() == retry.max_attempts;
+            let says_so = |error: &ToolError| error.to_string().contains("budget");
+            for error in &outcome.failures {
+                assert!(last(error) || says_so(error), "seed {seed}: {error}");
+            }
+            assert!(
+                outcome.failures.iter().any(says_so),
+                "seed {seed}: nothing was refused"
+            );
+        }
+    }
+}
+
+/// Where three in ten of all calls fail, three failures in a row are no sign of anything.
+fn patient() -> BreakerConfig {
+    BreakerConfig::default().with_failures(1_000)
+}
