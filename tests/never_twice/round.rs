@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tollgate::breaker::BreakerConfig;
 use tollgate::retry::RetryConfig;
+use tollgate::retry::hedge::HedgeConfig;
 use tollgate::{Server, Stack};
 use tollgate_testkit::calls;
 use tollgate_testkit::chaos::{Chaos, ChaosServer, Ledger};
@@ -71,6 +72,10 @@ impl Round {
             .retry(retry)
             .breaker(rng.choice([breaker, by_share]).unwrap())
             .server_breaker(rng.choice([BreakerConfig::server(), by_share]).unwrap());
+        if rng.bool() {
+            // reads alone may be sent to two servers at once
+            builder = builder.hedge(HedgeConfig::default());
+        }
         if rng.bool() {
             builder = builder.call_deadline(Duration::from_secs(rng.u64(1..=90)));
         }
