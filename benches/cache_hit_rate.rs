@@ -9,11 +9,13 @@
 //! Nothing is measured by the clock: the figures of one seed are the same on every machine.
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stderr,
     clippy::print_stdout,
     reason = "a benchmark prints, and may panic"
 )]
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use serde_json::json;
 use tollgate_replay::report::{Cell, Grid, Mark, percent};
@@ -34,39 +36,67 @@ struct Options {
     plots: Option<PathBuf>,
 }
 
+const USAGE: &str =
+    "usage: cargo bench --bench cache_hit_rate -- [--json] [--plot DIRECTORY] [FILE...]";
+
 impl Options {
-    fn read() -> Self {
+    fn read() -> Result<Self, String> {
         let mut options = Self::default();
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--json" => options.json = true,
-                "--plot" => options.plots = words.next().map(Into::into),
-                // cargo itself passes `--bench`
-                flag if flag.starts_with("--") => {}
+                "--plot" => {
+                    let directory = words.next();
+                    let missing = || format!("--plot needs a directory\n{USAGE}");
+                    options.plots = Some(directory.ok_or_else(missing)?.into());
+                }
+                // cargo itself passes it
+                "--bench" => {}
+                flag if flag.starts_with("--") => {
+                    return Err(format!("{flag:?} is not understood\n{USAGE}"));
+                }
                 file => options.files.push(file.into()),
             }
         }
         let named = std::env::var_os("TOLLGATE_BENCH_KEYS").unwrap_or_default();
         options.files.extend(std::env::split_paths(&named));
         options.files.retain(|file| !file.as_os_str().is_empty());
-        options
+        Ok(options)
     }
 }
 
-fn main() {
-    let options = Options::read();
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("{fault}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let options = Options::read()?;
+    // read before anything is computed, so that a wrong name costs no time
+    let mut traces = Vec::new();
+    for file in &options.files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        traces.push((
+            name,
+            KeyTrace::read(file).map_err(|fault| fault.to_string())?,
+        ));
+    }
     let capacities = CAPACITIES.map(Capacity::Entries);
     for workload in Workload::ALL {
         let trace = workload.keys(REQUESTS, SEED);
         keys(&workload.name(), &trace, &capacities, &options);
     }
-    for file in &options.files {
-        let trace = KeyTrace::read(file).unwrap();
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        keys(&name, &trace, &trace.capacities(), &options);
+    for (name, trace) in &traces {
+        keys(name, trace, &trace.capacities(), &options);
     }
     mixes(&options);
+    Ok(())
 }
 
 fn keys(name: &str, trace: &KeyTrace, capacities: &[Capacity], options: &Options) {
