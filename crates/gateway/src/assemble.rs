@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tollgate::cache::{CacheConfig, ToolScopes};
-use tollgate::{RuleSet, Server, Stack, StackBuilder, router};
+use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
+use tollgate::{LimitsConfig, RuleSet, Server, Stack, StackBuilder, router};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
 use crate::config::{Config, EraName, Partition, Rules, ServerConfig, Strategy, TargetConfig};
@@ -56,7 +57,7 @@ pub(crate) async fn stack_over(
     servers: Vec<Server>,
     telemetry: &Telemetry,
 ) -> Result<Running, AppError> {
-    let stack = settings(config, telemetry);
+    let stack = settings(config, telemetry)?;
     let stack = servers
         .into_iter()
         .fold(stack, StackBuilder::server)
@@ -66,12 +67,12 @@ pub(crate) async fn stack_over(
     Ok(Running { stack, upstreams })
 }
 
-fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
+fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppError> {
     let stack = match &config.lexicon {
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
         None => Stack::builder(),
     };
-    stack
+    Ok(stack
         .profile(config.profile.clone())
         .rules(rule_set(config.rules))
         .cache(cache(config))
@@ -79,13 +80,29 @@ fn settings(config: &Config, telemetry: &Telemetry) -> StackBuilder {
         .breaker(config.breaker)
         .server_breaker(config.server_breaker)
         .discovery(config.discovery)
+        .limits(limits()?)
         .strategy(match config.strategy {
             Strategy::RoundRobin => router::Strategy::RoundRobin,
             Strategy::Weighted => router::Strategy::Weighted,
             Strategy::LeastConnections => router::Strategy::LeastConnections,
         })
         .call_deadline(config.call_deadline)
-        .metrics(Arc::clone(telemetry.metrics()))
+        .metrics(Arc::clone(telemetry.metrics())))
+}
+
+/// Returns the limits. What the environment says of a tool's time beats the profile: whoever starts
+/// the process for a client knows how long that client waits.
+///
+/// # Errors
+///
+/// [`AppError::Usage`] if the environment states a time that is none.
+fn limits() -> Result<LimitsConfig, AppError> {
+    let mut limits = LimitsConfig::default();
+    if let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) {
+        limits.attempt_timeout = parse_tool_timeout(&stated.to_string_lossy())
+            .map_err(|fault| AppError::Usage(fault.to_string()))?;
+    }
+    Ok(limits)
 }
 
 /// Returns the rule set that a config names.
