@@ -17,6 +17,7 @@ use tollgate_core::{
 };
 use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
+use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
 
 use crate::DiscoveryConfig;
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,
     pub(crate) loop_guard: LoopGuardLayer,
+    pub(crate) retry: RetryLayer,
     pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
 }

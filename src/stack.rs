@@ -21,6 +21,7 @@ use tollgate_core::{
 };
 use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
+use tollgate_retry::BudgetStatus;
 use tollgate_retry::hedge::HedgeStats;
 use tower::ServiceExt;
 use tower::util::Oneshot;
@@ -52,6 +53,7 @@ pub(crate) struct Known {
     pub(crate) set: ReplicaSetId,
     pub(crate) weight: u32,
     pub(crate) categories: Vec<String>,
+    pub(crate) calls_per_minute: Option<f64>,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
 }
 
@@ -209,6 +211,7 @@ impl Stack {
             server: known.id.clone(),
             weight: known.weight,
             categories: known.categories.clone(),
+            calls_per_minute: known.calls_per_minute,
             lets_calls_through: lets_through(&known.id),
             last_error: known.liveness.lock().last_error.clone(),
         };
@@ -289,6 +292,13 @@ impl Stack {
     #[must_use]
     pub fn loop_guard_stats(&self) -> LoopGuardStats {
         self.0.shared.loop_guard.stats()
+    }
+
+    /// Returns what is left of the budgets that repeats and hedges are paid from, in the order of the
+    /// replica sets' names. A set has one from its first call on.
+    #[must_use]
+    pub fn retry_budgets(&self) -> Vec<BudgetStatus> {
+        self.0.shared.retry.budgets()
     }
 
     /// Returns what became of second attempts at slow reads.

@@ -73,6 +73,7 @@ impl StackBuilder {
             breakers,
             cache: cache.handle(),
             loop_guard: loop_guard.clone(),
+            retry: retry.clone(),
             hedge: hedge.clone(),
             changed: watch::Sender::new(0),
         });
@@ -94,6 +95,7 @@ impl StackBuilder {
                 set: server.set.clone(),
                 weight: server.weight,
                 categories: server.categories.clone(),
+                calls_per_minute: server.limits.calls_per_minute,
                 liveness: liveness.clone(),
             });
             let scan = Scan {
@@ -116,6 +118,10 @@ impl StackBuilder {
             max_attempts: self.retry.max_attempts,
             strategy: self.strategy,
             call_deadline: self.call_deadline,
+            hedge: self.hedge,
+            loop_guard: self.loop_guard.0,
+            breaker: self.breakers.tool,
+            limits: self.limits,
         };
         let call_span = match self.metrics {
             Some(metrics) => CallSpanLayer::new().with_metrics(metrics),

@@ -4,15 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_breaker::BreakerConfig;
 use tollgate_cache::{CacheConfig, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
 use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall};
+use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
+use tollgate_retry::hedge::HedgeConfig;
 use tollgate_router::Strategy;
 
+use crate::limits::LimitsConfig;
 use crate::scopes;
 
+mod guards;
 mod prose;
 
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
@@ -34,10 +39,14 @@ pub(crate) struct Settings {
     pub(crate) max_attempts: u32,
     pub(crate) strategy: Strategy,
     pub(crate) call_deadline: Option<Duration>,
+    pub(crate) hedge: Option<HedgeConfig>,
+    pub(crate) loop_guard: Option<LoopGuardConfig>,
+    pub(crate) breaker: BreakerConfig,
+    pub(crate) limits: LimitsConfig,
 }
 
 /// A server that offers the tool, as it is now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
     /// The server.
@@ -46,6 +55,8 @@ pub struct Candidate {
     pub weight: u32,
     /// Its categories.
     pub categories: Vec<String>,
+    /// How many calls a minute it gets, of all its tools together; `None` for any number.
+    pub calls_per_minute: Option<f64>,
     /// Neither its own breaker nor the tool's there would refuse such a call.
     pub lets_calls_through: bool,
     /// Why it is not there, if it is not.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tollgate_cache::Partition;
 use tollgate_core::refine::{Applied, RefinedRule};
 use tollgate_core::{
-    AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, RepeatRule, Source,
+    AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, Source,
 };
 use tollgate_router::Strategy;
 
-use super::{Candidate, Explanation};
+use super::{Candidate, Explanation, guards};
 
 /// Says everything that the plan decides, each decision in a sentence or two.
 pub(super) fn sentences(of: &Explanation) -> Vec<String> {
@@ -19,9 +19,15 @@ pub(super) fn sentences(of: &Explanation) -> Vec<String> {
         rule(of),
         Some(route(of)),
         Some(cache(of)),
-        Some(repeat(of)),
+        Some(guards::repeat(of)),
+        guards::verify(of),
+        guards::hedge(of),
+        guards::loops(of),
+        Some(guards::breaker(of)),
         Some(confirm(of.plan())),
-        Some(limits(of)),
+        Some(guards::time(of)),
+        guards::rates(of),
+        kept(of.plan()),
     ]
     .into_iter()
     .flatten()
@@ -296,26 +302,6 @@ fn words(scopes: &[String]) -> String {
     quoted.join(", ")
 }
 
-fn repeat(of: &Explanation) -> String {
-    let plan = of.plan();
-    let never = match plan.repeat {
-        RepeatRule::Safe if of.max_attempts() > 1 => {
-            return format!(
-                "If it fails in a way that may pass, it is sent again: at most {} attempts in all, \
-                 after a first pause of up to about {} ms.",
-                of.max_attempts(),
-                plan.limits.first_backoff.as_millis()
-            );
-        }
-        RepeatRule::Safe => {
-            return "It might be sent again, but only one attempt is configured.".into();
-        }
-        RepeatRule::OnlyUnsent => "It is sent again only if it certainly was not sent",
-        _ => "It is never sent again, however it fails",
-    };
-    format!("{never}; if no answer comes, the caller is told that it may have run.")
-}
-
 fn confirm(plan: &CallPlan) -> String {
     match plan.confirm {
         ConfirmRule::Skip => "Nobody is asked first.".into(),
@@ -323,34 +309,22 @@ fn confirm(plan: &CallPlan) -> String {
     }
 }
 
-fn limits(of: &Explanation) -> String {
-    let limits = &of.plan().limits;
-    let mut out = format!("One attempt may take {}", seconds(limits.attempt_timeout));
-    if let Some(deadline) = of.settings.call_deadline {
-        out.push_str(&format!(", the whole call {}", seconds(deadline)));
+/// Says who sees the result, and what is written down of the call.
+fn kept(plan: &CallPlan) -> Option<String> {
+    let mut out = Vec::new();
+    if plan.limits.restricted {
+        out.push("Its results are shown to nobody but the caller.");
     }
-    out.push('.');
-    if let Some(usual) = limits.estimated_duration {
-        out.push_str(&format!(" It usually takes {}.", seconds(usual)));
-    }
-    if let Some(rate) = limits.calls_per_minute {
-        out.push_str(&format!(" The tool says it bears {rate} calls a minute."));
-    }
-    if limits.restricted {
-        out.push_str(" Its results are shown to nobody but the caller.");
-    }
-    match of.plan().audit {
+    match plan.audit {
         AuditLevel::None => {}
         AuditLevel::RecordApart => {
-            out.push_str(
-                " It is to leave an audit record, among those of calls that reach outside.",
-            );
+            out.push("It is to leave an audit record, among those of calls that reach outside.");
         }
-        _ => out.push_str(" It is to leave an audit record."),
+        _ => out.push("It is to leave an audit record."),
     }
-    out
+    (!out.is_empty()).then(|| out.join(" "))
 }
 
-fn seconds(time: Duration) -> String {
+pub(super) fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }

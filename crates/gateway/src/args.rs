@@ -2,6 +2,7 @@
 
 mod breakers;
 mod cache;
+mod limits;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ mod replay;
 
 pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
 pub(crate) use cache::{Cache, CacheCommand, PurgeArgs, TrustArgs};
+pub(crate) use limits::Limits;
 pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
 
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Cache(Cache),
     /// Show the breakers of a running gateway, or hold one open or closed
     Breakers(Breakers),
+    /// Show the limits of a running gateway: rates, places, budgets of repeats, what was refused
+    Limits(Limits),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Say how the cache does on recorded traffic, next to other policies

@@ -1,6 +1,7 @@
 //! Metrics: taken through OpenTelemetry, shown as Prometheus text.
 
 mod cache;
+mod resilience;
 
 use std::sync::Arc;
 
@@ -53,9 +54,11 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Adds what is read off the stack when somebody asks: cache, breakers, servers.
+    /// Adds what is read off the stack when somebody asks: cache, breakers, limits,
+    /// servers.
     pub(crate) fn observe(&self, stack: &Stack) {
         cache::observe(&self.meter, stack);
+        resilience::observe(&self.meter, stack);
         let servers = stack.clone();
         self.meter
             .u64_observable_gauge("tollgate_server_up")

@@ -4,32 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use tokio::time::Instant;
 use tollgate::core::activity::Activity;
 use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
 use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule, Strength};
 use tollgate::registry::Entry;
-use tollgate::{
-    CallPlan, CallRecord, Caller, Delivery, Effect, ErrorKind, Stack, Tool, ToolError, ToolOutput,
-};
+use tollgate::{CallPlan, Effect, Stack, Tool};
 
 use crate::config::show_duration;
-use crate::record::Recorder;
 
 mod breakers;
 mod cache;
+mod call;
 mod explain;
+mod limits;
 mod missing;
 
 pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
 pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust, Trusted};
+pub(crate) use call::{CallView, ErrorView};
 pub(crate) use explain::ExplainView;
+pub(crate) use limits::LimitsReport;
 pub(crate) use missing::MissingView;
 
 /// What is made of one tool.
@@ -210,108 +208,4 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
     };
     let decided = fields.iter().find_map(|field| resolved.provenance(*field));
     decided.map_or_else(|| "default".into(), |entry| entry.source.to_string())
-}
-
-/// What became of one call.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CallView {
-    pub(crate) tool: String,
-    pub(crate) effect: String,
-    /// The server that was chosen last; none for an answer from the cache.
-    pub(crate) server: Option<String>,
-    pub(crate) cache: String,
-    /// Why the cache sent it without a look-up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) cache_reason: Option<String>,
-    pub(crate) attempts: u32,
-    pub(crate) took_us: u64,
-    /// The raw result, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) result: Option<Box<RawValue>>,
-    /// Why there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<ErrorView>,
-}
-
-/// Why a call failed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ErrorView {
-    pub(crate) kind: String,
-    pub(crate) delivery: String,
-    pub(crate) message: String,
-}
-
-impl ErrorView {
-    /// Refuses a request before anything was done for it.
-    pub(crate) fn not_sent(message: &str) -> Self {
-        Self {
-            kind: ErrorKind::InvalidCall.to_string(),
-            delivery: Delivery::NotSent.to_string(),
-            message: message.to_owned(),
-        }
-    }
-
-    pub(crate) fn of(error: &ToolError) -> Self {
-        Self {
-            kind: error.kind().to_string(),
-            delivery: error.delivery().to_string(),
-            message: error.to_string(),
-        }
-    }
-}
-
-impl CallView {
-    /// Makes a call and writes down what became of it.
-    ///
-    /// # Errors
-    ///
-    /// [`ToolError`] if there is no such tool. A call that fails is told in the view.
-    pub(crate) async fn make(
-        stack: &Stack,
-        recorder: &Recorder,
-        tool: &str,
-        arguments: impl Into<Bytes>,
-        caller: Arc<Caller>,
-    ) -> Result<Self, ToolError> {
-        let record = Arc::new(CallRecord::new());
-        let call = stack
-            .prepare(tool, arguments)?
-            .with_record(record.clone())
-            .with_caller(caller);
-        let effect = call.plan().effect.to_string();
-        let started = Instant::now();
-        let answer = recorder.run(stack, tool, call).await;
-        let took = started.elapsed();
-        let (result, error) = match answer {
-            Ok(output) => (raw(&output), None),
-            Err(error) => (None, Some(ErrorView::of(&error))),
-        };
-        Ok(Self {
-            tool: tool.to_owned(),
-            effect,
-            server: record.server().map(|(server, _)| server.to_string()),
-            cache: record.cache().as_str().to_owned(),
-            cache_reason: record.cache_bypass().map(str::to_owned),
-            attempts: record.started_attempts(),
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            result,
-            error,
-        })
-    }
-
-    /// Returns how long the call took.
-    pub(crate) fn took(&self) -> Duration {
-        Duration::from_micros(self.took_us)
-    }
-
-    /// Returns the result, if the call was answered with one.
-    pub(crate) fn output(&self) -> Option<ToolOutput> {
-        let raw = self.result.as_ref()?.get();
-        ToolOutput::from_json(Bytes::copy_from_slice(raw.as_bytes())).ok()
-    }
-}
-
-fn raw(output: &ToolOutput) -> Option<Box<RawValue>> {
-    let text = std::str::from_utf8(output.body()).ok()?;
-    RawValue::from_string(text.to_owned()).ok()
 }

@@ -45,6 +45,10 @@ pub const CACHE: &str = "tollgate.cache";
 pub const CACHE_BYPASS_REASON: &str = "tollgate.cache.bypass_reason";
 /// How many attempts were started.
 pub const ATTEMPTS: &str = "tollgate.attempts";
+/// What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.
+pub const HEDGE: &str = "tollgate.hedge";
+/// `true` if the loop guard answered in the server's place. Absent otherwise.
+pub const GUARDED: &str = "tollgate.guarded";
 /// Which attempt it is, from 1.
 pub const ATTEMPT_NUMBER: &str = "tollgate.attempt.number";
 /// The server chosen last.

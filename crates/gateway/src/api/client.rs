@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::AppError;
 use crate::view::{
-    BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, MissingView, Purge,
-    Purged, ToolView, Trust, Trusted,
+    BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, LimitsReport,
+    MissingView, Purge, Purged, ToolView, Trust, Trusted,
 };
 
 /// A running gateway.
@@ -113,6 +113,12 @@ impl Remote {
     /// Holds a breaker open or closed, or does not any more.
     pub(crate) async fn force(&self, what: &Force) -> Result<Forced, AppError> {
         self.post(&["api", "breakers"], what).await
+    }
+
+    /// Asks what the limits let through, hold back and refuse.
+    pub(crate) async fn limits(&self) -> Result<LimitsReport, AppError> {
+        self.read(self.client.get(self.at(&["api", "limits"])).send().await)
+            .await
     }
 
     async fn post<T: DeserializeOwned>(

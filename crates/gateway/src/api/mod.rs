@@ -1,12 +1,13 @@
 //! What the command line asks a running gateway: over HTTP, beside the MCP endpoint.
 //!
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `tollgate call`, `tools`, `explain`, `cache` and `breakers` ask here.
+//! they are. So `tollgate call`, `tools`, `explain`, `cache`, `breakers` and `limits` ask here.
 
 mod body;
 mod breakers;
 mod cache;
 mod client;
+mod limits;
 mod routes;
 
 pub(crate) use client::Remote;

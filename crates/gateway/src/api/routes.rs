@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use tollgate::{Caller, Delivery, ErrorKind, Principal, ToolError};
 
-use super::{breakers, cache};
+use super::{breakers, cache, limits};
 use crate::http::{Operator, json};
 use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
@@ -22,6 +22,7 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .route("/cache", get(cache::stats))
         .route("/cache/purge", post(cache::purge))
         .route("/cache/trust", post(cache::trust))
+        .route("/limits", get(limits::all))
         .route("/missing", get(missing))
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))

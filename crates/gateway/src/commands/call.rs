@@ -1,12 +1,15 @@
 //! `tollgate call`: one call, its result, and what became of it.
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
 
 use crate::args::Call;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::{Screen, took};
-use crate::view::CallView;
+use crate::view::{CallView, ErrorView};
 
 pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
     check_arguments(&args.arguments)?;
@@ -30,16 +33,44 @@ fn show(view: &CallView, json: bool, screen: &Screen) -> bool {
         _ => {}
     }
     if let Some(error) = &view.error {
+        if json {
+            screen.json(&json!({ "error": error }));
+        }
         screen.error(&error.message);
+        tell(error, screen);
     }
     screen.note(summary(view));
     output.is_some_and(|output| !output.is_error())
 }
 
-/// One line: effect, server, cache, attempts, time.
+/// Says what each attempt came to, and how to find out what a call did whose answer never came.
+fn tell(error: &ErrorView, screen: &Screen) {
+    for (index, attempt) in error.history.iter().enumerate() {
+        screen.note(format_args!(
+            "attempt {}  server {}  after {}  {}, delivery {}: {}",
+            index + 1,
+            attempt.server.as_deref().unwrap_or("-"),
+            took(Duration::from_millis(attempt.pause_ms)),
+            attempt.kind,
+            attempt.delivery,
+            attempt.message,
+        ));
+    }
+    if let Some(outcome) = &error.outcome {
+        let sent = took(Duration::from_millis(outcome.sent_ms_ago));
+        screen.note(format_args!(
+            "it may have run  sent {sent} ago  {} bytes of arguments  check with {}",
+            outcome.argument_bytes,
+            outcome.verify_with.as_deref().unwrap_or("-"),
+        ));
+    }
+}
+
+/// One line: effect, server, cache, attempts, what else was done, time.
 fn summary(view: &CallView) -> String {
+    let hedge = view.hedge.as_ref();
     format!(
-        "{}  server {}  cache {}{}  attempts {}  {}",
+        "{}  server {}  cache {}{}  attempts {}{}{}  {}",
         view.effect,
         view.server.as_deref().unwrap_or("-"),
         view.cache,
@@ -47,6 +78,8 @@ fn summary(view: &CallView) -> String {
             .as_ref()
             .map_or_else(String::new, |reason| format!(" ({reason})")),
         view.attempts,
+        hedge.map_or_else(String::new, |hedge| format!("  hedge {hedge}")),
+        if view.guarded { "  loop guard" } else { "" },
         took(view.took()),
     )
 }

@@ -24,6 +24,7 @@ pub(crate) struct ExplainView {
     pub(crate) keep: KeepView,
     pub(crate) attempts: AttemptsView,
     pub(crate) limits: LimitsView,
+    pub(crate) guards: GuardsView,
     /// Each hint with its source and reason.
     pub(crate) hints: Vec<HintView>,
     /// Contradictions that were settled towards the stricter reading.
@@ -73,6 +74,8 @@ pub(crate) struct CandidateView {
     pub(crate) server: String,
     pub(crate) weight: u32,
     pub(crate) categories: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calls_per_minute: Option<f64>,
     pub(crate) may_take: bool,
     pub(crate) preferred: bool,
     /// What speaks against it now.
@@ -104,16 +107,64 @@ pub(crate) struct KeepView {
 pub(crate) struct AttemptsView {
     pub(crate) max: u32,
     pub(crate) first_backoff_ms: u64,
+    /// The tool to check with what a call did whose answer never came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verify_with: Option<String>,
+    /// A call slower than this share of its kind, in percent, gets a second attempt at another
+    /// server; absent where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hedge_percentile: Option<u32>,
+}
+
+/// Who keeps the call from its server, and when.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct GuardsView {
+    /// What answers a session that repeats the same failing call; absent where nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) loop_guard: Option<LoopGuardView>,
+    pub(crate) breaker: BreakerRuleView,
+}
+
+/// When a repeated failing call is answered in the server's place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct LoopGuardView {
+    pub(crate) failures: u32,
+    pub(crate) window_ms: u64,
+}
+
+/// When the breaker of the tool at one server opens, and what it lets through to find out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct BreakerRuleView {
+    /// Failures in a row; 0 if no number opens it.
+    pub(crate) failures: u32,
+    /// In percent of the calls of a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure_rate: Option<u32>,
+    /// In percent of the calls of a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slow_rate: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slow_after_ms: Option<u64>,
+    pub(crate) open_ms: u64,
+    pub(crate) probes: u32,
+    /// Whether the call may be a probe like any other, or only where none that is safe can be.
+    pub(crate) probes_freely: bool,
 }
 
 /// Times and rates.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LimitsView {
     pub(crate) attempt_timeout_ms: u64,
+    /// With progress.
+    pub(crate) attempt_cap_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) estimated_duration_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) calls_per_minute: Option<f64>,
+    /// Whether the tool is held to that.
+    pub(crate) is_held: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calls_per_minute_of_principal: Option<f64>,
     pub(crate) restricted: bool,
 }
 
@@ -167,13 +218,19 @@ impl ExplainView {
                     1
                 },
                 first_backoff_ms: millis(plan.limits.first_backoff),
+                verify_with: explanation.verifier().map(ToString::to_string),
+                hedge_percentile: explanation.hedge().map(|hedge| hedge.percentile),
             },
             limits: LimitsView {
                 attempt_timeout_ms: millis(plan.limits.attempt_timeout),
+                attempt_cap_ms: millis(explanation.attempt_cap()),
                 estimated_duration_ms: plan.limits.estimated_duration.map(millis),
                 calls_per_minute: plan.limits.calls_per_minute,
+                is_held: explanation.calls_per_minute().is_some(),
+                calls_per_minute_of_principal: explanation.calls_per_minute_of_principal(),
                 restricted: plan.limits.restricted,
             },
+            guards: GuardsView::of(explanation),
             hints: resolved.all_provenance().iter().map(hint).collect(),
             warnings: resolved.warnings().to_vec(),
             text: format!("{explanation}{}", ask_note(plan)),
@@ -221,6 +278,7 @@ impl RouteView {
             server: candidate.server.to_string(),
             weight: candidate.weight,
             categories: candidate.categories.clone(),
+            calls_per_minute: candidate.calls_per_minute,
             may_take: candidate.may_take(plan),
             preferred: candidate.is_preferred(plan),
             trouble: candidate.trouble(),
@@ -229,6 +287,28 @@ impl RouteView {
             min_weight: plan.route.min_weight,
             prefer: plan.route.prefer.iter().map(ToString::to_string).collect(),
             servers: explanation.candidates().iter().map(candidate).collect(),
+        }
+    }
+}
+
+impl GuardsView {
+    fn of(explanation: &Explanation) -> Self {
+        let breaker = explanation.breaker();
+        let slow = breaker.slow_calls;
+        Self {
+            loop_guard: explanation.loop_guard().map(|guard| LoopGuardView {
+                failures: guard.failures,
+                window_ms: millis(guard.window),
+            }),
+            breaker: BreakerRuleView {
+                failures: breaker.failures,
+                failure_rate: breaker.failure_rate,
+                slow_rate: slow.map(|slow| slow.rate),
+                slow_after_ms: slow.map(|slow| millis(slow.after)),
+                open_ms: millis(breaker.open_time),
+                probes: breaker.probes,
+                probes_freely: explanation.probes_freely(),
+            },
         }
     }
 }

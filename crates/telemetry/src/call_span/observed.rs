@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall};
+use tollgate_core::{CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall};
 use tracing::Span;
 use tracing::field::{Empty, display};
 
@@ -29,6 +29,8 @@ pub(super) fn span(call: &ToolCall) -> Span {
         { names::CACHE } = Empty,
         { names::CACHE_BYPASS_REASON } = Empty,
         { names::ATTEMPTS } = Empty,
+        { names::HEDGE } = Empty,
+        { names::GUARDED } = Empty,
         { names::SERVER } = Empty,
         { names::ROUTE_REASON } = Empty,
         { names::ERROR_TYPE } = Empty,
@@ -103,6 +105,13 @@ impl Observed {
                 span.record(names::CACHE_BYPASS_REASON, reason);
             }
             span.record(names::ATTEMPTS, self.record.started_attempts());
+            let hedge = self.record.hedge();
+            if hedge != HedgeStatus::None {
+                span.record(names::HEDGE, hedge.as_str());
+            }
+            if self.record.was_guarded() {
+                span.record(names::GUARDED, true);
+            }
             let (server, reason) = self.record.server().unzip();
             if let Some(server) = server
                 .as_ref()

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use serde_json::json;
-use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolError, ToolOutput};
+use tollgate_core::{
+    CacheStatus, CallRecord, Delivery, ErrorKind, HedgeStatus, ToolError, ToolOutput,
+};
 use tollgate_telemetry::{CallSpanLayer, names};
 use tollgate_testkit::{MockService, call, contract, tool};
 use tower::{Layer, Service, ServiceExt};
@@ -96,6 +98,30 @@ async fn a_call_past_the_cache_says_why() {
     let seen = capture.one(names::CALL_SPAN);
     assert_eq!(seen.field("tollgate.cache"), Some("bypass"));
     assert_eq!(seen.field("tollgate.cache.bypass_reason"), Some("writing"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hedge_and_loop_guard_did_is_told_if_they_did_something() {
+    let seen = async |note: fn(&CallRecord)| {
+        let capture = Capture::start();
+        let inner = MockService::new(move |call, _| {
+            if let Some(record) = call.record() {
+                note(record);
+            }
+            std::future::ready(Ok(ToolOutput::text("42")))
+        });
+        let request = call(&tool("get").read_only().build(), json!({}));
+        let layer = CallSpanLayer::new();
+        layer.layer(inner).oneshot(request).await.unwrap();
+        let span = capture.one(names::CALL_SPAN);
+        let of = |field| span.field(field).map(str::to_owned);
+        (of("tollgate.hedge"), of("tollgate.guarded"))
+    };
+    assert_eq!(seen(|_| {}).await, (None, None));
+    let hedged = seen(|record| record.note_hedge(HedgeStatus::Won)).await;
+    assert_eq!(hedged, (Some("won".to_owned()), None));
+    let guarded = seen(CallRecord::note_guarded).await;
+    assert_eq!(guarded, (None, Some("true".to_owned())));
 }
 
 #[tokio::test(start_paused = true)]

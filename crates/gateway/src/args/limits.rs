@@ -1,0 +1,24 @@
+//! The command line of `tollgate limits`.
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Rates: of tools, callers and servers, those that were called upon. `refused` calls were not sent.
+Places: how many calls run at once on each server, and on those of its tools that have a limit of
+their own. Calls are shed when too many wait, and expire when their time is over while they wait.
+Budgets: how many repeats the calls of a replica set have paid for, and how many were refused.
+Hedges: second attempts at slow reads. Loop guard: failing calls that a session keeps repeating.
+
+--json prints one object, as GET /api/limits answers.
+
+Examples:
+  tollgate limits
+  tollgate limits --url http://127.0.0.1:8080/mcp
+  tollgate limits --json")]
+pub(crate) struct Limits {
+    /// The running gateway
+    #[arg(long, default_value = "http://127.0.0.1:7420/mcp")]
+    pub(crate) url: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

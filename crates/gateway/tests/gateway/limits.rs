@@ -1,0 +1,182 @@
+//! What operators see of limits: a table, JSON, metrics, and what `explain` says of them.
+
+use rmcp::ClientLifecycleMode;
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, TOLLGATE, call, ends, file, text, until};
+
+const CONFIG: &str = "\
+[servers.shop]
+command = \"TOLLGATE\"
+args = [\"sample\"]
+max_concurrent = 3
+
+[servers.shop.tools.add_note]
+rateLimitHint = 1
+";
+
+async fn limits(gateway: &Gateway) -> Value {
+    let (status, body) = gateway.get("/api/limits").await;
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[tokio::test]
+async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
+    let gateway = Gateway::configured(CONFIG).await;
+    let note = json!({"order_id": 1, "text": "x"});
+    let passed = gateway.call("shop__add_note", note.clone()).await;
+    assert!(passed["result"].is_object(), "{passed}");
+    // one a minute, and nobody waits that long
+    let refused = gateway.call("shop__add_note", note).await;
+    assert_eq!(refused["error"]["kind"], "rate_limited", "{refused}");
+    assert!(
+        refused["error"]["retry_after_ms"].as_u64() > Some(30_000),
+        "{refused}"
+    );
+    // the same failing call of one session, and once more than it takes
+    let client = gateway.connect(ClientLifecycleMode::Initialize).await;
+    for _ in 0..6 {
+        let missing = call(&client, "shop__get_order", json!({"order_id": 999_999})).await;
+        assert_eq!(missing.is_error, Some(true), "{missing:?}");
+    }
+    // a call that holds its place until the gateway ends
+    let slow = gateway.mcp_request(
+        "shop__sales_report",
+        &json!({"region": "north", "delay_ms": 60_000}),
+    );
+    let slow = tokio::spawn(slow.send());
+    let now = until("the call in flight", || async {
+        let now = limits(&gateway).await;
+        (now["places"][0]["in_flight"] == 1).then_some(now)
+    })
+    .await;
+    let rate = &now["rates"][0];
+    assert_eq!(
+        (&rate["scope"], &rate["of"], &rate["set"], &rate["refused"]),
+        (
+            &json!("tool"),
+            &json!("add_note"),
+            &json!("shop"),
+            &json!(1)
+        ),
+        "{now}"
+    );
+    assert_eq!(now["places"][0]["limit"], 3, "{now}");
+    assert_eq!(now["budgets"][0]["set"], "shop", "{now}");
+    assert_eq!(now["hedges"]["sent"], 0, "{now}");
+    assert_eq!(now["loop_guard"], json!({"answered": 1, "held": 1}));
+
+    let done = ends(&["limits", "--url", &gateway.url, "--json"]).await;
+    assert!(done.status.success(), "{done:?}");
+    let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
+    assert_eq!(said, now);
+    let done = ends(&["limits", "--url", &gateway.url]).await;
+    let table = text(&done.stdout);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = table.lines().map(words).collect();
+    for line in [
+        "who calls a minute waiting waited refused",
+        "tool shop.add_note 1 0 0 1",
+        "server tool in flight limit waiting shed expired",
+        "shop - 1 3 0 of 1000 0 0",
+        "set repeats left refused",
+        "shop 4 0",
+        "calls answered failing calls held",
+        "1 1",
+        "none yet",
+    ] {
+        assert!(
+            lines.iter().any(|found| found == line),
+            "{line} in\n{table}"
+        );
+    }
+
+    let (_, metrics) = gateway.get("/metrics").await;
+    for line in [
+        "tollgate_rate_limit_refusals_total{scope=\"tool\",set=\"shop\",tool=\"add_note\"} 1",
+        "tollgate_rate_limit_calls_waiting{scope=\"tool\",set=\"shop\",tool=\"add_note\"} 0",
+        "tollgate_server_calls_in_flight{server=\"shop\"} 1",
+        "tollgate_server_calls_limit{server=\"shop\"} 3",
+        "tollgate_server_calls_waiting{server=\"shop\"} 0",
+        "tollgate_server_calls_refused_total{reason=\"shed\",server=\"shop\"} 0",
+        "tollgate_server_calls_refused_total{reason=\"expired\",server=\"shop\"} 0",
+        "tollgate_retry_budget_tokens{set=\"shop\"} 4",
+        "tollgate_retry_budget_refusals_total{set=\"shop\"} 0",
+        "tollgate_hedges_sent_total 0",
+        "tollgate_hedges_won_total 0",
+        "tollgate_hedges_unsent_total{reason=\"no_budget\"} 0",
+        "tollgate_loop_guard_answers_total 1",
+        "tollgate_loop_guard_calls_held 1",
+    ] {
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "{line} in\n{metrics}"
+        );
+    }
+    slow.abort();
+}
+
+#[tokio::test]
+async fn no_client_can_add_a_series() {
+    let gateway = Gateway::configured(CONFIG).await;
+    let series = async || {
+        let (_, metrics) = gateway.get("/metrics").await;
+        let ours = metrics.lines().filter(|line| {
+            ["rate_limit", "retry_budget", "server_calls", "loop_guard"]
+                .iter()
+                .any(|of| line.starts_with(&format!("tollgate_{of}")))
+        });
+        ours.count()
+    };
+    let _answer = gateway
+        .call("shop__orders_stats", json!({"ask": "a"}))
+        .await;
+    let before = series().await;
+    assert!(before > 0);
+    for n in 0..5 {
+        let _answer = gateway
+            .call("shop__orders_stats", json!({ "ask": n }))
+            .await;
+        let _unknown = gateway.mcp(&format!("made_up_{n}"), json!({})).await;
+    }
+    assert_eq!(series().await, before);
+}
+
+#[tokio::test]
+async fn limits_and_guards_are_explained() {
+    let file = file(CONFIG.replace("TOLLGATE", TOLLGATE));
+    let path = file.path().to_str().unwrap();
+    let done = ends(&["explain", "shop__add_note", "--config", path]).await;
+    let prose = text(&done.stdout);
+    for part in [
+        "One attempt may take 60 s, and 600 s while its server reports progress",
+        "At most 1 call a minute of this tool pass; more wait for their turn, up to 30 s",
+        "fails 5 times in a row for one session with the same arguments, the loop guard answers",
+        "After 3 failures in a row at one server it is kept from there for 30 s",
+        "not this where a safe one may come instead",
+        "No tool is known to check with what it did then.",
+    ] {
+        assert!(prose.contains(part), "{part} in\n{prose}");
+    }
+    let done = ends(&["explain", "shop__add_note", "--json", "--config", path]).await;
+    let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
+    assert_eq!(said["limits"]["attempt_timeout_ms"], 60_000, "{said}");
+    assert_eq!(said["limits"]["attempt_cap_ms"], 600_000, "{said}");
+    assert_eq!(said["limits"]["is_held"], true, "{said}");
+    assert_eq!(
+        said["guards"],
+        json!({
+            "loop_guard": {"failures": 5, "window_ms": 300_000},
+            "breaker": {"failures": 3, "open_ms": 30_000, "probes": 1, "probes_freely": false},
+        })
+    );
+    assert_eq!(said["attempts"]["verify_with"], Value::Null, "{said}");
+}
+
+#[tokio::test]
+async fn what_is_no_gateway_has_no_limits() {
+    let done = ends(&["limits", "--url", "http://127.0.0.1:1/mcp"]).await;
+    assert!(!done.status.success());
+    assert!(text(&done.stderr).contains("nothing answers"), "{done:?}");
+}

@@ -1,0 +1,138 @@
+//! What is said of a tool's repeats, hedges, guards, times and rates: as told, and as data.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate::breaker::BreakerConfig;
+use tollgate::limit::Cap;
+use tollgate::retry::hedge::HedgeConfig;
+use tollgate::{Annotations, LimitsConfig, Server, Stack, StackBuilder, ToolSpec, Tools};
+
+fn replica(id: &str) -> Server {
+    let mut tools = Tools::new(id).unwrap();
+    for (name, hints) in [
+        (
+            "get_order",
+            Annotations::default()
+                .with_read_only(true)
+                .with_rate_limit(90.0),
+        ),
+        ("create_order", Annotations::default()),
+        (
+            "set_status",
+            Annotations::default()
+                .with_idempotent(true)
+                .with_destructive(false),
+        ),
+    ] {
+        let spec = ToolSpec::new(name).annotations(hints);
+        tools = tools
+            .tool(spec, |_: Value| async { Ok::<_, String>("done") })
+            .unwrap();
+    }
+    Server::new(tools).in_set("shop".parse().unwrap())
+}
+
+async fn stack(builder: StackBuilder) -> Stack {
+    let one = replica("one").calls_per_minute(600.0);
+    builder
+        .server(one)
+        .server(replica("two"))
+        .build()
+        .await
+        .unwrap()
+}
+
+fn has(prose: &str, part: &str) {
+    assert!(prose.contains(part), "{part} in\n{prose}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_is_told_its_hedge_its_rates_and_its_times() {
+    let mut limits = LimitsConfig::default();
+    limits.rate = limits.rate.with_per_principal(Some(120.0));
+    limits.timeout = limits.timeout.with_cap(Cap::Times(3));
+    let builder = Stack::builder()
+        .hedge(HedgeConfig::default())
+        .limits(limits);
+    let stack = stack(builder).await;
+    let read = stack.explain("shop.get_order").unwrap();
+    let prose = read.to_string();
+    has(&prose, "longer than 95 of 100 such calls, a second attempt");
+    has(&prose, "60 s, and 180 s while its server reports progress.");
+    has(
+        &prose,
+        "At most 90 calls a minute of this tool, 120 calls a minute of one caller, 600 calls a \
+         minute at `one` pass; more wait for their turn, up to 30 s, or are refused.",
+    );
+    has(
+        &prose,
+        "one call is let through as a probe, and this may be it",
+    );
+    assert!(!prose.contains("checked with"), "{prose}");
+    assert_eq!(read.hedge().map(|hedge| hedge.percentile), Some(95));
+    assert_eq!(read.calls_per_minute(), Some(90.0));
+    assert_eq!(read.calls_per_minute_of_principal(), Some(120.0));
+    assert_eq!(read.attempt_cap(), Duration::from_secs(180));
+    assert!(read.probes_freely() && read.verifier().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_told_its_verifier_and_that_it_runs_once() {
+    let stack = stack(Stack::builder().hedge(HedgeConfig::default())).await;
+    let write = stack.explain("shop.create_order").unwrap();
+    let prose = write.to_string();
+    has(
+        &prose,
+        "What it did can then be checked with `shop__get_order`.",
+    );
+    has(&prose, "It never runs at two servers at once");
+    has(&prose, "not this where a safe one may come instead");
+    has(&prose, "If it fails 5 times in a row for one session");
+    assert!(write.hedge().is_none() && !write.probes_freely());
+    assert_eq!(
+        write.verifier().map(ToString::to_string).as_deref(),
+        Some("shop__get_order")
+    );
+    // safe to repeat, and still no two at a time
+    let idempotent = stack.explain("shop.set_status").unwrap();
+    assert!(idempotent.hedge().is_none() && idempotent.probes_freely());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_off_is_not_claimed() {
+    let mut limits = LimitsConfig::default();
+    limits.rate = limits.rate.with_tools(false);
+    limits.timeout = limits.timeout.with_cap(Cap::Times(1));
+    let builder = Stack::builder().loop_guard(None).limits(limits).breaker(
+        BreakerConfig::default()
+            .with_failures(0)
+            .with_failure_rate(50),
+    );
+    let server = replica("one");
+    let stack = builder.server(server).build().await.unwrap();
+    let read = stack.explain("shop.get_order").unwrap();
+    let prose = read.to_string();
+    has(&prose, "One attempt may take 60 s.");
+    has(
+        &prose,
+        "The tool says it bears 90 calls a minute, and it is not held to that.",
+    );
+    has(&prose, "After 50 % of failures at one server");
+    for word in ["loop guard", "second attempt", "progress"] {
+        assert!(!prose.contains(word), "{word} in\n{prose}");
+    }
+    assert!(read.loop_guard().is_none() && read.calls_per_minute().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn budgets_are_told_of_sets_that_were_called() {
+    let stack = stack(Stack::builder()).await;
+    assert!(stack.retry_budgets().is_empty());
+    stack.call("shop.create_order", json!({})).await.unwrap();
+    let budgets = stack.retry_budgets();
+    assert_eq!(budgets.len(), 1, "{budgets:?}");
+    let of = |budget: &tollgate::retry::BudgetStatus| (budget.set.to_string(), budget.tokens);
+    assert_eq!(budgets.iter().map(of).next(), Some(("shop".to_owned(), 3)));
+}
