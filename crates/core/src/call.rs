@@ -8,7 +8,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::refine::Applied;
-use crate::{CallPlan, CallRecord, Caller, ChosenServer, IdempotencyKey, ServerId, Tool};
+use crate::{CallPlan, CallRecord, Caller, ChosenServer, IdempotencyKey, ServerId, Share, Tool};
 
 /// One call of one tool: what every layer receives.
 ///
@@ -294,9 +294,9 @@ pub struct Attempt {
     pub number: u32,
     /// Servers that already failed this call: to be tried only if there is no other.
     pub avoid: SmallVec<[ServerId; 2]>,
-    /// When this attempt must be over, so that the call's deadline leaves time for another one.
-    /// `None`: the call's deadline alone counts.
-    pub until: Option<Instant>,
+    /// How long this attempt may take of the time to the call's deadline, if another one would
+    /// follow. `None`: the call's deadline alone counts.
+    pub share: Option<Share>,
     /// Only servers that are not avoided, are healthy and have a weight: a second attempt that runs
     /// beside the first. If there is none, the attempt fails at once, not sent.
     pub elsewhere_only: bool,
@@ -311,7 +311,7 @@ impl Attempt {
         Self {
             number: 1,
             avoid: SmallVec::new(),
-            until: None,
+            share: None,
             elsewhere_only: false,
             chosen: None,
         }
@@ -320,6 +320,7 @@ impl Attempt {
     /// Turns this attempt into the next one, avoiding the server that failed.
     pub fn advance(&mut self, failed: Option<&ServerId>) {
         self.number = self.number.saturating_add(1);
+        self.share = None;
         self.elsewhere_only = false;
         self.chosen = None;
         if let Some(failed) = failed
