@@ -29,6 +29,9 @@ pub struct RepeatPolicy {
     paid: bool,
     /// When the running attempt began, if somebody may have to be told.
     sent: Option<Instant>,
+    /// How many of the attempts breakers refused, and the call waits for them: they are not counted
+    /// among those that are allowed.
+    refused: u32,
     /// Made when the first repeat is due, so that calls that succeed cost nothing.
     repeats: Option<Box<Repeats>>,
 }
@@ -68,6 +71,7 @@ impl RepeatPolicy {
             }),
             paid: false,
             sent: None,
+            refused: 0,
             repeats: None,
         }
     }
@@ -100,7 +104,7 @@ impl RepeatPolicy {
     /// Says how long the first attempt may take, if the call's deadline has to last for more.
     pub(crate) fn share_out(&self, call: &mut ToolCall) {
         if self.shared.splits(call) {
-            self.shared.share_out(call, Instant::now());
+            self.shared.share_out(call, Instant::now(), 0);
         }
     }
 
@@ -132,7 +136,12 @@ impl RepeatPolicy {
         if call.purpose().is_background() {
             return Err(Reason::Background);
         }
-        if call.attempt().number >= config.max_attempts {
+        let waits = error.kind() == ErrorKind::BreakerOpen && floor.is_some();
+        if waits && call.deadline().is_some() {
+            // the pauses and the deadline bound how often that can be
+            self.refused = self.refused.saturating_add(1);
+        }
+        if call.attempt().number.saturating_sub(self.refused) >= config.max_attempts {
             return Err(Reason::Attempts);
         }
         let longest = config.max_retry_after;
@@ -177,7 +186,8 @@ impl RepeatPolicy {
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
-            self.shared.share_out(call, Instant::now() + pause);
+            self.shared
+                .share_out(call, Instant::now() + pause, self.refused);
         }
     }
 }
@@ -190,6 +200,7 @@ impl Clone for RepeatPolicy {
             paid: false,
             // tower sends the first attempt before it clones
             sent: self.sent,
+            refused: 0,
             repeats: None,
         }
     }
@@ -284,12 +295,12 @@ impl Shared {
     }
 
     /// Says how long the attempt that begins then may take, if another one follows.
-    fn share_out(self: &Arc<Self>, call: &mut ToolCall, begin: Instant) {
+    fn share_out(self: &Arc<Self>, call: &mut ToolCall, begin: Instant, refused: u32) {
         let limits = &call.plan().limits;
         let (first, repeat) = (limits.first_backoff, repeat_of(call));
         let outlook = left(call, || begin).map(|left| Outlook {
             left,
-            attempts: self.config.max_attempts.saturating_sub(repeat),
+            attempts: (self.config.max_attempts.saturating_add(refused)).saturating_sub(repeat),
             pause: match self.schedule {
                 // nobody knows: it is asked when the time has come
                 Some(_) => first,

@@ -140,6 +140,19 @@ async fn an_open_breaker_is_asked_again_when_it_lets_a_call_through() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn to_be_refused_by_a_breaker_is_no_attempt_while_the_deadline_is_far() {
+    let mock = MockService::new(|_, n| async move {
+        match n {
+            1..=7 => Err(open()),
+            8 | 9 => Err(fault()),
+            _ => Ok(ToolOutput::text("done")),
+        }
+    });
+    let output = retry(mock.clone(), plain()).oneshot(within(600)).await;
+    assert_eq!((mock.started(), output.is_ok()), (10, true));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_breaker_that_stays_open_for_longer_than_the_call_may_last_ends_it_at_once() {
     for (call, told) in [
         (within(30), "30s away"),
