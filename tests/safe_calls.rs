@@ -15,8 +15,8 @@ const CALLS: u64 = 2_000;
 const CLIENTS: u64 = 20;
 const SERVERS: u64 = 4;
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// Repeats have this long; the pauses of ten attempts take a tenth of it.
-const DEADLINE: Duration = Duration::from_secs(300);
+/// Repeats have this long; the pauses of ten attempts take a twentieth of it.
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// How a run went.
 struct Outcome {
@@ -96,41 +96,49 @@ fn opened(seed: u64) -> RetryConfig {
         .with_budget_percent(1000)
 }
 
+/// Breakers that are made for such a way to the servers, and the default ones. Those open at three
+/// failures in a row, so here they are open most of the time: it is their purpose to leave a server
+/// alone that fails so often. A call gets through because it waits for a probe, which takes a deadline
+/// of minutes: of 2,000 calls up to eleven need more than five minutes, and none more than ten.
+fn breakers() -> [(BreakerConfig, BreakerConfig); 2] {
+    [
+        (patient(), patient()),
+        (BreakerConfig::default(), BreakerConfig::server()),
+    ]
+}
+
 #[test]
 fn with_the_budget_opened_999_of_1000_succeed() {
     for seed in SEEDS {
-        let outcome = run(seed, |stack| {
-            stack
-                .retry(opened(seed))
-                .breaker(patient())
-                .server_breaker(patient())
-        });
-        assert!(
-            outcome.ok * 1_000 >= CALLS * 999,
-            "seed {seed}: {} of {CALLS}, {:?}",
-            outcome.ok,
-            outcome.failures.first()
-        );
-        // the faults were there: each call is tried 1 / 0.7 times
-        assert!(
-            outcome.tried * 10 > CALLS * 13,
-            "seed {seed}: {}",
-            outcome.tried
-        );
-        println!(
-            "seed {seed}: {} of {CALLS}, tried {}",
-            outcome.ok, outcome.tried
-        );
+        for (tool, server) in breakers() {
+            let retry = opened(seed);
+            let outcome = run(seed, |stack| {
+                stack.retry(retry).breaker(tool).server_breaker(server)
+            });
+            println!(
+                "seed {seed}: {} of {CALLS}, tried {}",
+                outcome.ok, outcome.tried
+            );
+            assert!(
+                outcome.ok * 1_000 >= CALLS * 999,
+                "seed {seed}: {} of {CALLS}, {:?}",
+                outcome.ok,
+                outcome.failures.first()
+            );
+            // the faults were there: each call is tried 1 / 0.7 times
+            assert!(
+                outcome.tried * 10 > CALLS * 13,
+                "seed {seed}: {}",
+                outcome.tried
+            );
+        }
     }
 }
 
 #[test]
 fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_says_so() {
     for seed in SEEDS {
-        for (tool, server) in [
-            (patient(), patient()),
-            (BreakerConfig::default(), BreakerConfig::server()),
-        ] {
+        for (tool, server) in breakers() {
             let retry = RetryConfig::default().with_seed(seed);
             let outcome = run(seed, |stack| {
                 stack.retry(retry).breaker(tool).server_breaker(server)
@@ -141,10 +149,14 @@ fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_
                 "seed {seed}: {} attempts for {CALLS} calls",
                 outcome.tried
             );
-            let last = |error: &ToolError| error.attempts() == retry.max_attempts;
+            let last = |error: &ToolError| error.attempts() >= retry.max_attempts;
             let says_so = |error: &ToolError| error.to_string().contains("budget");
+            let late = |error: &ToolError| error.to_string().contains("deadline");
             for error in &outcome.failures {
-                assert!(last(error) || says_so(error), "seed {seed}: {error}");
+                assert!(
+                    last(error) || says_so(error) || late(error),
+                    "seed {seed}: {error}"
+                );
             }
             assert!(
                 outcome.failures.iter().any(says_so),

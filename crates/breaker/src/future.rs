@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tollgate_core::{ErrorKind, ToolError, ToolOutput};
+use tollgate_core::{ErrorKind, Share, ToolError, ToolOutput};
 
 use crate::person::Listener;
 use crate::{Permit, Verdict};
@@ -82,8 +82,8 @@ impl<F> fmt::Debug for BreakerFuture<F> {
 pub(crate) struct Held {
     pub(crate) permit: Permit,
     pub(crate) judge: Judge,
-    /// Whether a timeout would say more of the caller's hurry than of the server.
-    pub(crate) is_hurried: bool,
+    /// What may end the attempt so soon that it says more of the caller's hurry than of the server.
+    pub(crate) hurry: Option<Share>,
     /// Where calls are timed: what tells how long this one waited for a person.
     pub(crate) person: Option<Arc<Listener>>,
 }
@@ -96,7 +96,8 @@ impl Held {
         match ((self.judge)(result), result) {
             (Verdict::Success, _) => self.permit.succeed(),
             (Verdict::Failure, Err(error))
-                if self.is_hurried && error.kind() == ErrorKind::Timeout =>
+                if error.kind() == ErrorKind::Timeout
+                    && self.hurry.as_ref().is_some_and(Share::has_ended) =>
             {
                 drop(self.permit);
             }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{
+    Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
+};
 use tower_service::Service;
 
 use crate::future::{Held, Judge};
@@ -147,20 +148,19 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         let held = Held {
             permit: Permit::new(circuit, ticket),
             judge: self.site.judge(),
-            is_hurried: is_hurried(&call),
+            hurry: hurry(&call),
             person,
         };
         BreakerFuture::admitted(self.inner.call(call), held)
     }
 }
 
-/// Says whether the caller's deadline leaves an attempt so little time that it may run out although
-/// the server is well.
-fn is_hurried(call: &ToolCall) -> bool {
-    call.attempt().until.is_some_and(|until| {
-        let given = until.saturating_duration_since(Instant::now().into_std());
-        given < PATIENCE.min(call.plan().limits.attempt_timeout)
-    })
+/// Returns the attempt's share of the time to the caller's deadline, if it is so short that the
+/// attempt may be ended although the server is well.
+fn hurry(call: &ToolCall) -> Option<Share> {
+    let limit = PATIENCE.min(call.plan().limits.attempt_timeout);
+    let share = call.attempt().share.as_ref();
+    share.filter(|share| share.time() < limit).cloned()
 }
 
 /// A server that has so much time and does not answer is at fault, however much more its tool's own

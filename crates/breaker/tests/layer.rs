@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 use tollgate_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
 use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
+use tollgate_testkit::{MockService, call, share, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
@@ -316,13 +316,25 @@ async fn the_layer_says_what_its_services_would_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_in_a_hurry_does_not_open_it_and_a_patient_one_does() {
-    for (given, started) in [(1, 20), (4, 20), (5, 3), (60, 3)] {
-        let mock = MockService::new(|_, _| async { failed(ErrorKind::Timeout) });
+    let cases = [
+        (1, true, 20),
+        (4, true, 20),
+        (5, true, 3),
+        (60, true, 3),
+        // the share did not end it: the server had all the time there was
+        (1, false, 3),
+    ];
+    for (given, ends, started) in cases {
+        let mock = MockService::new(move |call: ToolCall, _| async move {
+            let share = call.attempt().share.as_ref();
+            assert_eq!(share.map(|share| share.end(Duration::MAX)), Some(ends));
+            failed(ErrorKind::Timeout)
+        });
         let service = breaker(mock.clone(), &BreakerSet::default());
         for _ in 0..20 {
             let mut call = read();
-            let until = Instant::now() + Duration::from_secs(given);
-            call.attempt_mut().until = Some(until.into_std());
+            let time = Duration::from_secs(given);
+            call.attempt_mut().share = Some(share(time, ends));
             service.clone().oneshot(call).await.unwrap_err();
         }
         assert_eq!(mock.started(), started, "{given} s");

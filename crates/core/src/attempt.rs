@@ -1,11 +1,10 @@
 //! One attempt of a call.
 
 use std::ops::Deref;
-use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::{ChosenServer, ServerId};
+use crate::{ChosenServer, ServerId, Share};
 
 /// Which attempt of a call this is, and which servers to try last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +14,9 @@ pub struct Attempt {
     pub number: u32,
     /// Servers that already failed this call: to be tried only if there is no other.
     pub avoid: Avoided,
-    /// When this attempt must be over, so that the call's deadline leaves time for another one.
-    /// `None`: the call's deadline alone counts.
-    pub until: Option<Instant>,
+    /// How long this attempt may take of the time to the call's deadline, if another one would
+    /// follow. `None`: the call's deadline alone counts.
+    pub share: Option<Share>,
     /// Only servers that are not avoided, are healthy and have a weight: a second attempt that runs
     /// beside the first. If there is none, the attempt fails at once, not sent.
     pub elsewhere_only: bool,
@@ -32,7 +31,7 @@ impl Attempt {
         Self {
             number: 1,
             avoid: Avoided::default(),
-            until: None,
+            share: None,
             elsewhere_only: false,
             chosen: None,
         }
@@ -41,6 +40,7 @@ impl Attempt {
     /// Turns this attempt into the next one, avoiding the server that failed.
     pub fn advance(&mut self, failed: Option<&ServerId>) {
         self.number = self.number.saturating_add(1);
+        self.share = None;
         self.elsewhere_only = false;
         self.chosen = None;
         if let Some(failed) = failed

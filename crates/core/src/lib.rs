@@ -41,6 +41,7 @@ pub mod refine;
 pub mod resolve;
 mod server;
 mod service;
+mod share;
 mod tool;
 mod verifier;
 
@@ -69,5 +70,6 @@ pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, Whe
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
 pub use service::ToolService;
+pub use share::{Share, TimeShare};
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
 pub use verifier::Verifier;

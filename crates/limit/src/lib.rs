@@ -71,6 +71,7 @@
 //! counts.
 
 pub mod concurrency;
+mod line;
 pub mod rate;
 mod sync;
 pub mod timeout;

@@ -252,12 +252,13 @@ async fn a_tool_with_places_of_its_own_takes_no_more_of_the_servers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_attempt_ends_the_wait_too() {
+async fn who_could_not_be_answered_in_time_any_more_waits_no_longer() {
     let (service, _gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1).layer(service);
     let _running = begin(&limit, request());
-    let mut short = request();
-    short.attempt_mut().until = Some((Instant::now() + Duration::from_secs(3)).into_std());
+    let slow = tool("slow").hint(|hints| hints.estimated_duration = Some(2000.0));
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let short = call(&slow.build(), json!({})).with_deadline(deadline.into_std());
     let start = Instant::now();
     let error = begin(&limit, short).await.unwrap_err();
     assert_eq!(

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError, ToolOutput};
 use tollgate_limit::{AttemptTimeoutLayer, Cap, TimeoutConfig};
-use tollgate_testkit::{MockService, call, tool};
+use tollgate_testkit::{MockService, call, share, tool};
 use tower::{Layer, ServiceExt};
 
 /// What a server does after so many seconds since the step before.
@@ -197,13 +197,13 @@ async fn the_deadline_holds_whatever_the_server_reports_and_whoever_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_attempt_is_a_timeout_and_waits_for_a_person() {
-    let until = |secs| {
+async fn a_share_that_is_over_ends_the_attempt_for_another_and_waits_for_a_person() {
+    let given = |secs| {
         let mut call = request().with_deadline(within(1000));
-        call.attempt_mut().until = Some(within(secs));
+        call.attempt_mut().share = Some(share(Duration::from_secs(secs), true));
         call
     };
-    let (secs, result) = run(TimeoutConfig::default(), until(7), &[]).await;
+    let (secs, result) = run(TimeoutConfig::default(), given(7), &[]).await;
     let error = result.unwrap_err();
     assert_eq!((secs, error.kind()), (7, ErrorKind::Timeout));
     assert_eq!(error.delivery(), Delivery::Unknown);
@@ -211,20 +211,33 @@ async fn the_end_of_the_attempt_is_a_timeout_and_waits_for_a_person() {
         assert!(error.message().contains(said), "{error}");
     }
     const ASKED: &[(u64, Step)] = &[(2, Step::Ask), (100, Step::Settle)];
-    let (secs, result) = run(TimeoutConfig::default(), until(7), ASKED).await;
+    let (secs, result) = run(TimeoutConfig::default(), given(7), ASKED).await;
     assert_eq!(
         (secs, result.unwrap_err().kind()),
         (107, ErrorKind::Timeout)
     );
 
-    let call = until(3);
+    // it counts from when the attempt is sent
+    let call = given(3);
     tokio::time::advance(Duration::from_secs(4)).await;
-    let (_, result) = run(TimeoutConfig::default(), call, &[]).await;
+    let (secs, result) = run(TimeoutConfig::default(), call, &[]).await;
+    assert_eq!((secs, result.unwrap_err().kind()), (3, ErrorKind::Timeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_that_is_over_ends_nothing_if_no_other_attempt_follows() {
+    let given = || {
+        let mut call = request().with_deadline(within(10));
+        call.attempt_mut().share = Some(share(Duration::from_secs(3), false));
+        call
+    };
+    const LATE: &[(u64, Step)] = &[(9, Step::Answer)];
+    let (secs, result) = run(TimeoutConfig::default(), given(), LATE).await;
+    assert_eq!((secs, result.is_ok()), (9, true));
+    let (secs, result) = run(TimeoutConfig::default(), given(), &[]).await;
     let error = result.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.delivery()),
-        (ErrorKind::Overloaded, Delivery::NotSent)
-    );
+    assert_eq!((secs, error.kind()), (10, ErrorKind::DeadlineExceeded));
+    assert!(error.message().contains("over after 3s"), "{error}");
 }
 
 #[derive(Default)]

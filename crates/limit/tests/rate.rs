@@ -127,20 +127,26 @@ async fn a_call_whose_turn_is_too_late_is_refused_at_once_with_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_and_the_end_of_the_attempt_count_like_a_deadline() {
+async fn patience_counts_like_a_deadline_and_so_does_what_a_call_usually_takes() {
     let config = RateLimitConfig::default().with_max_wait(Duration::from_secs(5));
     let bench = Bench::new(config);
-    let tool = slow("search");
-    let _calls = [0, 1, 2].map(|_| bench.begin(call(&tool, json!({}))));
-    let error = bench.begin(call(&tool, json!({}))).await.unwrap_err();
+    let search = slow("search");
+    let _calls = [0, 1, 2].map(|_| bench.begin(call(&search, json!({}))));
+    let error = bench.begin(call(&search, json!({}))).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
 
     let bench = Bench::default();
-    let _calls = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    let mut short = call(&tool, json!({}));
-    short.attempt_mut().until = Some(within(4.0));
-    let error = bench.begin(short).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(5)));
+    let _calls = [0, 1].map(|_| bench.begin(call(&search, json!({}))));
+    // its turn is 5 s away
+    let takes_two_seconds = tool("search")
+        .hint(|hints| hints.rate_limit_hint = Some(12.0))
+        .hint(|hints| hints.estimated_duration = Some(2000.0))
+        .build();
+    for (deadline, passes) in [(6.9, false), (7.1, true)] {
+        let call = call(&takes_two_seconds, json!({})).with_deadline(within(deadline));
+        let answer = bench.begin(call).await;
+        assert_eq!(answer.is_ok(), passes, "{deadline}: {answer:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

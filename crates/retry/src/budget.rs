@@ -12,7 +12,8 @@
 //! that needed no repeat; the capacity only bounds how much of that can come at once.
 //!
 //! A repeat is taken out when it is decided on, so that no two callers count on the same one, and
-//! put back if it is not made: the caller went away during the pause.
+//! put back if it is not made: the caller went away during the pause. It is put back, too, if a
+//! breaker or a limit of our own refused it, for it was no load on any server.
 //!
 //! A bucket does not fill by itself with time. A reserve that came back each second would be worth
 //! more repeats than the traffic of most agents, and would be the budget.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+use tollgate_core::{Delivery, RepeatRule, ToolError};
 
 /// What to do about a failure, budget and deadline aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,9 @@ pub enum Verdict {
 /// Decides about one failure of a tool with this rule.
 ///
 /// An error that already counts attempts has been through a retry: it is given on, so that nested
-/// retries do not multiply. A breaker's waiting time is not taken as a floor: it is that of one
-/// server, and the repeat goes to another if there is one.
+/// retries do not multiply. The time a breaker states is a floor like any other: that it is heard of
+/// here means that there was no other server to go to, and that this is the first of them to be
+/// asked again.
 ///
 /// ```
 /// use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
@@ -46,19 +47,18 @@ pub fn classify(rule: RepeatRule, error: &ToolError) -> Verdict {
         return Verdict::Give;
     }
     Verdict::Repeat {
-        floor: match error.kind() {
-            ErrorKind::BreakerOpen => None,
-            _ => error.retry_after(),
-        },
+        floor: error.retry_after(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tollgate_core::ErrorKind;
+
     use super::*;
 
     #[test]
-    fn a_stated_time_is_a_floor_but_that_of_a_breaker_is_not() {
+    fn a_stated_time_is_a_floor_whoever_states_it() {
         let wait = Duration::from_secs(7);
         let stated = |kind, delivery| ToolError::new(kind, delivery, "x").with_retry_after(wait);
         let limited = stated(ErrorKind::RateLimited, Delivery::Answered);
@@ -69,7 +69,7 @@ mod tests {
         let open = stated(ErrorKind::BreakerOpen, Delivery::NotSent);
         assert_eq!(
             classify(RepeatRule::Safe, &open),
-            Verdict::Repeat { floor: None }
+            Verdict::Repeat { floor: Some(wait) }
         );
     }
 

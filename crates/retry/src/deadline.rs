@@ -13,6 +13,8 @@
 //! gets everything: half an attempt is worth less than none. The last attempt that is allowed gets
 //! all that is left.
 //!
+//! A share ends an attempt only for a repeat that follows ([`Paid`](crate::share::Paid)).
+//!
 //! What is left at the end of a share that was not used up goes to the next attempt.
 
 use std::time::Duration;
@@ -33,7 +35,7 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    /// Returns how long the attempt may take; `None` if it gets all that is left.
+    /// Returns how long the attempt may take if another one follows; `None` if it gets all that is left.
     pub(crate) fn share(&self) -> Option<Duration> {
         if self.attempts < 2 {
             return None;

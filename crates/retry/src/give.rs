@@ -23,8 +23,11 @@ pub(crate) enum Reason {
         pause: Duration,
         usual: Option<Duration>,
     },
-    /// The server asked to be left alone for longer than is waited for.
+    /// The server, or a gate of our own before it, asked to be left alone for longer than is waited
+    /// for.
     RetryAfter { stated: Duration, longest: Duration },
+    /// The breakers of all servers are open for so long, and nobody said how long to wait.
+    Open { stated: Duration },
     /// The failure will not pass, or the tool must not be called again.
     Rule,
     /// Somebody else's schedule has no further pause.
@@ -51,9 +54,13 @@ impl Reason {
                 )
             }
             Self::RetryAfter { stated, longest } => format!(
-                "the server asks to be left alone for {}, and at most {} are waited for",
+                "it is to be left alone for {}, and at most {} are waited for",
                 Told(*stated),
                 Told(*longest)
+            ),
+            Self::Open { stated } => format!(
+                "no server takes the call for {}, and it has no deadline to wait until",
+                Told(*stated)
             ),
             Self::Schedule => "the schedule has no further pause".to_owned(),
         })

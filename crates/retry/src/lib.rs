@@ -19,19 +19,27 @@
 //!
 //! The pause before a repeat is exponential and jittered ([`Backoff`]), or somebody else's
 //! ([`Schedule`]); its first step comes from the tool's plan. A `Retry-After` is honoured as a floor,
-//! or the layer gives up at once: it never waits longer than [`RetryConfig::max_retry_after`]. Repeats
-//! are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with
-//! a multiple of the usual load.
+//! or the layer gives up at once: it never waits longer than [`RetryConfig::max_retry_after`], nor
+//! beyond the deadline. So is the time until an open breaker lets a probe through, but only of a call
+//! that has a deadline: others fail fast, as breakers are for. To be refused so is not counted among the
+//! attempts that are allowed. Repeats are paid
+//! from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with a multiple
+//! of the usual load. One that our own breaker or limit refused was no load, and costs nothing.
 //!
 //! # Deadline
 //!
 //! A call has one deadline for all its attempts. Each attempt of a tool that is safe to repeat gets a
-//! share of what is left, told inwards as [`Attempt::until`](tollgate_core::Attempt::until): an even
+//! share of what is left, told inwards as [`Attempt::share`](tollgate_core::Attempt::share): an even
 //! share among the attempts still allowed, but no less than twice what the tool says a call usually
 //! takes, and no more than leaves room for the longest next pause and as much again. Of a tool that
 //! says nothing an attempt gets half of what is left. Where two attempts do not fit, and for the last
 //! one that is allowed, it is all that is left. An attempt timeout inside has to honour it, and fail
 //! with [`Timeout`](tollgate_core::ErrorKind::Timeout), which may be repeated.
+//!
+//! The share begins when the attempt is sent, and ends it only for a repeat that is going to be made:
+//! one that is taken out of the budget at that moment, and for which there is time. While the budget
+//! is spent, which is while servers are overloaded, every attempt goes on until the deadline: one that
+//! was cut short would have cost the server its work and the caller the answer.
 //!
 //! A repeat that would not be over before the deadline, pause and usual duration taken together, is
 //! not started, and the error says so with both figures. A call without a deadline has none to share
@@ -130,6 +138,7 @@ mod policy;
 mod repeats;
 mod schedule;
 mod service;
+mod share;
 mod sync;
 
 pub use backoff::{Backoff, Jitter, Pauses};

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
-use tollgate_core::{Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput};
+use tollgate_core::{Delivery, ErrorKind, InvalidConfig, Share, ToolCall, ToolError, ToolOutput};
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
 
-use crate::budget::Budgets;
+use crate::budget::{Budgets, Hold};
 use crate::deadline::{Outlook, ends_in_time};
 use crate::give::{Reason, given_up, may_have_an_effect};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
+use crate::share::Paid;
 use crate::{BudgetStatus, MakeSchedule, RetryConfig, Step, TokenBucket, Verdict, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
@@ -28,6 +29,9 @@ pub struct RepeatPolicy {
     paid: bool,
     /// When the running attempt began, if somebody may have to be told.
     sent: Option<Instant>,
+    /// How many of the attempts breakers refused, and the call waits for them: they are not counted
+    /// among those that are allowed.
+    refused: u32,
     /// Made when the first repeat is due, so that calls that succeed cost nothing.
     repeats: Option<Box<Repeats>>,
 }
@@ -67,6 +71,7 @@ impl RepeatPolicy {
             }),
             paid: false,
             sent: None,
+            refused: 0,
             repeats: None,
         }
     }
@@ -96,10 +101,10 @@ impl RepeatPolicy {
         ))
     }
 
-    /// Says when the first attempt must be over, if the call's deadline has to last for more.
+    /// Says how long the first attempt may take, if the call's deadline has to last for more.
     pub(crate) fn share_out(&self, call: &mut ToolCall) {
         if self.shared.splits(call) {
-            self.shared.share_out(call, Instant::now());
+            self.shared.share_out(call, Instant::now(), 0);
         }
     }
 
@@ -120,6 +125,9 @@ impl RepeatPolicy {
     /// Returns the pause before a repeat, or why there is none. The budget is asked last: a repeat
     /// that is refused for another reason costs nothing.
     fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Duration, Reason> {
+        // paid when the attempt was ended for it; put back unless it comes to that
+        let share = call.attempt().share.as_ref();
+        let paid = share.and_then(|share| share.downcast_ref::<Paid>()?.take());
         let shared = &*self.shared;
         let config = &shared.config;
         let Verdict::Repeat { floor } = classify(call.plan().repeat, error) else {
@@ -128,26 +136,41 @@ impl RepeatPolicy {
         if call.purpose().is_background() {
             return Err(Reason::Background);
         }
-        if call.attempt().number >= config.max_attempts {
+        let waits = error.kind() == ErrorKind::BreakerOpen && floor.is_some();
+        if waits && call.deadline().is_some() {
+            // the pauses and the deadline bound how often that can be
+            self.refused = self.refused.saturating_add(1);
+        }
+        if call.attempt().number.saturating_sub(self.refused) >= config.max_attempts {
             return Err(Reason::Attempts);
         }
         let longest = config.max_retry_after;
         if let Some(stated) = floor.filter(|floor| *floor > longest) {
             return Err(Reason::RetryAfter { stated, longest });
         }
+        if let Some(stated) = floor
+            && error.kind() == ErrorKind::BreakerOpen
+            && call.deadline().is_none()
+        {
+            return Err(Reason::Open { stated });
+        }
         let repeats = self
             .repeats
             .get_or_insert_with(|| Box::new(Repeats::new(shared.schedule(call))));
         let step = Step::new(repeat_of(call), call.plan().limits.first_backoff);
         let pause = repeats.pauses.next(&step).ok_or(Reason::Schedule)?;
-        let pause = pause.max(floor.unwrap_or_default());
+        let pause = match (floor, error.kind()) {
+            // all who were refused know the same moment: they do not come all at once
+            (Some(floor), ErrorKind::BreakerOpen) => pause.saturating_add(floor),
+            (floor, _) => pause.max(floor.unwrap_or_default()),
+        };
         let usual = call.plan().limits.estimated_duration;
         if let Some(left) = left(call, Instant::now)
             && !ends_in_time(left, pause, usual)
         {
             return Err(Reason::Deadline { left, pause, usual });
         }
-        repeats.hold = shared.budgets.hold(call.tool().set(), config);
+        repeats.hold = paid.or_else(|| shared.hold(call));
         repeats.hold.as_ref().map(|_| pause).ok_or(Reason::Budget)
     }
 
@@ -163,7 +186,8 @@ impl RepeatPolicy {
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
-            self.shared.share_out(call, Instant::now() + pause);
+            self.shared
+                .share_out(call, Instant::now() + pause, self.refused);
         }
     }
 }
@@ -176,6 +200,7 @@ impl Clone for RepeatPolicy {
             paid: false,
             // tower sends the first attempt before it clones
             sent: self.sent,
+            refused: 0,
             repeats: None,
         }
     }
@@ -198,6 +223,10 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         self.pay_once(call);
         // an `isError` is an answer, and passes here
         let error = result.as_ref().err()?;
+        if self.repeats.is_some() && is_refusal(error) {
+            // it cost no server anything
+            self.with_budget(call, TokenBucket::refund);
+        }
         match self.decide(call, error) {
             Ok(pause) => {
                 debug!(
@@ -265,13 +294,13 @@ impl Shared {
             && !call.purpose().is_background()
     }
 
-    /// Says when the attempt that begins then must be over.
-    fn share_out(&self, call: &mut ToolCall, begin: Instant) {
+    /// Says how long the attempt that begins then may take, if another one follows.
+    fn share_out(self: &Arc<Self>, call: &mut ToolCall, begin: Instant, refused: u32) {
         let limits = &call.plan().limits;
         let (first, repeat) = (limits.first_backoff, repeat_of(call));
         let outlook = left(call, || begin).map(|left| Outlook {
             left,
-            attempts: self.config.max_attempts.saturating_sub(repeat),
+            attempts: (self.config.max_attempts.saturating_add(refused)).saturating_sub(repeat),
             pause: match self.schedule {
                 // nobody knows: it is asked when the time has come
                 Some(_) => first,
@@ -280,10 +309,27 @@ impl Shared {
             usual: limits.estimated_duration,
             least: first,
         });
-        call.attempt_mut().until = outlook
-            .and_then(|outlook| outlook.share())
-            .and_then(|share| begin.into_std().checked_add(share));
+        let paid = |outlook: Outlook| {
+            let (shared, tool) = (self.clone(), call.tool().clone());
+            let hold = move || shared.budgets.hold(tool.set(), &shared.config);
+            Some(Share::new(Arc::new(Paid::of(outlook, hold)?)))
+        };
+        call.attempt_mut().share = outlook.and_then(paid);
     }
+
+    /// Takes a repeat of the call out of the budget.
+    fn hold(&self, call: &ToolCall) -> Option<Hold> {
+        self.budgets.hold(call.tool().set(), &self.config)
+    }
+}
+
+/// Says whether one of our own gates refused, so that no server was asked.
+fn is_refusal(error: &ToolError) -> bool {
+    error.delivery() == Delivery::NotSent
+        && matches!(
+            error.kind(),
+            ErrorKind::BreakerOpen | ErrorKind::Overloaded | ErrorKind::RateLimited
+        )
 }
 
 /// Returns the number of the repeat that would follow the current attempt, counted from 0.

@@ -196,3 +196,27 @@ async fn every_refused_repeat_is_counted_and_says_so() {
     assert_eq!(layer.budgets()[0].refused, told);
     assert!(told > 30, "{told}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_that_a_gate_of_our_own_refused_costs_nothing() {
+    for (kind, delivery, spent) in [
+        (ErrorKind::BreakerOpen, Delivery::NotSent, 0),
+        (ErrorKind::Overloaded, Delivery::NotSent, 0),
+        (ErrorKind::RateLimited, Delivery::NotSent, 0),
+        // these reached a server, or tried to
+        (ErrorKind::Overloaded, Delivery::Answered, 2),
+        (ErrorKind::RateLimited, Delivery::Answered, 2),
+        (ErrorKind::ConnectFailed, Delivery::NotSent, 2),
+    ] {
+        let config = RetryConfig::default().with_budget_percent(0);
+        let layer = RetryLayer::new(config).unwrap();
+        let mock =
+            MockService::new(
+                move |_, _| async move { Err(ToolError::new(kind, delivery, "scripted")) },
+            );
+        let service = layer.layer(mock.clone());
+        service.oneshot(read_of("orders")).await.unwrap_err();
+        assert_eq!(mock.started(), 3, "{kind}, {delivery}");
+        assert_eq!(layer.budgets()[0].tokens, 3 - spent, "{kind}, {delivery}");
+    }
+}

@@ -4,28 +4,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tollgate_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
-use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig};
+use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
 use tollgate_testkit::{MockService, call, tool};
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Never answers, but ends each attempt when its share, or else the deadline, is over.
+/// Never answers, but ends each attempt when its share is over, or at the deadline.
 fn silent() -> MockService {
     MockService::new(|call, _| async move {
-        let (share, deadline) = (call.attempt().until, call.deadline());
-        let end = share.or(deadline).unwrap();
-        sleep_until(end.into()).await;
-        let kind = match share {
-            Some(_) => ErrorKind::Timeout,
-            None => ErrorKind::DeadlineExceeded,
-        };
+        let deadline = call.deadline().unwrap().into();
+        let mut kind = ErrorKind::DeadlineExceeded;
+        if let Some(share) = &call.attempt().share {
+            sleep(share.time()).await;
+            if share.end(deadline - Instant::now()) {
+                kind = ErrorKind::Timeout;
+            }
+        }
+        if kind == ErrorKind::DeadlineExceeded {
+            sleep_until(deadline).await;
+        }
         Err::<ToolOutput, _>(ToolError::new(kind, Delivery::Unknown, "no answer"))
     })
 }
@@ -56,10 +62,10 @@ fn retry(inner: MockService, attempts: u32) -> Retry<MockService> {
     Retry::new(inner, RepeatPolicy::new(config).unwrap())
 }
 
-/// How long each attempt was given, and how much of it was until the deadline.
+/// How long each attempt was given.
 fn given(mock: &MockService) -> Vec<Option<Duration>> {
     let seen = mock.seen();
-    let of = |call: &ToolCall| Some(call.deadline()? - call.attempt().until?);
+    let of = |call: &ToolCall| Some(call.attempt().share.as_ref()?.time());
     seen.iter().map(of).collect()
 }
 
@@ -71,8 +77,7 @@ async fn a_server_that_never_answers_leaves_time_for_every_attempt() {
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
     assert_eq!(mock.started(), 3);
     // (9.2 s - 0.2 s) / 3 from the beginning; (6 s - 0.4 s) / 2 after the first pause; then all
-    let ends = [Some(ms(9_200 - 3_000)), Some(ms(6_000 - 2_800)), None];
-    assert_eq!(given(&mock), ends);
+    assert_eq!(given(&mock), [Some(ms(3_000)), Some(ms(2_800)), None]);
     assert_eq!(start.elapsed(), ms(9_200), "none of it is left unused");
 }
 
@@ -83,13 +88,9 @@ async fn what_one_attempt_does_not_need_goes_to_the_next() {
         .oneshot(within(&read(None), ms(5_000)))
         .await
         .unwrap_err();
-    let ends: Vec<_> = mock
-        .seen()
-        .iter()
-        .map(|call| call.attempt().until)
-        .collect();
-    assert!(ends[0].is_some());
-    assert_eq!(ends[1], None, "the last has all that is left");
+    let given = given(&mock);
+    assert!(given[0].is_some());
+    assert_eq!(given[1], None, "the last has all that is left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,6 +147,62 @@ async fn a_deadline_that_has_passed_starts_no_repeat() {
     assert_eq!(mock.started(), 1);
 }
 
+fn budget(percent: u32, reserve: u32) -> RetryConfig {
+    RetryConfig::default()
+        .with_budget_percent(percent)
+        .with_budget_reserve(reserve)
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_repeat() {
+    let (mock, start) = (silent(), Instant::now());
+    let policy = RepeatPolicy::new(budget(0, 1)).unwrap();
+    let retry = Retry::new(mock.clone(), policy);
+    let calls = (0..4).map(|_| retry.clone().oneshot(within(&read(None), ms(8_000))));
+    let errors = join_all(calls).await;
+    // one of the four is repeated; the others have all their time
+    assert_eq!(mock.started(), 5);
+    assert_eq!(start.elapsed(), ms(8_000));
+    for error in errors {
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::DeadlineExceeded);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_is_not_made() {
+    let layer = RetryLayer::new(budget(0, 2)).unwrap();
+    let left = || layer.budgets()[0].tokens;
+    let call = || within(&read(None), ms(8_000));
+    let answers = MockService::new(|call: ToolCall, n| async move {
+        let share = call.attempt().share.clone();
+        if n == 1 {
+            assert!(share.unwrap().end(ms(4_000)), "there is a token");
+            return Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "x"));
+        }
+        Ok(ToolOutput::text("here"))
+    });
+    layer.layer(answers).oneshot(call()).await.unwrap();
+    assert_eq!(left(), 1);
+    let given_up = MockService::new(|call: ToolCall, _| async move {
+        assert!(call.attempt().share.as_ref().unwrap().end(ms(4_000)));
+        std::future::pending().await
+    });
+    let mut running = Box::pin(layer.layer(given_up.clone()).oneshot(call()));
+    assert!((&mut running).now_or_never().is_none());
+    assert_eq!(left(), 0);
+    drop(running);
+    drop(given_up);
+    assert_eq!(left(), 1);
+    // where too little time is left for a repeat, nobody asks for one
+    let late = MockService::new(|call: ToolCall, _| async move {
+        let share = call.attempt().share.clone();
+        assert!(!share.unwrap().end(Duration::ZERO));
+        Ok(ToolOutput::text("at last"))
+    });
+    layer.layer(late).oneshot(call()).await.unwrap();
+    assert_eq!(left(), 1);
+}
+
 proptest! {
     /// Whatever the deadline, no attempt is given more than there is, each but the last leaves time
     /// for one more, and no repeat begins that would not finish.
@@ -164,7 +221,7 @@ proptest! {
             let inner = silent();
             move |call, _| {
                 let left = call.deadline().unwrap() - Instant::now().into_std();
-                let share = call.attempt().until.map(|until| until - Instant::now().into_std());
+                let share = call.attempt().share.as_ref().map(|share| share.time());
                 let inner = inner.clone();
                 async move {
                     let usual = call.plan().limits.estimated_duration.unwrap_or_default();
@@ -188,7 +245,7 @@ proptest! {
             start.elapsed()
         });
         prop_assert!(start <= ms(limit + 1), "{start:?} of {limit} ms");
-        let shared = mock.seen()[0].attempt().until.is_some();
+        let shared = mock.seen()[0].attempt().share.is_some();
         prop_assert!(mock.started() > usize::from(shared), "one more always fits");
     }
 }

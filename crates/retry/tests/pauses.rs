@@ -120,14 +120,54 @@ async fn a_stated_time_that_is_too_long_ends_the_call_at_once() {
     assert!(told.contains("61s") && told.contains("60s"), "{told}");
 }
 
+fn open() -> ToolError {
+    ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, "open")
+        .with_retry_after(Duration::from_secs(30))
+}
+
+fn within(secs: u64) -> ToolCall {
+    let deadline = Instant::now() + Duration::from_secs(secs);
+    read().with_deadline(deadline.into_std())
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_breakers_waiting_time_does_not_hold_back_a_repeat_elsewhere() {
-    let open = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, "open")
-        .with_retry_after(Duration::from_secs(30));
-    let mock = MockService::sequence(vec![Err(open), Ok(ToolOutput::text("done"))]);
+async fn an_open_breaker_is_asked_again_when_it_lets_a_call_through() {
+    let mock = MockService::sequence(vec![Err(open()), Ok(ToolOutput::text("done"))]);
     let start = Instant::now();
-    retry(mock, plain()).oneshot(read()).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::from_millis(100));
+    retry(mock, plain()).oneshot(within(60)).await.unwrap();
+    // a little later: all who were refused know the same moment
+    assert_eq!(start.elapsed(), Duration::from_millis(30_100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn to_be_refused_by_a_breaker_is_no_attempt_while_the_deadline_is_far() {
+    let mock = MockService::new(|_, n| async move {
+        match n {
+            1..=7 => Err(open()),
+            8 | 9 => Err(fault()),
+            _ => Ok(ToolOutput::text("done")),
+        }
+    });
+    let output = retry(mock.clone(), plain()).oneshot(within(600)).await;
+    assert_eq!((mock.started(), output.is_ok()), (10, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breaker_that_stays_open_for_longer_than_the_call_may_last_ends_it_at_once() {
+    for (call, told) in [
+        (within(30), "30s away"),
+        (read(), "30s, and it has no deadline"),
+    ] {
+        let (mock, _) = failing(open());
+        let start = Instant::now();
+        let error = retry(mock.clone(), plain())
+            .oneshot(call)
+            .await
+            .unwrap_err();
+        assert_eq!((mock.started(), start.elapsed()), (1, Duration::ZERO));
+        assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+        assert!(error.message().contains(told), "{error}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,11 +21,13 @@ mod mock;
 pub mod parity;
 pub mod score;
 mod server;
+mod share;
 mod tool;
 pub mod truth;
 
 pub use at_once::AtOnce;
 pub use mock::{Gate, MockFuture, MockService};
 pub use server::MockServer;
+pub use share::share;
 pub use tollgate_chaos as chaos;
 pub use tool::{ToolBuilder, call, tool};

@@ -5,8 +5,9 @@
 //! everybody comes to an end: a lost wake-up would be a deadlock, which the scheduler reports.
 //!
 //! Each of these faults, put in one at a time, fails a test here: the bit not set before the line is
-//! joined; the bit not looked at on leaving; a place not handed on by who is dropped with it; a limit
-//! that is raised and lets nobody in.
+//! joined; the bit not looked at on leaving; a place not handed on by who is dropped with it; and, in
+//! the last test only, a limit that is raised and lets nobody in. Not seen is who gives up in line and
+//! leaves the bit set though nobody waits any more: the next one to leave takes it away.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like the tests themselves"
@@ -104,4 +105,26 @@ fn with_a_line_that_sheds_the_oldest() {
 #[test]
 fn with_a_limit_that_moves() {
     calls(1, 10, Shed::Newest, true);
+}
+
+/// Who has the only place leaves only when somebody else has come in.
+#[test]
+fn a_raised_limit_lets_in_who_waits() {
+    shuttle::check_random(
+        || {
+            block_on(async {
+                let gate = Arc::new(Gate::new(1, 10, Shed::Newest));
+                let first = enter(&gate, true).await.unwrap();
+                let second = spawn({
+                    let gate = gate.clone();
+                    async move { enter(&gate, true).await.is_some() }
+                });
+                gate.set_limit(2);
+                assert!(second.await.unwrap());
+                drop(first);
+                assert_eq!((gate.in_flight(), gate.waiting()), (0, 0));
+            });
+        },
+        ORDERS,
+    );
 }

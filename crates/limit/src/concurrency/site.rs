@@ -11,6 +11,7 @@ use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolName, ToolOutp
 use super::adaptive::{Adaptive, Sample, Signal};
 use super::gate::{Entry, Gate, Place};
 use super::layer::ConcurrencyLimitLayer;
+use crate::line::latest_start;
 
 /// The places of one server and of its tools.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl Site {
 /// With more tools than this, the places of those that are not called are dropped.
 const MOST_TOOLS: usize = 1000;
 
-/// Waits for a place until the call's deadline, or the end of its attempt.
+/// Waits for a place, for as long as the call would end before its deadline if it got one.
 async fn wait(
     gate: &Arc<Gate>,
     tool: Option<&ToolName>,
@@ -139,10 +140,9 @@ async fn wait(
         Entry::InLine(waiter) => waiter,
         Entry::Full => return Err(refusal(gate, tool, Refused::LineFull)),
     };
-    let until = [call.deadline(), call.attempt().until];
-    let place = match until.into_iter().flatten().min() {
+    let place = match latest_start(call) {
         None => waiter.await,
-        Some(until) => timeout_at(until.into(), waiter).await.map_err(|_| {
+        Some(latest) => timeout_at(latest, waiter).await.map_err(|_| {
             gate.count_expired();
             refusal(gate, tool, Refused::TimeOver)
         })?,
@@ -178,8 +178,8 @@ fn refusal(gate: &Gate, tool: Option<&ToolName>, why: Refused) -> ToolError {
             gate.max_waiting(),
         ),
         Refused::TimeOver => format!(
-            "the call's time was over while it waited for one of the {limit} places of {what}; \
-             nothing was sent"
+            "the call waited for one of the {limit} places of {what} until it could not be answered \
+             before its deadline any more; nothing was sent"
         ),
     };
     ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, message)

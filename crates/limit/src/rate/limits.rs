@@ -14,6 +14,7 @@ use super::key::{Parts, ToolRate};
 use super::lane::{Lane, Reading, TooLate, far_away};
 use super::lanes::Lanes;
 use super::quota::Rate;
+use crate::line::latest_start;
 
 /// The limits of one layer, to look at. Clones are the same limits.
 #[derive(Debug, Clone)]
@@ -125,17 +126,14 @@ impl RateLimits {
         Dues { lanes, taken: 0 }
     }
 
-    /// Returns until when a call may wait.
+    /// Returns until when a call may wait: beyond that, it would not end before its deadline, as far
+    /// as is known how long it takes.
     pub(crate) fn until(&self, call: &ToolCall) -> Instant {
         let now = Instant::now();
         let patience = now
             .checked_add(self.0.config.max_wait)
             .unwrap_or_else(|| far_away(now));
-        [call.deadline(), call.attempt().until]
-            .into_iter()
-            .flatten()
-            .map(Instant::from_std)
-            .fold(patience, Instant::min)
+        latest_start(call).map_or(patience, |latest| patience.min(latest))
     }
 }
 

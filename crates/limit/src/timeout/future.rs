@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tollgate_core::{ToolError, ToolOutput};
 
 use super::sink::Watch;
-use super::terms::{Due, Terms};
+use super::terms::{Due, Ended, Terms};
 
 pin_project! {
     /// The answer of an [`AttemptTimeout`](super::AttemptTimeout): the inner one, or an error.
@@ -98,7 +98,7 @@ where
 /// the server may have reported progress.
 fn poll_end(
     mut timer: Pin<&mut Option<Sleep>>,
-    terms: &Terms,
+    terms: &mut Terms,
     watch: &Watch,
     paused: &mut bool,
     cx: &mut Context<'_>,
@@ -115,6 +115,8 @@ fn poll_end(
         let meter = watch.read(now, cx.waker());
         *paused = meter.is_asking();
         let at = match terms.due(&meter, now) {
+            // another attempt follows, or this one goes on
+            Due::Over(Ended::Share) if !terms.ends_with_share(now) => continue,
             Due::Over(ended) => return Poll::Ready(terms.error(ended, &meter, now)),
             Due::NotBefore(at) => at,
         };

@@ -3,18 +3,20 @@
 //! **Rule.** An attempt ends when its server has kept us waiting for as long as its tool's plan
 //! allows (`limits.attempt_timeout`). Each progress report of the server starts that time anew, up
 //! to a cap on all of it ([`Cap`]). Time in which a person is waited for counts against neither.
-//! The attempt's own end ([`Attempt::until`](tollgate_core::Attempt::until)) and the call's
-//! deadline are moments, and end it sooner; a person's time moves the former, up to the latter,
-//! which somebody outside has named and keeps to.
+//! The call's deadline is a moment that somebody outside has named and keeps to, and ends it sooner.
+//! So does the attempt's share of the time to it
+//! ([`Attempt::share`](tollgate_core::Attempt::share)), a person's time not counted, but only if
+//! another attempt is sure to follow: that is asked when the share is over, and if the answer is no,
+//! the attempt goes on. One that was cut short for nothing would be a failure of our own making.
 //!
 //! **Readiness** is that of the inner service. **Clone:** nothing is shared; each attempt has a
 //! time of its own. **Cancellation:** a drop drops the inner call; so does the end of the time.
 //!
-//! **Errors.** [`Timeout`](tollgate_core::ErrorKind::Timeout) if limit, cap or the attempt's end was
+//! **Errors.** [`Timeout`](tollgate_core::ErrorKind::Timeout) if limit, cap or the attempt's share was
 //! reached, so that a repeat is possible; [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded)
 //! if the call's deadline was, which is no evidence against the server. Delivery is unknown: the
-//! call was handed over and may still run. A call that is late on arrival is not handed over: not
-//! sent, and [`Overloaded`](tollgate_core::ErrorKind::Overloaded) if only the attempt is late. The message states the limit, the cap, and when the last progress was.
+//! call was handed over and may still run. A call that is late on arrival is not handed over. The
+//! message states the limit, the cap, and when the last progress was.
 //!
 //! **Progress.** The server is always asked for it: the call gets a
 //! [`ProgressSink`](tollgate_core::ProgressSink) of this layer's own, which passes reports on to the

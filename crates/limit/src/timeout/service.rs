@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::time::Instant;
 use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
@@ -38,9 +37,7 @@ impl<S: ToolService> Service<ToolCall> for AttemptTimeout<S> {
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let terms = Terms::of(&call, self.config.cap);
-        if terms.names_a_moment()
-            && let Some(error) = terms.too_late(Instant::now())
-        {
+        if let Some(error) = terms.too_late() {
             return AttemptTimeoutFuture::late(error);
         }
         let watch = Arc::new(Watch::before(call.progress().cloned()));

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError};
+use tollgate_core::{Delivery, ErrorKind, Share, ToolCall, ToolError};
 
 use super::config::Cap;
 use super::meter::Meter;
 
 /// What an attempt is held to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Terms {
     /// Without progress.
     limit: Duration,
     /// With it.
     cap: Duration,
-    /// The attempt's own end.
-    until: Option<Instant>,
+    /// What it has of the time to the deadline, and whether that is over and was not its end.
+    share: Option<Share>,
+    is_kept: bool,
     /// The call's.
     deadline: Option<Instant>,
 }
@@ -45,14 +46,20 @@ impl Terms {
         Self {
             limit,
             cap: cap.of(limit),
-            until: call.attempt().until.map(Instant::from_std),
+            share: call.attempt().share.clone(),
+            is_kept: false,
             deadline: call.deadline().map(Instant::from_std),
         }
     }
 
-    /// Says whether any moment was named that could have passed on arrival.
-    pub(crate) const fn names_a_moment(&self) -> bool {
-        self.until.is_some() || self.deadline.is_some()
+    /// Says whether the attempt ends with its share. If not, it goes on as if it had none.
+    pub(crate) fn ends_with_share(&mut self, now: Instant) -> bool {
+        let left = self
+            .deadline
+            .map_or(Duration::MAX, |at| at.saturating_duration_since(now));
+        let ends = self.share.as_ref().is_some_and(|share| share.end(left));
+        self.is_kept = !ends;
+        ends
     }
 
     /// Says whether the attempt is over, by what came first.
@@ -61,11 +68,11 @@ impl Terms {
         // while a person is waited for, nothing but the deadline comes closer
         if !meter.is_asking() {
             let left = |of: Duration, used: Duration| now.checked_add(of.saturating_sub(used));
-            let person = meter.person(now);
+            let share = self.share.as_ref().filter(|_| !self.is_kept);
             ends = [
                 (self.deadline, Ended::Deadline),
                 (
-                    self.until.and_then(|until| until.checked_add(person)),
+                    share.and_then(|share| left(share.time(), meter.active(now))),
                     Ended::Share,
                 ),
                 (left(self.cap, meter.active(now)), Ended::Cap),
@@ -84,25 +91,20 @@ impl Terms {
     }
 
     /// Says why the call is not even handed over, if it comes too late.
-    pub(crate) fn too_late(&self, now: Instant) -> Option<ToolError> {
-        let passed = |at: Option<Instant>| at.filter(|at| *at <= now).map(|at| now - at);
-        let (kind, what, ago) = if let Some(ago) = passed(self.deadline) {
-            (ErrorKind::DeadlineExceeded, "the call's deadline", ago)
-        } else {
-            let ago = passed(self.until)?;
-            // no evidence against the server, which has not seen the call
-            (ErrorKind::Overloaded, "the end of this attempt", ago)
-        };
+    pub(crate) fn too_late(&self) -> Option<ToolError> {
+        let ago = Instant::now().checked_duration_since(self.deadline?)?;
         let limit = self.limit;
         let message = format!(
-            "{what} passed {ago:?} ago; nothing was sent (the attempt timeout is {limit:?})"
+            "the call's deadline passed {ago:?} ago; nothing was sent (the attempt timeout is \
+             {limit:?})"
         );
+        let kind = ErrorKind::DeadlineExceeded;
         Some(ToolError::new(kind, Delivery::NotSent, message))
     }
 
     /// States what ended the attempt, and what else it was held to.
     pub(crate) fn error(&self, ended: Ended, meter: &Meter, now: Instant) -> ToolError {
-        let Self { limit, cap, .. } = *self;
+        let (limit, cap) = (self.limit, self.cap);
         let started = meter.started().unwrap_or(now);
         let after = now.saturating_duration_since(started);
         let (kind, what) = match ended {
@@ -151,7 +153,14 @@ impl Terms {
                 format!("; the call's deadline was {left:?} away")
             }
         };
-        let message = format!("{what}; {progress}{person}{deadline}");
+        let kept = match &self.share {
+            Some(share) if self.is_kept => format!(
+                "; its share of that time was over after {:?}, but no repeat could follow",
+                share.time()
+            ),
+            _ => String::new(),
+        };
+        let message = format!("{what}; {progress}{person}{deadline}{kept}");
         ToolError::new(kind, Delivery::Unknown, message)
     }
 }
