@@ -1,0 +1,88 @@
+//! What the servers of one replica set must agree on.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tollgate_cache::{ScopeRules, ToolScopes};
+use tollgate_core::{ReplicaSetId, ToolName};
+use tollgate_registry::SetOptions;
+
+use super::{BuildError, StackBuilder};
+
+impl StackBuilder {
+    /// Makes one set of options per replica set of what its servers say.
+    pub(super) fn set_options(&self) -> Result<BTreeMap<ReplicaSetId, SetOptions>, BuildError> {
+        let mut ids = HashSet::new();
+        let mut all: BTreeMap<ReplicaSetId, SetOptions> = BTreeMap::new();
+        for server in &self.servers {
+            if !ids.insert(server.server.id().clone()) {
+                return Err(BuildError::DuplicateServer(server.server.id().clone()));
+            }
+            let Some(options) = all.get_mut(&server.set) else {
+                let mut options = SetOptions::default();
+                options.prefix.clone_from(&server.prefix);
+                options.trust = server.trust;
+                options.rules = self.rules;
+                options.lexicon.clone_from(&self.lexicon);
+                options.profile = self.profile.clone();
+                options.defaults = server.defaults.clone();
+                options.overrides = server.overrides.clone();
+                options.refinements = server.refinements.clone();
+                options.verify_with = server.verify_with.clone();
+                all.insert(server.set.clone(), options);
+                continue;
+            };
+            let conflict = |what| BuildError::Conflict {
+                set: server.set.clone(),
+                what,
+            };
+            if options.prefix != server.prefix {
+                return Err(conflict("the prefix of their tools"));
+            }
+            if options.trust != server.trust {
+                return Err(conflict("how far they are trusted"));
+            }
+            if options.defaults != server.defaults {
+                return Err(conflict("the default hints of their tools"));
+            }
+            if !agree(&mut options.overrides, &server.overrides) {
+                return Err(conflict("the operator's hints for one tool"));
+            }
+            if !agree(&mut options.refinements, &server.refinements) {
+                return Err(conflict("the rules over one tool's arguments"));
+            }
+            if !agree(&mut options.verify_with, &server.verify_with) {
+                return Err(conflict("what to verify one tool's calls with"));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Puts together what the cache's config and the servers say of which state tools touch.
+    pub(super) fn scope_rules(&self) -> Result<ScopeRules, BuildError> {
+        let mut said: BTreeMap<&ReplicaSetId, HashMap<ToolName, ToolScopes>> = BTreeMap::new();
+        for server in &self.servers {
+            if !agree(said.entry(&server.set).or_default(), &server.scopes) {
+                return Err(BuildError::Conflict {
+                    set: server.set.clone(),
+                    what: "which state one tool reads and writes",
+                });
+            }
+        }
+        let mut rules = self.cache.scopes.clone();
+        for (set, tools) in said {
+            for (tool, scopes) in tools {
+                rules = rules.with(set.clone(), tool, scopes);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Adds what one more server's config says of single tools; says whether it contradicts nothing.
+fn agree<T: Clone + PartialEq>(
+    taken: &mut HashMap<ToolName, T>,
+    said: &HashMap<ToolName, T>,
+) -> bool {
+    said.iter()
+        .all(|(tool, said)| taken.entry(tool.clone()).or_insert_with(|| said.clone()) == said)
+}

@@ -1,0 +1,53 @@
+//! Settings that contradict each other.
+
+use std::fmt;
+
+use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId};
+
+/// A stack that cannot be built, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Two servers of one replica set disagree about something the whole set shares.
+    Conflict {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// What they disagree about.
+        what: &'static str,
+    },
+    /// Two servers have the same id.
+    DuplicateServer(ServerId),
+    /// A layer's settings make no sense.
+    Settings(String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict { set, what } => {
+                write!(
+                    f,
+                    "servers of replica set `{set}` disagree about {what}; give all the same"
+                )
+            }
+            Self::DuplicateServer(id) => write!(f, "two servers are called `{id}`; rename one"),
+            Self::Settings(fault) => f.write_str(fault),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<InvalidConfig> for BuildError {
+    /// Takes a layer's own word on its settings.
+    fn from(fault: InvalidConfig) -> Self {
+        Self::Settings(fault.to_string())
+    }
+}
+
+impl BuildError {
+    /// Takes a layer's own word on its settings, where the name of the setting does not say whose it is.
+    pub(super) fn of_the(whose: impl fmt::Display) -> impl FnOnce(InvalidConfig) -> Self {
+        move |fault| Self::Settings(format!("{whose}: {fault}"))
+    }
+}

@@ -1,0 +1,182 @@
+//! What a stack is made of: servers and settings.
+
+mod agree;
+mod error;
+mod start;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_breaker::{BreakerConfig, BreakerConfigs};
+use tollgate_cache::CacheConfig;
+use tollgate_core::Profile;
+use tollgate_core::infer::{Lexicon, RuleSet};
+use tollgate_loopguard::LoopGuardConfig;
+use tollgate_retry::hedge::HedgeConfig;
+use tollgate_retry::{MakeSchedule, RetryConfig};
+use tollgate_router::Strategy;
+use tollgate_telemetry::Metrics;
+
+pub use self::error::BuildError;
+use crate::discovery::DiscoveryConfig;
+use crate::limits::LimitsConfig;
+use crate::server::Server;
+
+/// Collects servers and settings; [`build`](Self::build) starts the stack.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct StackBuilder {
+    servers: Vec<Server>,
+    profile: Profile,
+    rules: RuleSet,
+    lexicon: Option<Arc<Lexicon>>,
+    cache: CacheConfig,
+    loop_guard: LoopGuard,
+    retry: RetryConfig,
+    schedule: Option<Arc<dyn MakeSchedule>>,
+    hedge: Option<HedgeConfig>,
+    breakers: BreakerConfigs,
+    discovery: DiscoveryConfig,
+    limits: LimitsConfig,
+    strategy: Strategy,
+    metrics: Option<Arc<Metrics>>,
+    call_deadline: Option<Duration>,
+    startup_timeout: Option<Duration>,
+}
+
+impl StackBuilder {
+    /// Adds a server.
+    pub fn server(mut self, server: impl Into<Server>) -> Self {
+        self.servers.push(server.into());
+        self
+    }
+
+    /// Sets the preset that turns hints into plans. Default: [`Profile::standard`].
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets the rules that fill gaps in hints. Default: `standard`.
+    pub fn rules(mut self, rules: RuleSet) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Sets which verbs the `standard` rules know. Default: [`Lexicon::standard`].
+    pub fn lexicon(mut self, lexicon: Lexicon) -> Self {
+        self.lexicon = Some(Arc::new(lexicon));
+        self
+    }
+
+    /// Sets how results are cached.
+    pub fn cache(mut self, config: CacheConfig) -> Self {
+        self.cache = config;
+        self
+    }
+
+    /// Sets how failures are repeated.
+    pub fn retry(mut self, config: RetryConfig) -> Self {
+        self.retry = config;
+        self
+    }
+
+    /// Takes the pauses between attempts from somebody else's schedule, in place of what
+    /// [`retry`](Self::retry) says of them. Default: none.
+    ///
+    /// With the feature `backoff`, any schedule of that crate:
+    ///
+    /// ```
+    /// # #[cfg(feature = "backoff")]
+    /// # fn with_the_feature() {
+    /// use std::time::Duration;
+    /// use tollgate::Stack;
+    /// use tollgate::backoff::backoff::exponential::ExponentialBackoffBuilder;
+    /// use tollgate::backoff::{TokioClock, cloned};
+    ///
+    /// let mine = ExponentialBackoffBuilder::<TokioClock>::new()
+    ///     .with_initial_interval(Duration::from_millis(200))
+    ///     .build();
+    /// let builder = Stack::builder().schedule(cloned(mine));
+    /// # }
+    /// ```
+    pub fn schedule(mut self, schedule: impl MakeSchedule) -> Self {
+        self.schedule = Some(Arc::new(schedule));
+        self
+    }
+
+    /// Sets when a session that repeats the same failing call is answered in the server's place, or
+    /// with `None` that it never is. Default: after 5 failures in a row.
+    pub fn loop_guard(mut self, config: impl Into<Option<LoopGuardConfig>>) -> Self {
+        self.loop_guard = LoopGuard(config.into());
+        self
+    }
+
+    /// Sets when a slow read gets a second attempt at another server, paid from the same budget as
+    /// repeats, or with `None` that none does. Default: `None`.
+    pub fn hedge(mut self, config: impl Into<Option<HedgeConfig>>) -> Self {
+        self.hedge = config.into();
+        self
+    }
+
+    /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30 s
+    /// after 3 failures in a row.
+    pub fn breaker(mut self, config: BreakerConfig) -> Self {
+        self.breakers.tool = config;
+        self
+    }
+
+    /// Sets when a whole server is left alone that cannot be reached. Only connections that cannot be
+    /// made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a row.
+    pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
+        self.breakers.server = config;
+        self
+    }
+
+    /// Sets how servers are asked for their tools, and when one that does not tell is left alone.
+    pub fn discovery(mut self, config: DiscoveryConfig) -> Self {
+        self.discovery = config;
+        self
+    }
+
+    /// Sets how often, and for how long, tools are called.
+    pub fn limits(mut self, config: LimitsConfig) -> Self {
+        self.limits = config;
+        self
+    }
+
+    /// Sets how servers of a replica set share calls.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Adds metrics. Default: none are taken.
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Sets how long a whole call may take, pauses and repeats included, where the caller sets no
+    /// deadline. Default: no limit but the attempts' own timeouts.
+    pub fn call_deadline(mut self, limit: Duration) -> Self {
+        self.call_deadline = Some(limit);
+        self
+    }
+
+    /// Sets how long [`build`](Self::build) waits for servers to list their tools. Default: 30 s.
+    pub fn startup_timeout(mut self, limit: Duration) -> Self {
+        self.startup_timeout = Some(limit);
+        self
+    }
+}
+
+/// Whether and when the loop guard answers: unlike other options, by default it does.
+#[derive(Debug)]
+struct LoopGuard(Option<LoopGuardConfig>);
+
+impl Default for LoopGuard {
+    fn default() -> Self {
+        Self(Some(LoopGuardConfig::default()))
+    }
+}
