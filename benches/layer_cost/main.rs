@@ -14,7 +14,12 @@
 //! **What is set.** Each pair does as nearly the same as their settings allow, with nothing
 //! optional turned on at theirs: no listeners, no metrics, no tracing. Where a feature is always
 //! there in ours and optional in theirs, theirs stands without it, in a second row with it.
-//! Limits are so high that no call waits.
+//! Limits are so high that no call waits. The cache is the exception: its key is a keyed hash of the
+//! arguments in their normal form, of who asks and of what the tool is, and two spellings of one call
+//! meet; theirs takes the bytes of the arguments for the key, and knows no tools and no callers.
+//!
+//! A breaker check is what a closed breaker does before and after one call: `admit_ref` and `succeed`.
+//! The owned one clones and drops the `Arc` of the breaker besides, to which two threads both write.
 //!
 //! **What is shown.** Rows take turns, ours and theirs next to each other, round by round, so that a
 //! change of the machine's load meets all of them. A run is so many calls; its time is what the

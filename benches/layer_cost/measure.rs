@@ -14,6 +14,8 @@ use crate::calls::{Calls, Maker};
 /// Calls in a run: so few that most runs are not interrupted, so many that reading the clock does
 /// not show.
 const CALLS: usize = 500;
+/// How often for each call what needs none is done: caches are cold when a run begins.
+const BARE: usize = 20;
 /// Runs of each thread in a round, after one that warms up.
 const RUNS: usize = 8;
 /// A run of two threads counts if each had a processor for this share of the time.
@@ -61,16 +63,17 @@ impl Subject {
         })
     }
 
-    /// Measures something that needs no call.
+    /// Measures something that needs no call, and is so quick that it is done more often.
     pub(crate) fn bare(work: impl Fn() + Clone + Send + 'static) -> Self {
         Self::new(move || {
             let work = work.clone();
             Box::new(move |_, calls| {
+                let count = BARE * calls.len();
                 let clock = Clock::start();
-                for _ in 0..calls.len() {
+                for _ in 0..count {
                     work();
                 }
-                clock.stop(calls.len())
+                clock.stop(count)
             })
         })
     }

@@ -8,6 +8,7 @@ use tollgate::cache::{CacheConfig, CacheLayer};
 use tollgate::limit::{
     AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
 };
+use tollgate::loopguard::LoopGuardLayer;
 use tollgate::retry::RetryLayer;
 use tollgate::retry::hedge::{HedgeConfig, HedgeLayer};
 use tollgate::router::{Member, Pool, Router};
@@ -98,9 +99,33 @@ pub(crate) fn timeout() -> Subject {
     around(&AttemptTimeoutLayer::new())
 }
 
+/// Nothing fails, as is usual.
+pub(crate) fn loop_guard() -> Subject {
+    around(&LoopGuardLayer::default())
+}
+
+/// With places of each tool before those of the server.
+pub(crate) fn concurrency_of_tools() -> Subject {
+    around(&ConcurrencyLimitLayer::default().with_per_tool(64))
+}
+
+fn circuit() -> Arc<Circuit> {
+    Arc::new(Circuit::new("orders", BreakerConfig::default()).unwrap())
+}
+
 /// What a closed breaker does for one call, and nothing else.
 pub(crate) fn breaker_check() -> Subject {
-    let circuit = Arc::new(Circuit::new("orders", BreakerConfig::default()).unwrap());
+    let circuit = circuit();
+    Subject::bare(move || {
+        if let Ok(permit) = black_box(&circuit).admit_ref() {
+            permit.succeed();
+        }
+    })
+}
+
+/// The same for a call that outlives whoever holds the breaker: one count of references more.
+pub(crate) fn breaker_check_owned() -> Subject {
+    let circuit = circuit();
     Subject::bare(move || {
         if let Ok(permit) = black_box(&circuit).clone().admit() {
             permit.succeed();

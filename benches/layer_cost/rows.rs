@@ -93,6 +93,7 @@ pub(crate) fn all() -> Vec<Row> {
         )
         .with(Calls::New),
         Row::layer("cache, a write passes", ours::cache_hit(), None).with(Calls::Writes),
+        Row::layer("loop guard", ours::loop_guard(), None),
         Row::layer("retry", ours::retry(), Some(theirs::retry(false))),
         Row::layer(
             "retry, theirs with a budget",
@@ -116,8 +117,14 @@ pub(crate) fn all() -> Vec<Row> {
             ours::concurrency(),
             Some(theirs::concurrency()),
         ),
+        Row::layer(
+            "concurrency limit, of each tool too",
+            ours::concurrency_of_tools(),
+            None,
+        ),
         Row::layer("attempt timeout", ours::timeout(), Some(theirs::timeout())),
-        Row::bare("breaker check (allow + success)", ours::breaker_check()),
+        Row::bare("breaker check (borrowed)", ours::breaker_check()),
+        Row::bare("breaker check (owned)", ours::breaker_check_owned()),
         Row::bare("breaker check, found in its set", ours::breaker_found()),
     ]
 }

@@ -110,6 +110,7 @@ impl Circuit {
     /// # Errors
     ///
     /// [`Rejection`] says why, and how long until the next probe.
+    #[inline]
     pub fn admit_ref(&self) -> Result<Permit<&Self>, Rejection> {
         let ticket = self.enter(Risk::Safe)?;
         Ok(Permit::new(self, ticket))
@@ -185,6 +186,7 @@ impl Circuit {
     }
 
     /// Says whether calls are timed.
+    #[inline]
     pub(crate) const fn takes_time(&self) -> bool {
         self.config.slow_calls.is_some()
     }
@@ -201,11 +203,13 @@ impl Circuit {
         }
     }
 
+    #[inline]
     fn word(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))
     }
 
     /// Lets a call through, or refuses it; the ticket must be settled.
+    #[inline]
     pub(crate) fn enter(&self, risk: Risk) -> Result<Ticket, Rejection> {
         let word = self.word();
         if word.lets_through(risk) {
@@ -233,19 +237,38 @@ impl Circuit {
         })
     }
 
+    /// `began` is when the call did and how long it then waited for a person, where that counts;
     /// `cause` is only asked when a failure opens the breaker.
+    #[inline]
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
         verdict: Verdict,
-        took: Option<Duration>,
+        began: Option<(Instant, Duration)>,
         cause: Option<&dyn fmt::Display>,
     ) {
         let word = self.word();
         if word.ticket() != ticket || word.is_indifferent_to(verdict) {
             return;
         }
+        self.count(ticket, verdict, began, cause);
+    }
+
+    /// Does what an outcome does that changes something.
+    #[inline(never)]
+    fn count(
+        &self,
+        ticket: Ticket,
+        verdict: Verdict,
+        began: Option<(Instant, Duration)>,
+        cause: Option<&dyn fmt::Display>,
+    ) {
+        // one look at the clock tells both
         let now = Instant::now();
+        let took = began.map(|(began, waited)| {
+            let took = now.saturating_duration_since(began);
+            took.saturating_sub(waited)
+        });
         let (change, trip) = self.change(|guarded| {
             let state = &mut guarded.state;
             let change = state.settle(ticket, verdict, took, &self.config, now);

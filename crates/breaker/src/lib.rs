@@ -143,7 +143,6 @@ mod layer;
 mod permit;
 mod person;
 mod prune;
-mod recent;
 mod rejection;
 mod risk;
 mod service;

@@ -23,6 +23,7 @@ pub struct Permit<C: Deref<Target = Circuit> = Arc<Circuit>> {
 }
 
 impl<C: Deref<Target = Circuit>> Permit<C> {
+    #[inline]
     pub(crate) fn new(circuit: C, ticket: Ticket) -> Self {
         Self {
             began: circuit.takes_time().then(Instant::now),
@@ -38,6 +39,7 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
     }
 
     /// The call succeeded.
+    #[inline]
     pub fn succeed(mut self) {
         self.settle(Verdict::Success, None);
     }
@@ -47,17 +49,17 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
         self.settle(Verdict::Failure, Some(cause));
     }
 
+    #[inline]
     fn settle(&mut self, verdict: Verdict, cause: Option<&dyn fmt::Display>) {
         if let Some(circuit) = self.circuit.take() {
-            let took = self
-                .began
-                .map(|began| began.elapsed().saturating_sub(self.waited));
-            circuit.settle(self.ticket, verdict, took, cause);
+            let began = self.began.map(|began| (began, self.waited));
+            circuit.settle(self.ticket, verdict, began, cause);
         }
     }
 }
 
 impl<C: Deref<Target = Circuit>> Drop for Permit<C> {
+    #[inline]
     fn drop(&mut self) {
         if self.circuit.is_some() {
             self.settle(Verdict::Nothing, None);

@@ -31,7 +31,12 @@ impl Listener {
 
     /// Returns how long the call waited for a person up to now.
     pub(crate) fn waited(&self) -> Duration {
-        self.stopwatch.lock().read(Instant::now())
+        let stopwatch = self.stopwatch.lock();
+        // most calls wait for nobody, and need no look at the clock
+        match stopwatch.since {
+            Some(_) => stopwatch.read(Instant::now()),
+            None => stopwatch.total,
+        }
     }
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_core::{
-    Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
+    ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use tower_service::Service;
 
 use crate::future::{Held, Judge};
 use crate::person::Listener;
-use crate::recent::Recent;
 use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
 
 /// Refuses calls of tools that keep failing on this server, or of a server that keeps failing.
@@ -38,12 +38,15 @@ enum Breakers {
     /// One for all tools.
     Server(Arc<Circuit>),
     /// One for each.
-    Tools { set: BreakerSet, recent: Recent },
+    Tools {
+        set: BreakerSet,
+        recent: ByTool<Arc<Circuit>>,
+    },
 }
 
 impl Site {
     pub(crate) fn of_tools(set: BreakerSet, server: ServerId) -> Self {
-        let recent = Recent::new();
+        let recent = ByTool::new();
         Self {
             server,
             breakers: Breakers::Tools { set, recent },
@@ -60,9 +63,11 @@ impl Site {
     fn circuit(&self, call: &ToolCall) -> Arc<Circuit> {
         match &self.breakers {
             Breakers::Server(circuit) => circuit.clone(),
-            Breakers::Tools { set, recent } => recent.circuit(call.tool(), || {
-                set.circuit(&self.server, call.tool().name())
-            }),
+            Breakers::Tools { set, recent } => recent.with(
+                call.tool(),
+                || set.circuit(&self.server, call.tool().name()),
+                Arc::clone,
+            ),
         }
     }
 

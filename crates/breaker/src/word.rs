@@ -38,25 +38,30 @@ impl Word {
         Self(u64::from(state.generation()) << 32 | mark | tag)
     }
 
+    #[inline]
     const fn tag(self) -> u64 {
         self.0 & Self::TAGS
     }
 
+    #[inline]
     pub(crate) const fn ticket(self) -> Ticket {
         Ticket((self.0 >> 32) as u32)
     }
 
+    #[inline]
     pub(crate) const fn lets_all_through(self) -> bool {
         self.tag() != Self::ASK
     }
 
     /// Says whether such a call is let through and changes nothing by it: all but the first safe one,
     /// which is remembered.
+    #[inline]
     pub(crate) fn lets_through(self, risk: Risk) -> bool {
         self.lets_all_through() && (risk == Risk::Write || self.0 & Self::SAFE != 0)
     }
 
     /// Says whether an outcome would change nothing.
+    #[inline]
     pub(crate) const fn is_indifferent_to(self, verdict: Verdict) -> bool {
         match verdict {
             Verdict::Failure => self.tag() == Self::HELD,

@@ -18,6 +18,7 @@
 pub mod activity;
 mod annotations;
 mod attempt;
+mod by_tool;
 mod call;
 mod caller;
 mod category;
@@ -49,6 +50,7 @@ pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
 pub use attempt::{Attempt, Avoided};
+pub use by_tool::ByTool;
 pub use call::{ProgressSink, Purpose, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::ReplicaSetId;
+use tollgate_core::{ByTool, ReplicaSetId, Tool};
 use tower::retry::budget::Budget;
 
 use crate::RetryConfig;
@@ -187,20 +187,22 @@ pub struct BudgetStatus {
 /// The buckets, by replica set. Replica sets are named by configuration, not by callers, so the map
 /// is small and hardly ever changes: it is read as a snapshot and replaced whole.
 #[derive(Debug, Default)]
-pub(crate) struct Budgets(ArcSwap<HashMap<ReplicaSetId, Arc<TokenBucket>>>);
+pub(crate) struct Budgets {
+    by_set: ArcSwap<HashMap<ReplicaSetId, Arc<TokenBucket>>>,
+    /// The same buckets, which stay for good.
+    by_tool: ByTool<Arc<TokenBucket>>,
+}
 
 impl Budgets {
-    /// Does something with the bucket of a set, made on first use. `config` is valid.
+    /// Does something with the bucket of a tool's set, made on first use. `config` is valid.
     pub(crate) fn with<T>(
         &self,
-        set: &ReplicaSetId,
+        tool: &Arc<Tool>,
         config: &RetryConfig,
         act: impl FnOnce(&TokenBucket) -> T,
     ) -> T {
-        if let Some(bucket) = self.0.load().get(set) {
-            return act(bucket);
-        }
-        act(&self.bucket(set, config))
+        let look_up = || self.bucket(tool.set(), config);
+        self.by_tool.with(tool, look_up, |bucket| act(bucket))
     }
 
     /// Takes a repeat out of the bucket of a set, to be put back if it is not made.
@@ -210,21 +212,21 @@ impl Budgets {
     }
 
     fn bucket(&self, set: &ReplicaSetId, config: &RetryConfig) -> Arc<TokenBucket> {
-        if let Some(bucket) = self.0.load().get(set) {
+        if let Some(bucket) = self.by_set.load().get(set) {
             return bucket.clone();
         }
         let fresh = Arc::new(TokenBucket::of_valid(config));
-        self.0.rcu(|map| {
+        self.by_set.rcu(|map| {
             let mut map = HashMap::clone(map);
             map.entry(set.clone()).or_insert_with(|| fresh.clone());
             map
         });
         // somebody else may have been first: the bucket in the map is the one that counts
-        self.0.load().get(set).cloned().unwrap_or(fresh)
+        self.by_set.load().get(set).cloned().unwrap_or(fresh)
     }
 
     pub(crate) fn status(&self) -> Vec<BudgetStatus> {
-        let map = self.0.load();
+        let map = self.by_set.load();
         let mut all: Vec<_> = map
             .iter()
             .map(|(set, bucket)| BudgetStatus {
@@ -246,6 +248,8 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     use proptest::prelude::*;
+
+    use tollgate_testkit::tool;
 
     use super::*;
 
@@ -310,22 +314,23 @@ mod tests {
     #[test]
     fn a_repeat_that_is_not_made_is_put_back_and_one_that_is_made_is_not() {
         let (budgets, config) = (Budgets::default(), RetryConfig::default());
-        let set = ReplicaSetId::new("a").unwrap();
-        let left = || budgets.with(&set, &config, TokenBucket::tokens);
-        let held = budgets.hold(&set, &config);
+        let tool = tool("read").set("a").build();
+        let set = tool.set();
+        let left = || budgets.with(&tool, &config, TokenBucket::tokens);
+        let held = budgets.hold(set, &config);
         assert_eq!(left(), 2, "nobody else counts on it");
         drop(held);
         assert_eq!(left(), 3);
-        budgets.hold(&set, &config).unwrap().spend();
+        budgets.hold(set, &config).unwrap().spend();
         assert_eq!(left(), 2);
     }
 
     #[test]
     fn two_replica_sets_do_not_share_a_budget() {
         let (budgets, config) = (Budgets::default(), RetryConfig::default());
-        let [a, b] = ["a", "b"].map(|id| ReplicaSetId::new(id).unwrap());
-        while budgets.with(&a, &config, TokenBucket::withdraw) {}
-        assert!(budgets.with(&b, &config, TokenBucket::withdraw));
+        let [of_a, of_b] = ["a", "b"].map(|set| tool("read").set(set).build());
+        while budgets.with(&of_a, &config, TokenBucket::withdraw) {}
+        assert!(budgets.with(&of_b, &config, TokenBucket::withdraw));
         let left: Vec<_> = budgets.status().iter().map(|set| set.tokens).collect();
         assert_eq!(left, [0, 2]);
     }

@@ -1,5 +1,6 @@
 //! The policy that `tower::retry` asks after each attempt.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -119,7 +120,7 @@ impl RepeatPolicy {
         let Shared {
             config, budgets, ..
         } = &*self.shared;
-        budgets.with(call.tool().set(), config, act)
+        budgets.with(call.tool(), config, act)
     }
 
     /// Returns the pause before a repeat, or why there is none. The budget is asked last: a repeat
@@ -213,13 +214,14 @@ impl Default for RepeatPolicy {
 }
 
 impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
-    type Future = Sleep;
+    /// Boxed, as few calls have a pause and all would carry the timer's bytes.
+    type Future = Pin<Box<Sleep>>;
 
     fn retry(
         &mut self,
         call: &mut ToolCall,
         result: &mut Result<ToolOutput, ToolError>,
-    ) -> Option<Sleep> {
+    ) -> Option<Self::Future> {
         self.pay_once(call);
         // an `isError` is an answer, and passes here
         let error = result.as_ref().err()?;
@@ -237,7 +239,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     "repeats a failed call"
                 );
                 self.advance(call, error, pause);
-                Some(sleep(pause))
+                Some(Box::pin(sleep(pause)))
             }
             Err(reason) => {
                 debug!(

@@ -65,12 +65,12 @@ impl<S> Candidates<S> {
         if !self.are_left(call) {
             return None;
         }
-        let set = Arc::clone(&self.set);
-        let restricted = call.plan().route.min_weight.is_some();
-        let eligible = set.eligible(call.plan().route.min_weight);
         if call.attempt().elsewhere_only {
             return self.elsewhere(call);
         }
+        let set = &*self.set;
+        let restricted = call.plan().route.min_weight.is_some();
+        let eligible = set.eligible(call.plan().route.min_weight);
         if let [only] = eligible {
             if restricted && !only.is_healthy(call) {
                 return None;
@@ -83,7 +83,7 @@ impl<S> Candidates<S> {
             };
             return Some(Choice { index: 0, reason });
         }
-        let query = Query::new(call, &set, self.strategy);
+        let query = Query::new(call, set, self.strategy);
         let (index, flaws) = query
             .whose_turn(eligible, &self.tried)
             .or_else(|| query.best(eligible, &self.tried))?;
@@ -100,9 +100,9 @@ impl<S> Candidates<S> {
     /// Returns the best candidate that was not tried, if it is as fit as one can be: an attempt beside
     /// another helps nobody on a sick server, on a standby, or on the server that already has the call.
     fn elsewhere(&mut self, call: &ToolCall) -> Option<Choice> {
-        let set = Arc::clone(&self.set);
+        let set = &*self.set;
         let eligible = set.eligible(call.plan().route.min_weight);
-        let query = Query::new(call, &set, self.strategy);
+        let query = Query::new(call, set, self.strategy);
         let (index, flaws) = query.best(eligible, &self.tried)?;
         if flaws & (AVOIDED | STANDBY | UNHEALTHY) != 0 {
             return None;

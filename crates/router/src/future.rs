@@ -38,8 +38,8 @@ pin_project! {
             service: S,
             call: ToolCall,
             in_flight: InFlight,
-            #[pin]
-            deadline: Option<Sleep>,
+            // made for a server that keeps us waiting; boxed, as all calls would carry its bytes
+            timer: Option<Pin<Box<Sleep>>>,
         },
         // the server has the call
         Running {
@@ -138,7 +138,7 @@ fn ask<S: ToolService>(
         service: member.service().clone(),
         call,
         in_flight: member.begin(),
-        deadline: None,
+        timer: None,
     })
 }
 
@@ -188,7 +188,7 @@ where
 fn poll_ready<S>(
     service: &mut S,
     deadline: Option<Instant>,
-    mut timer: Pin<&mut Option<Sleep>>,
+    timer: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), ToolError>>
 where
@@ -197,19 +197,17 @@ where
     if let Poll::Ready(ready) = service.poll_ready(cx) {
         return Poll::Ready(ready);
     }
-    // a timer is only made for a server that keeps us waiting
-    if timer.is_none()
-        && let Some(deadline) = deadline
-    {
-        timer.set(Some(sleep_until(deadline.into())));
-    }
-    match timer.as_pin_mut().map(|timer| timer.poll(cx)) {
-        Some(Poll::Ready(())) => Poll::Ready(Err(ToolError::new(
+    let Some(deadline) = deadline else {
+        return Poll::Pending;
+    };
+    let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(deadline.into())));
+    match timer.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(Err(ToolError::new(
             ErrorKind::DeadlineExceeded,
             Delivery::NotSent,
             "the call's deadline passed before its server was ready; nothing was sent",
         ))),
-        _ => Poll::Pending,
+        Poll::Pending => Poll::Pending,
     }
 }
 
@@ -223,9 +221,9 @@ impl<S: ToolService> Future for RouteFuture<S> {
                 StageProj::Waiting {
                     service,
                     call,
-                    deadline,
+                    timer,
                     ..
-                } => match std::task::ready!(poll_ready(service, call.deadline(), deadline, cx)) {
+                } => match std::task::ready!(poll_ready(service, call.deadline(), timer, cx)) {
                     Ok(()) => {
                         this.stage.as_mut().send();
                         continue;

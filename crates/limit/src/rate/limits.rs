@@ -95,6 +95,20 @@ impl RateLimits {
         self.0.principals.len() + self.0.tools.len()
     }
 
+    /// Lets a call through at once that falls under no limit but the one of all, if that has a cell for
+    /// it; says whether it did. Needs no hold on the limit, which all threads would write to.
+    pub(crate) fn passes_at_once(&self, call: &ToolCall) -> bool {
+        let has_own = self.0.per_principal.is_some() || self.of_tool(call).is_some();
+        let in_all = self.0.in_all.as_deref();
+        !has_own && in_all.is_none_or(Lane::take_at_once)
+    }
+
+    /// Returns the rate of a call's tool, if that counts.
+    fn of_tool(&self, call: &ToolCall) -> Option<f64> {
+        let stated = call.plan().limits.calls_per_minute;
+        stated.filter(|_| self.0.config.tools)
+    }
+
     /// Returns the limits a call falls under, its own principal's first: a cell that is taken there
     /// and lost is nobody else's.
     pub(crate) fn dues(&self, call: &ToolCall) -> Dues {
@@ -111,7 +125,7 @@ impl RateLimits {
             let lane = principals.lane(principal, || principal.clone(), || Some(rate));
             lanes.extend(lane.map(|lane| (lane, Kind::Principal)));
         }
-        if let Some(per_minute) = call.plan().limits.calls_per_minute.filter(|_| config.tools) {
+        if let Some(per_minute) = self.of_tool(call) {
             let (set, tool, bits) = (call.tool().set(), call.tool().name(), per_minute.to_bits());
             let key: &dyn Parts = &(set, tool, bits);
             let own = || ToolRate {

@@ -32,6 +32,9 @@ impl<S: ToolService> Service<ToolCall> for RateLimit<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
+        if self.limits.passes_at_once(&call) {
+            return RateLimitFuture::passing(self.inner.call(call));
+        }
         let mut dues = self.limits.dues(&call);
         if dues.take_at_once() {
             dues.spend();

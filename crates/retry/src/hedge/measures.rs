@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::Tool;
+use tollgate_core::{ByTool, Tool};
 
 use super::quantile::Quantile;
 
@@ -17,6 +17,8 @@ pub(crate) struct Measures {
     /// at 64 bits do not.
     hasher: RandomState,
     by_tool: ArcSwap<HashMap<u64, Arc<Quantile>>>,
+    /// The same for tools called lately. One that was forgotten meanwhile goes on with what it has.
+    recent: ByTool<Arc<Quantile>>,
 }
 
 impl Measures {
@@ -24,11 +26,16 @@ impl Measures {
         Self {
             hasher: RandomState::new(),
             by_tool: ArcSwap::default(),
+            recent: ByTool::new(),
         }
     }
 
     /// Returns the measure of a tool, made on first use.
-    pub(crate) fn of(&self, tool: &Tool) -> Arc<Quantile> {
+    pub(crate) fn of(&self, tool: &Arc<Tool>) -> Arc<Quantile> {
+        self.recent.with(tool, || self.look_up(tool), Arc::clone)
+    }
+
+    fn look_up(&self, tool: &Tool) -> Arc<Quantile> {
         let key = self
             .hasher
             .hash_one((tool.set().as_str(), tool.name().as_str()));

@@ -33,7 +33,8 @@ pin_project! {
 pin_project! {
     #[project = StageProj]
     enum Stage<S: ToolService> {
-        Waiting { #[pin] timer: Sleep, service: Option<S> },
+        // the timer is made when the first attempt first keeps us waiting
+        Waiting { due: Instant, #[pin] timer: Option<Sleep>, service: Option<S> },
         Running { #[pin] answer: Oneshot<S, ToolCall>, counted: bool, chosen: ChosenServer },
         // it failed, or was not sent
         Over,
@@ -50,7 +51,8 @@ impl<S: ToolService> Second<S> {
             call: spare,
             first,
             stage: Stage::Waiting {
-                timer: sleep_until(due),
+                due,
+                timer: None,
                 service: Some(service),
             },
         }
@@ -66,8 +68,18 @@ impl<S: ToolService> Second<S> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<ToolOutput, ToolError>> {
-        if let StageProj::Waiting { timer, service } = self.as_mut().project().stage.project() {
-            ready!(timer.poll(cx));
+        if let StageProj::Waiting {
+            due,
+            mut timer,
+            service,
+        } = self.as_mut().project().stage.project()
+        {
+            if timer.is_none() {
+                timer.set(Some(sleep_until(*due)));
+            }
+            if let Some(timer) = timer.as_pin_mut() {
+                ready!(timer.poll(cx));
+            }
             let service = service.take();
             let next = service.map_or(Stage::Over, |service| self.as_ref().send(service));
             self.as_mut().project().stage.set(next);
