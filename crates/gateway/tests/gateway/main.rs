@@ -14,6 +14,7 @@ mod demo;
 mod drain;
 mod fresh;
 mod lexicon;
+mod limits_config;
 mod lint;
 mod record;
 mod refine;
