@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::Instant;
 use tollgate_core::{
     ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
