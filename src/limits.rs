@@ -64,8 +64,8 @@ pub(crate) struct OfServer {
 impl Default for OfServer {
     fn default() -> Self {
         Self {
-            max_concurrent: 64,
-            max_waiting: 1000,
+            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
+            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
             shed: Shed::default(),
             max_concurrent_per_tool: None,
             max_concurrent_of: HashMap::new(),

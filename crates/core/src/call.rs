@@ -5,27 +5,33 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 
 use crate::refine::Applied;
-use crate::{CallPlan, CallRecord, Caller, ChosenServer, IdempotencyKey, ServerId, Tool};
+use crate::{Attempt, CallPlan, CallRecord, Caller, IdempotencyKey, Tool};
 
 /// One call of one tool: what every layer receives.
 ///
-/// Cheap to clone: pointers and counts, no data.
+/// Cheap to clone and to move: one count, and few bytes. What is the same for all attempts of a call
+/// stands behind a pointer; what layers set on the way down stands here.
 #[derive(Clone)]
 pub struct ToolCall {
+    meant: Arc<Meant>,
+    record: Option<Arc<CallRecord>>,
+    progress: Option<Arc<dyn ProgressSink>>,
+    idempotency_key: Option<IdempotencyKey>,
+    deadline: Option<Instant>,
+    attempt: Attempt,
+}
+
+/// What is called by whom: known when the call is made, and the same to its end.
+#[derive(Clone)]
+struct Meant {
     tool: Arc<Tool>,
     arguments: Bytes,
-    applied: Applied,
     caller: Arc<Caller>,
-    deadline: Option<Instant>,
     trace: Option<Arc<TraceContext>>,
-    progress: Option<Arc<dyn ProgressSink>>,
-    record: Option<Arc<CallRecord>>,
-    attempt: Attempt,
+    applied: Applied,
     purpose: Purpose,
-    idempotency_key: Option<IdempotencyKey>,
 }
 
 impl ToolCall {
@@ -37,18 +43,24 @@ impl ToolCall {
     pub fn new(tool: Arc<Tool>, arguments: impl Into<Bytes>) -> Self {
         let arguments = arguments.into();
         let applied = tool.refinements().apply(or_empty(&arguments));
-        Self {
+        Self::of(Meant {
             tool,
             arguments,
-            applied,
             caller: Caller::local(),
-            deadline: None,
             trace: None,
-            progress: None,
-            record: None,
-            attempt: Attempt::first(),
+            applied,
             purpose: Purpose::Caller,
+        })
+    }
+
+    fn of(meant: Meant) -> Self {
+        Self {
+            meant: Arc::new(meant),
+            record: None,
+            progress: None,
             idempotency_key: None,
+            deadline: None,
+            attempt: Attempt::first(),
         }
     }
 
@@ -58,25 +70,16 @@ impl ToolCall {
     /// idempotency key.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
-        Self {
-            tool: self.tool.clone(),
-            arguments: self.arguments.clone(),
-            applied: self.applied,
-            caller: self.caller.clone(),
-            deadline: None,
-            trace: self.trace.clone(),
-            progress: None,
-            record: None,
-            attempt: Attempt::first(),
+        Self::of(Meant {
             purpose,
-            idempotency_key: None,
-        }
+            ..Meant::clone(&self.meant)
+        })
     }
 
     /// Names who calls. Default: [`Caller::local`].
     #[must_use]
     pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
-        self.caller = caller;
+        Arc::make_mut(&mut self.meant).caller = caller;
         self
     }
 
@@ -90,7 +93,7 @@ impl ToolCall {
     /// Adds the trace context to continue.
     #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.trace = Some(trace);
+        Arc::make_mut(&mut self.meant).trace = Some(trace);
         self
     }
 
@@ -130,42 +133,42 @@ impl ToolCall {
     /// Returns the tool.
     #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
-        &self.tool
+        &self.meant.tool
     }
 
     /// Returns the call's plan, the only thing a layer decides by: the tool's own, or what a rule
     /// over the arguments makes of it.
     #[must_use]
     pub fn plan(&self) -> &CallPlan {
-        self.tool.plan_applied(self.applied)
+        self.meant.tool.plan_applied(self.meant.applied)
     }
 
     /// Returns which of the tool's plans that is.
     #[must_use]
     pub fn applied(&self) -> Applied {
-        self.applied
+        self.meant.applied
     }
 
     /// Returns the raw JSON arguments; `{}` where none were given.
     #[must_use]
     pub fn arguments(&self) -> &[u8] {
-        or_empty(&self.arguments)
+        or_empty(&self.meant.arguments)
     }
 
     /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for whoever needs them
     /// longer than the call. Nothing is copied.
     #[must_use]
     pub fn arguments_bytes(&self) -> Bytes {
-        if self.arguments.is_empty() {
+        if self.meant.arguments.is_empty() {
             return Bytes::from_static(or_empty(b""));
         }
-        self.arguments.clone()
+        self.meant.arguments.clone()
     }
 
     /// Returns who calls.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
-        &self.caller
+        &self.meant.caller
     }
 
     /// Returns when the whole call must be over.
@@ -177,7 +180,7 @@ impl ToolCall {
     /// Returns the trace context to continue.
     #[must_use]
     pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.trace.as_ref()
+        self.meant.trace.as_ref()
     }
 
     /// Returns where progress reports go.
@@ -202,7 +205,7 @@ impl ToolCall {
     /// Returns what the call is made for.
     #[must_use]
     pub fn purpose(&self) -> Purpose {
-        self.purpose
+        self.meant.purpose
     }
 
     /// Returns which attempt this is.
@@ -229,14 +232,14 @@ impl fmt::Debug for ToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // arguments may be secret: only their size is shown
         f.debug_struct("ToolCall")
-            .field("set", self.tool.set())
-            .field("tool", self.tool.name())
-            .field("argument_bytes", &self.arguments.len())
-            .field("applied", &self.applied)
-            .field("caller", &self.caller)
+            .field("set", self.meant.tool.set())
+            .field("tool", self.meant.tool.name())
+            .field("argument_bytes", &self.meant.arguments.len())
+            .field("applied", &self.meant.applied)
+            .field("caller", &self.meant.caller)
             .field("deadline", &self.deadline)
             .field("attempt", &self.attempt)
-            .field("purpose", &self.purpose)
+            .field("purpose", &self.meant.purpose)
             .finish_non_exhaustive()
     }
 }
@@ -283,50 +286,6 @@ impl Purpose {
 impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// Which attempt of a call this is, and which servers to try last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Attempt {
-    /// Counts from 1.
-    pub number: u32,
-    /// Servers that already failed this call: to be tried only if there is no other.
-    pub avoid: SmallVec<[ServerId; 2]>,
-    /// When this attempt must be over, so that the call's deadline leaves time for another one.
-    /// `None`: the call's deadline alone counts.
-    pub until: Option<Instant>,
-    /// Only servers that are not avoided, are healthy and have a weight: a second attempt that runs
-    /// beside the first. If there is none, the attempt fails at once, not sent.
-    pub elsewhere_only: bool,
-    /// Where to write which server gets this attempt, if somebody needs to know while it runs.
-    pub chosen: Option<ChosenServer>,
-}
-
-impl Attempt {
-    /// Returns the first attempt.
-    #[must_use]
-    pub fn first() -> Self {
-        Self {
-            number: 1,
-            avoid: SmallVec::new(),
-            until: None,
-            elsewhere_only: false,
-            chosen: None,
-        }
-    }
-
-    /// Turns this attempt into the next one, avoiding the server that failed.
-    pub fn advance(&mut self, failed: Option<&ServerId>) {
-        self.number = self.number.saturating_add(1);
-        self.elsewhere_only = false;
-        self.chosen = None;
-        if let Some(failed) = failed
-            && !self.avoid.contains(failed)
-        {
-            self.avoid.push(failed.clone());
-        }
     }
 }
 

@@ -35,7 +35,8 @@ pub struct IdempotencyKey(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    Given(Arc<str>),
+    /// Twice behind a pointer, so that the key is small where there is none or a made one.
+    Given(Arc<Box<str>>),
     Made(u64),
 }
 
@@ -65,7 +66,7 @@ impl IdempotencyKey {
         } else if text.len() > Self::MAX_LEN {
             Fault::TooLong { len: text.len() }
         } else {
-            return Ok(Self(Repr::Given(text.into())));
+            return Ok(Self(Repr::Given(Arc::new(text.into()))));
         };
         Err(InvalidIdempotencyKey(fault))
     }

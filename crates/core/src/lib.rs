@@ -17,6 +17,7 @@
 
 pub mod activity;
 mod annotations;
+mod attempt;
 mod call;
 mod caller;
 mod category;
@@ -46,7 +47,8 @@ mod verifier;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
-pub use call::{Attempt, ProgressSink, Purpose, ToolCall, TraceContext};
+pub use attempt::{Attempt, Avoided};
+pub use call::{ProgressSink, Purpose, ToolCall, TraceContext};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use chosen::ChosenServer;

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use tollgate::cache::{CacheConfig, ToolScopes};
 use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
-use tollgate::{LimitsConfig, RuleSet, Server, Stack, StackBuilder, router};
+use tollgate::{
+    Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder, router,
+};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
-use crate::config::{Config, EraName, Partition, Rules, ServerConfig, Strategy, TargetConfig};
+use crate::config::{
+    Config, EraName, Partition, Rules, ServerConfig, ServerLimits, Strategy, TargetConfig,
+};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 
@@ -68,6 +72,7 @@ pub(crate) async fn stack_over(
 }
 
 fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppError> {
+    let Timed { limits, discovery } = timed(config)?;
     let stack = match &config.lexicon {
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
         None => Stack::builder(),
@@ -76,11 +81,13 @@ fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppE
         .profile(config.profile.clone())
         .rules(rule_set(config.rules))
         .cache(cache(config))
+        .loop_guard(config.loop_guard)
         .retry(config.retry)
+        .hedge(config.hedge)
         .breaker(config.breaker)
         .server_breaker(config.server_breaker)
-        .discovery(config.discovery)
-        .limits(limits()?)
+        .discovery(discovery)
+        .limits(limits)
         .strategy(match config.strategy {
             Strategy::RoundRobin => router::Strategy::RoundRobin,
             Strategy::Weighted => router::Strategy::Weighted,
@@ -90,19 +97,33 @@ fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppE
         .metrics(Arc::clone(telemetry.metrics())))
 }
 
-/// Returns the limits. What the environment says of a tool's time beats the profile: whoever starts
-/// the process for a client knows how long that client waits.
+/// The settings that the environment has a say in.
+pub(crate) struct Timed {
+    pub(crate) limits: LimitsConfig,
+    pub(crate) discovery: DiscoveryConfig,
+}
+
+/// Returns how long attempts and listings may take. What the environment says beats the file:
+/// whoever starts the process for a client knows how long that client waits.
 ///
 /// # Errors
 ///
 /// [`AppError::Usage`] if the environment states a time that is none.
-fn limits() -> Result<LimitsConfig, AppError> {
-    let mut limits = LimitsConfig::default();
-    if let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) {
-        limits.attempt_timeout = parse_tool_timeout(&stated.to_string_lossy())
-            .map_err(|fault| AppError::Usage(fault.to_string()))?;
+pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
+    let mut timed = Timed {
+        limits: config.limits,
+        discovery: config.discovery,
+    };
+    let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) else {
+        return Ok(timed);
+    };
+    let stated = parse_tool_timeout(&stated.to_string_lossy())
+        .map_err(|fault| AppError::Usage(fault.to_string()))?;
+    if let Some(time) = stated {
+        timed.limits.attempt_timeout = Some(time);
+        timed.discovery = timed.discovery.with_timeout(time);
     }
-    Ok(limits)
+    Ok(timed)
 }
 
 /// Returns the rule set that a config names.
@@ -161,34 +182,62 @@ pub(crate) fn upstream_of(
         }
         TargetConfig::Http { url, headers } => Target::Http(endpoint(url, headers)?),
     };
-    Ok(Upstream::builder(config.id.clone(), target)
-        .era(match config.era {
-            EraName::Auto => EraChoice::Auto,
-            EraName::Modern => EraChoice::Modern,
-            EraName::Legacy => EraChoice::Legacy,
-        })
-        .start())
+    let upstream = Upstream::builder(config.id.clone(), target).era(match config.era {
+        EraName::Auto => EraChoice::Auto,
+        EraName::Modern => EraChoice::Modern,
+        EraName::Legacy => EraChoice::Legacy,
+    });
+    let upstream = match config.idempotency_keys {
+        Some(send) => upstream.idempotency_keys(send),
+        None => upstream,
+    };
+    Ok(upstream.start())
 }
 
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
-    let mut server = Server::new(upstream)
+    let server = Server::new(upstream)
         .in_set(config.set.clone())
         .weight(config.weight)
         .trust(config.trust)
         .prefix(config.prefix.as_deref())
-        .max_concurrent(config.max_concurrent)
         .defaults(config.defaults.clone());
+    let mut server = limited(server, &config.limits);
     for category in &config.categories {
         server = server.category(category);
     }
     for (tool, said) in &config.tools {
-        server = server.override_tool(tool.clone(), said.hints.clone());
+        if said.hints != Annotations::default() {
+            server = server.override_tool(tool.clone(), said.hints.clone());
+        }
         for rule in &said.rules {
             server = server.refine_tool(tool.clone(), rule.clone());
         }
         if said.scopes != ToolScopes::default() {
             server = server.tool_scopes(tool.clone(), said.scopes.clone());
         }
+        if let Some(reader) = &said.verify_with {
+            server = server.verify_with(tool.clone(), reader.clone());
+        }
+        if let Some(places) = said.max_concurrent {
+            server = server.max_concurrent_of(tool.clone(), places);
+        }
+    }
+    server
+}
+
+fn limited(server: Server, limits: &ServerLimits) -> Server {
+    let mut server = server
+        .max_concurrent(limits.max_concurrent)
+        .max_waiting(limits.max_waiting)
+        .shed(limits.shed);
+    if let Some(places) = limits.max_concurrent_per_tool {
+        server = server.max_concurrent_per_tool(places);
+    }
+    if let Some(calls) = limits.calls_per_minute {
+        server = server.calls_per_minute(calls);
+    }
+    if let Some(adaptive) = limits.adaptive {
+        server = server.adaptive(adaptive);
     }
     server
 }
@@ -208,7 +257,34 @@ fn endpoint(
 
 #[cfg(test)]
 mod tests {
+    use tollgate::Tools;
+    use tollgate::limit::{AdaptiveConfig, Shed};
+
     use super::*;
+
+    #[test]
+    fn every_limit_of_a_server_reaches_it() {
+        let limits = ServerLimits {
+            max_concurrent: 11,
+            max_waiting: 12,
+            shed: Shed::Oldest,
+            max_concurrent_per_tool: Some(13),
+            calls_per_minute: Some(14.0),
+            adaptive: Some(AdaptiveConfig::default().between(15, 16)),
+        };
+        let server = limited(Server::new(Tools::new("a").unwrap()), &limits);
+        let told = format!("{server:?}");
+        for part in [
+            "max_concurrent: 11",
+            "max_waiting: 12",
+            "Oldest",
+            "Some(13)",
+            "Some(14.0)",
+            "min: 15, max: 16",
+        ] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+    }
 
     #[test]
     fn a_share_becomes_the_next_whole_part() {

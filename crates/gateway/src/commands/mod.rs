@@ -1,9 +1,10 @@
-//! The commands, one file each.
+//! The commands, one file each; `check` is a way to `serve`.
 
 pub(crate) mod annotate;
 pub(crate) mod breakers;
 pub(crate) mod cache;
 pub(crate) mod call;
+pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod from;

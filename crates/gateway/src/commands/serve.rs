@@ -1,23 +1,22 @@
 //! `tollgate serve`: the gateway over HTTP.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 use tollgate::registry::Catalogue;
 
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
+use crate::commands::check::check;
 use crate::commands::tools::table;
-use crate::config::{Config, ServerConfig, TargetConfig, show_duration, show_size};
+use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::http::{self, Operator};
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
-use crate::output::{Cell, Screen, Table};
+use crate::output::Screen;
 use crate::record::Recorder;
 use crate::sample::Embedded;
 use crate::shutdown::{self, Stop};
@@ -158,109 +157,4 @@ pub(crate) async fn listen(
     recorder.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Serialize)]
-struct Checked<'a> {
-    ok: bool,
-    listen: String,
-    profile: &'a str,
-    /// The keys of `[cache]` that are not the defaults.
-    cache: Map<String, Value>,
-    servers: Vec<CheckedServer<'a>>,
-}
-
-#[derive(Serialize)]
-struct CheckedServer<'a> {
-    id: &'a str,
-    set: &'a str,
-    weight: u32,
-    prefix: Option<&'a str>,
-    target: String,
-}
-
-/// Says what would run. The file was checked on the way here.
-fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
-    let server = |server: &'_ ServerConfig| -> String { target(&server.target) };
-    if json {
-        let servers = config.servers.iter().map(|one| CheckedServer {
-            id: one.id.as_str(),
-            set: one.set.as_str(),
-            weight: one.weight,
-            prefix: one.prefix.as_deref(),
-            target: server(one),
-        });
-        screen.json(&Checked {
-            ok: true,
-            listen: config.http.listen.to_string(),
-            profile: config.profile.name,
-            cache: config.cache.changed(),
-            servers: servers.collect(),
-        });
-        return Ok(ExitCode::SUCCESS);
-    }
-    match file {
-        Some(file) => screen.heading(&format!("{}: no problems; it would run", file.display())),
-        None => screen.heading("no --config: the embedded sample would run"),
-    }
-    screen.out(format_args!("endpoint   http://{}/mcp", config.http.listen));
-    screen.out(format_args!(
-        "profile    {}, whole calls within {}",
-        config.profile.name,
-        show_duration(config.call_deadline)
-    ));
-    screen.out(format_args!("cache      {}", cache(config)));
-    for (key, value) in config.cache.changed() {
-        screen.out(format_args!("           {key} = {value}"));
-    }
-    screen.out(format_args!(
-        "repeats    at most {} attempts, {} repeats per call over time",
-        config.retry.max_attempts,
-        f64::from(config.retry.budget_percent) / 100.0
-    ));
-    screen.out(format_args!(
-        "breaker    open for {} after {} failures in a row",
-        show_duration(config.breaker.open_time),
-        config.breaker.failures
-    ));
-    let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
-    for one in &config.servers {
-        servers.row(vec![
-            Cell::plain(&one.id),
-            Cell::plain(&one.set),
-            Cell::plain(one.weight),
-            Cell::plain(one.prefix.as_deref().unwrap_or("-")),
-            Cell::plain(server(one)),
-        ]);
-    }
-    screen.table(&servers);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn cache(config: &Config) -> String {
-    if !config.cache.enabled {
-        return "off".into();
-    }
-    let writes = if config.cache.idempotent_writes {
-        "kept"
-    } else {
-        "not kept"
-    };
-    format!(
-        "{} in all, {} per result, idempotent writes {writes}",
-        show_size(config.cache.max_bytes),
-        show_size(config.cache.max_item_bytes)
-    )
-}
-
-/// Describes a target without its secrets: headers and environment are left out.
-fn target(target: &TargetConfig) -> String {
-    match target {
-        TargetConfig::Command { program, args, .. } => std::iter::once(program)
-            .chain(args)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" "),
-        TargetConfig::Http { url, .. } => url.clone(),
-    }
 }

@@ -2,18 +2,159 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CacheLimits, Partition, check, show_duration, show_size};
+use tollgate::LimitsConfig;
+use tollgate::limit::Cap;
+use tollgate::loopguard::LoopGuardConfig;
+use tollgate::retry::hedge::HedgeConfig;
 
-impl CacheLimits {
-    /// Returns the keys of `[cache]` whose values are not the defaults, as a file would have them.
-    pub(crate) fn changed(&self) -> Map<String, Value> {
-        let defaults = check::defaults().cache.written();
-        let mut changed = self.written();
-        changed.retain(|key, value| defaults.get(key) != Some(value));
-        changed
+use super::{
+    CacheLimits, Config, Partition, ServerConfig, ServerLimits, check, show_duration, show_size,
+};
+
+/// Keys with their values, as a file would have them.
+pub(crate) type Keys = Map<String, Value>;
+
+/// Keys of a file, section by section.
+pub(crate) struct Sections {
+    pub(crate) cache: Keys,
+    pub(crate) loop_guard: Keys,
+    pub(crate) hedge: Keys,
+    pub(crate) limits: Keys,
+}
+
+impl Config {
+    /// Returns the keys whose values are not the defaults, section by section.
+    pub(crate) fn changed(&self) -> Sections {
+        let (ours, defaults) = (self.written(), check::defaults().written());
+        Sections {
+            cache: differing(ours.cache, &defaults.cache),
+            loop_guard: differing(ours.loop_guard, &defaults.loop_guard),
+            hedge: differing(ours.hedge, &defaults.hedge),
+            limits: differing(ours.limits, &defaults.limits),
+        }
     }
 
-    fn written(&self) -> Map<String, Value> {
+    /// Returns all keys; what is off has no value.
+    pub(super) fn written(&self) -> Sections {
+        Sections {
+            cache: self.cache.written(),
+            loop_guard: loop_guard(self.loop_guard),
+            hedge: hedge(self.hedge),
+            limits: limits(&self.limits),
+        }
+    }
+}
+
+fn differing(mut keys: Keys, defaults: &Keys) -> Keys {
+    keys.retain(|key, value| defaults.get(key) != Some(value));
+    keys
+}
+
+fn keys<const N: usize>(pairs: [(&str, Value); N]) -> Keys {
+    pairs
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect()
+}
+
+fn loop_guard(config: Option<LoopGuardConfig>) -> Keys {
+    let enabled = config.is_some();
+    let config = config.unwrap_or_default();
+    keys([
+        ("enabled", json!(enabled)),
+        ("failures", json!(config.failures)),
+        ("window", json!(show_duration(config.window))),
+        ("capacity", json!(config.capacity)),
+        ("without_session", json!(config.without_session)),
+    ])
+}
+
+fn hedge(config: Option<HedgeConfig>) -> Keys {
+    let enabled = config.is_some();
+    let config = config.unwrap_or_default();
+    keys([
+        ("enabled", json!(enabled)),
+        ("percentile", json!(config.percentile)),
+        ("min_observations", json!(config.min_observations)),
+        ("min_delay", json!(show_duration(config.min_delay))),
+    ])
+}
+
+fn limits(config: &LimitsConfig) -> Keys {
+    let rate = &config.rate;
+    keys([
+        ("tools", json!(rate.tools)),
+        ("per_principal", json!(rate.per_principal)),
+        ("burst", json!(show_duration(rate.burst))),
+        ("max_wait", json!(show_duration(rate.max_wait))),
+        ("max_keys", json!(rate.max_keys)),
+        (
+            "attempt_timeout",
+            json!(config.attempt_timeout.map(show_duration)),
+        ),
+        (
+            "progress_cap",
+            match config.timeout.cap {
+                Cap::Times(times) => json!(times),
+                Cap::At(cap) => json!(show_duration(cap)),
+            },
+        ),
+    ])
+}
+
+impl ServerConfig {
+    /// Returns what is said of how the server is called that is not the default; what is said of a
+    /// tool stands under `tools.TOOL`.
+    pub(crate) fn changed(&self) -> Keys {
+        let defaults = ServerLimits::default().written();
+        let mut changed = differing(self.limits.written(), &defaults);
+        if let Some(send) = self.idempotency_keys {
+            changed.insert("idempotency_keys".into(), json!(send));
+        }
+        for (tool, said) in &self.tools {
+            if let Some(reader) = &said.verify_with {
+                changed.insert(format!("tools.{tool}.verify_with"), json!(reader.as_str()));
+            }
+            if let Some(places) = said.max_concurrent {
+                changed.insert(format!("tools.{tool}.max_concurrent"), json!(places));
+            }
+        }
+        changed
+    }
+}
+
+impl ServerLimits {
+    fn written(&self) -> Keys {
+        // taken apart, so that no key is left out
+        let Self {
+            max_concurrent,
+            max_waiting,
+            shed,
+            max_concurrent_per_tool,
+            calls_per_minute,
+            adaptive,
+        } = self;
+        let adaptive = adaptive.map(|config| {
+            json!({
+                "min": config.min,
+                "max": config.max,
+                "tolerance": config.tolerance,
+                "backoff": config.backoff,
+            })
+        });
+        keys([
+            ("max_concurrent", json!(max_concurrent)),
+            ("max_waiting", json!(max_waiting)),
+            ("shed", json!(shed.as_str())),
+            ("max_concurrent_per_tool", json!(max_concurrent_per_tool)),
+            ("calls_per_minute", json!(calls_per_minute)),
+            ("adaptive", json!(adaptive)),
+        ])
+    }
+}
+
+impl CacheLimits {
+    fn written(&self) -> Keys {
         // taken apart, so that no key is left out
         let Self {
             enabled,
@@ -28,7 +169,7 @@ impl CacheLimits {
             stale_if_error,
             verify_share,
         } = self;
-        let keys = [
+        keys([
             ("enabled", json!(enabled)),
             ("max_bytes", json!(show_size(*max_bytes))),
             ("max_item_bytes", json!(show_size(*max_item_bytes))),
@@ -49,10 +190,7 @@ impl CacheLimits {
             ),
             ("stale_if_error", json!(show_duration(*stale_if_error))),
             ("verify_share", json!(verify_share)),
-        ];
-        keys.map(|(key, value)| (key.to_owned(), value))
-            .into_iter()
-            .collect()
+        ])
     }
 }
 
@@ -67,7 +205,7 @@ mod tests {
         let changed = |cache: &str| {
             let text = format!("[cache]\n{cache}[servers.a]\ncommand = \"x\"\n");
             let config = Config::parse(Path::new("t.toml"), &text).unwrap();
-            let changed = config.cache.changed();
+            let changed = config.changed().cache;
             changed
                 .iter()
                 .map(|(key, value)| format!("{key} = {value}\n"))

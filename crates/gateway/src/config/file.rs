@@ -8,9 +8,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
+use tollgate::limit::ConcurrencyLimitLayer;
 use tollgate::{Profile, Trust};
 
-use super::resilience::{Breaker, Discovery, Retry};
+use super::limits::{Adaptive, Limits, ShedName};
+use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
 use super::units::{Size, duration, some_duration};
 
 /// The whole file.
@@ -25,7 +27,10 @@ pub(crate) struct File {
     pub(crate) call_deadline: Duration,
     pub(crate) http: Http,
     pub(crate) cache: Cache,
+    pub(crate) loop_guard: LoopGuard,
     pub(crate) retry: Retry,
+    pub(crate) hedge: Hedge,
+    pub(crate) limits: Limits,
     pub(crate) breaker: Breaker,
     pub(crate) discovery: Discovery,
     pub(crate) router: Router,
@@ -41,7 +46,10 @@ impl Default for File {
             call_deadline: Duration::from_secs(600),
             http: Http::default(),
             cache: Cache::default(),
+            loop_guard: LoopGuard::default(),
             retry: Retry::default(),
+            hedge: Hedge::default(),
+            limits: Limits::default(),
             breaker: Breaker::default(),
             discovery: Discovery::default(),
             router: Router::default(),
@@ -168,6 +176,12 @@ pub(crate) struct Server {
     pub(crate) trust: Trust,
     pub(crate) prefix: Prefix,
     pub(crate) max_concurrent: usize,
+    pub(crate) max_waiting: usize,
+    pub(crate) shed: ShedName,
+    pub(crate) max_concurrent_per_tool: Option<usize>,
+    pub(crate) calls_per_minute: Option<f64>,
+    pub(crate) adaptive: Adaptive,
+    pub(crate) idempotency_keys: Option<bool>,
     pub(crate) era: EraName,
     pub(crate) annotations: Hints,
     pub(crate) tools: BTreeMap<String, Hints>,
@@ -186,7 +200,13 @@ impl Default for Server {
             categories: Vec::new(),
             trust: Trust::default(),
             prefix: Prefix::default(),
-            max_concurrent: 64,
+            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
+            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
+            shed: ShedName::default(),
+            max_concurrent_per_tool: None,
+            calls_per_minute: None,
+            adaptive: Adaptive::default(),
+            idempotency_keys: None,
             era: EraName::default(),
             annotations: Hints::new(),
             tools: BTreeMap::new(),
@@ -194,8 +214,8 @@ impl Default for Server {
     }
 }
 
-/// Hints as written; those of a tool may have `rules`, `reads` and `writes` beside them. Checked one by one, so that each
-/// fault is reported at its own line.
+/// Hints as written; those of a tool may have `rules`, `reads`, `writes`, `verify_with` and
+/// `max_concurrent` beside them. Checked one by one, so that each fault is reported at its own line.
 pub(crate) type Hints = BTreeMap<String, toml::Value>;
 
 /// Which revisions of the protocol are spoken to a server.

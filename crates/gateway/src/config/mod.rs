@@ -8,6 +8,7 @@ mod check;
 mod error;
 mod file;
 mod hints;
+mod limits;
 mod resilience;
 mod rules;
 mod scopes;
@@ -21,11 +22,16 @@ use std::time::Duration;
 use tollgate::breaker::BreakerConfig;
 use tollgate::cache::{StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
+use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
+use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::RetryConfig;
+use tollgate::retry::hedge::HedgeConfig;
 use tollgate::{
-    Annotations, ArgumentRule, DiscoveryConfig, Profile, ReplicaSetId, ServerId, ToolName, Trust,
+    Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
+    ToolName, Trust,
 };
 
+pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules, Strategy};
@@ -44,7 +50,12 @@ pub(crate) struct Config {
     pub(crate) call_deadline: Duration,
     pub(crate) http: HttpConfig,
     pub(crate) cache: CacheLimits,
+    /// None if no call is answered in its server's place.
+    pub(crate) loop_guard: Option<LoopGuardConfig>,
     pub(crate) retry: RetryConfig,
+    /// None if no read gets a second attempt.
+    pub(crate) hedge: Option<HedgeConfig>,
+    pub(crate) limits: LimitsConfig,
     pub(crate) breaker: BreakerConfig,
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
@@ -89,10 +100,36 @@ pub(crate) struct ServerConfig {
     pub(crate) categories: Vec<String>,
     pub(crate) trust: Trust,
     pub(crate) prefix: Option<String>,
-    pub(crate) max_concurrent: usize,
+    pub(crate) limits: ServerLimits,
+    /// None if the server itself says whether it takes them.
+    pub(crate) idempotency_keys: Option<bool>,
     pub(crate) era: EraName,
     pub(crate) defaults: Annotations,
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
+}
+
+/// How many calls one server gets.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ServerLimits {
+    pub(crate) max_concurrent: usize,
+    pub(crate) max_waiting: usize,
+    pub(crate) shed: Shed,
+    pub(crate) max_concurrent_per_tool: Option<usize>,
+    pub(crate) calls_per_minute: Option<f64>,
+    pub(crate) adaptive: Option<AdaptiveConfig>,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
+            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
+            shed: Shed::default(),
+            max_concurrent_per_tool: None,
+            calls_per_minute: None,
+            adaptive: None,
+        }
+    }
 }
 
 /// What the operator says about one tool.
@@ -103,6 +140,20 @@ pub(crate) struct ToolConfig {
     pub(crate) rules: Vec<ArgumentRule>,
     /// Which state its calls read and write.
     pub(crate) scopes: ToolScopes,
+    /// What to check with what a call did whose answer never came.
+    pub(crate) verify_with: Option<ToolName>,
+    /// How many calls of it this server gets at once.
+    pub(crate) max_concurrent: Option<usize>,
+}
+
+impl ToolConfig {
+    /// Returns whether anything is said that holds for the whole replica set.
+    pub(crate) fn speaks_for_set(&self) -> bool {
+        self.hints != Annotations::default()
+            || !self.rules.is_empty()
+            || self.scopes != ToolScopes::default()
+            || self.verify_with.is_some()
+    }
 }
 
 /// How a server is reached.
@@ -177,11 +228,7 @@ impl ServerConfig {
 
     fn with_defaults(id: ServerId, target: TargetConfig) -> Self {
         let file::Server {
-            weight,
-            trust,
-            max_concurrent,
-            era,
-            ..
+            weight, trust, era, ..
         } = file::Server::default();
         Self {
             set: ReplicaSetId::from(id.clone()),
@@ -191,7 +238,8 @@ impl ServerConfig {
             categories: Vec::new(),
             trust,
             prefix: None,
-            max_concurrent,
+            limits: ServerLimits::default(),
+            idempotency_keys: None,
             era,
             defaults: Annotations::default(),
             tools: BTreeMap::new(),
@@ -199,6 +247,8 @@ impl ServerConfig {
     }
 }
 
+#[cfg(test)]
+mod limits_tests;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

@@ -26,6 +26,42 @@ fn the_pages_about_the_config_show_files_that_are_accepted() {
     }
 }
 
+/// The first block of the page: the file with every default.
+fn whole_file() -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let file = text.split("```toml\n").nth(1).unwrap();
+    file.split("```").next().unwrap().to_owned()
+}
+
+#[test]
+fn the_whole_file_names_every_key_that_has_a_value_by_default() {
+    let written: toml::Table = whole_file().parse().unwrap();
+    let known = Config::without_file(Vec::new()).written();
+    for (section, keys) in [
+        ("cache", known.cache),
+        ("loop_guard", known.loop_guard),
+        ("hedge", known.hedge),
+        ("limits", known.limits),
+    ] {
+        let set = keys.iter().filter(|(_, value)| !value.is_null());
+        let set: Vec<_> = set.map(|(key, _)| key.as_str()).collect();
+        let mut found: Vec<_> = written[section].as_table().unwrap().keys().collect();
+        found.sort_unstable();
+        assert_eq!(found, set, "[{section}]");
+    }
+}
+
+#[test]
+fn the_whole_file_has_every_default() {
+    let file = whole_file();
+    let mut config = Config::parse(Path::new("t.toml"), &file).unwrap();
+    let server = config.servers.remove(0);
+    assert_eq!(server.changed(), Keys::new());
+    let defaults = Config::without_file(Vec::new());
+    assert_eq!(format!("{config:#?}"), format!("{defaults:#?}"));
+}
+
 fn shows_files_that_are_accepted(page: &str) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")

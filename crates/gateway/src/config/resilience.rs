@@ -1,10 +1,12 @@
-//! How failures are met, as it is written: repeats, breakers, listing.
+//! How failures are met, as it is written: repeats, second attempts, loops, breakers, listing.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use tollgate::DiscoveryConfig;
 use tollgate::breaker::BreakerConfig;
+use tollgate::loopguard::{LoopGuardConfig, WithoutSession};
+use tollgate::retry::hedge::HedgeConfig;
 use tollgate::retry::{Jitter, RetryConfig};
 
 use super::units::{duration, some_duration};
@@ -40,6 +42,65 @@ impl Default for Retry {
             jitter: backoff.jitter,
             max_pause: backoff.ceiling,
             max_retry_after,
+        }
+    }
+}
+
+/// `[hedge]`: second attempts of slow reads.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Hedge {
+    pub(crate) enabled: bool,
+    pub(crate) percentile: u32,
+    pub(crate) min_observations: u32,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) min_delay: Duration,
+}
+
+impl Default for Hedge {
+    fn default() -> Self {
+        let HedgeConfig {
+            percentile,
+            min_observations,
+            min_delay,
+            ..
+        } = HedgeConfig::default();
+        Self {
+            enabled: false,
+            percentile,
+            min_observations,
+            min_delay,
+        }
+    }
+}
+
+/// `[loop_guard]`: sessions that repeat the same failing call.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LoopGuard {
+    pub(crate) enabled: bool,
+    pub(crate) failures: u32,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) window: Duration,
+    pub(crate) capacity: usize,
+    pub(crate) without_session: WithoutSession,
+}
+
+impl Default for LoopGuard {
+    fn default() -> Self {
+        let LoopGuardConfig {
+            failures,
+            window,
+            capacity,
+            without_session,
+            ..
+        } = LoopGuardConfig::default();
+        Self {
+            enabled: true,
+            failures,
+            window,
+            capacity,
+            without_session,
         }
     }
 }

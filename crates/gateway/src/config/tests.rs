@@ -2,13 +2,28 @@
 
 use super::*;
 
-fn parse(text: &str) -> Result<Config, ConfigError> {
+pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(Path::new("t.toml"), text)
+}
+
+/// Demands that a file be refused with this one fault.
+pub(super) fn is_refused(text: &str, line: usize, key: &str, expected: &str) {
+    // the good server follows, so that lines are those of the fault alone
+    let error = parse(&format!("{text}[servers.a]\ncommand = \"x\"\n")).unwrap_err();
+    let [fault] = error.faults() else {
+        panic!("one fault expected in {text:?}:\n{error}");
+    };
+    assert_eq!(fault.line, Some(line), "{text:?}: {error}");
+    assert_eq!(fault.key, key, "{text:?}: {error}");
+    assert!(fault.message.contains(expected), "{text:?}: {error}");
+    assert!(
+        error.to_string().starts_with(&format!("t.toml:{line}:")),
+        "{error}"
+    );
 }
 
 #[test]
 fn bad_files_are_refused_with_line_key_and_what_was_expected() {
-    let server = "[servers.a]\ncommand = \"x\"\n";
     for (text, line, key, expected) in [
         (
             "profile = \"lax\"\n",
@@ -349,18 +364,7 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "same prefix",
         ),
     ] {
-        // the good server follows, so that lines are those of the fault alone
-        let error = parse(&format!("{text}{server}")).unwrap_err();
-        let [fault] = error.faults() else {
-            panic!("one fault expected in {text:?}:\n{error}");
-        };
-        assert_eq!(fault.line, Some(line), "{text:?}: {error}");
-        assert_eq!(fault.key, key, "{text:?}: {error}");
-        assert!(fault.message.contains(expected), "{text:?}: {error}");
-        assert!(
-            error.to_string().starts_with(&format!("t.toml:{line}:")),
-            "{error}"
-        );
+        is_refused(text, line, key, expected);
     }
 }
 
@@ -396,7 +400,7 @@ fn what_a_file_leaves_out_is_the_default() {
     assert_eq!(config.cache.max_bytes, 64 << 20);
     let server = &config.servers[0];
     assert_eq!(server.prefix.as_deref(), Some("a"));
-    assert_eq!((server.weight, server.max_concurrent), (100, 64));
+    assert_eq!((server.weight, server.limits.max_concurrent), (100, 64));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod drain;
 mod fresh;
 mod lexicon;
 mod limits;
+mod limits_config;
 mod lint;
 mod outcome;
 mod record;

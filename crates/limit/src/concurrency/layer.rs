@@ -21,12 +21,17 @@ pub struct ConcurrencyLimitLayer {
 }
 
 impl ConcurrencyLimitLayer {
+    /// How many calls run at once by default.
+    pub const DEFAULT_MAX_IN_FLIGHT: usize = 64;
+    /// How many calls may wait by default.
+    pub const DEFAULT_MAX_WAITING: usize = 1000;
+
     /// Lets this many calls run at once: at least 1. Up to 1000 more wait.
     #[must_use]
     pub fn new(max_in_flight: usize) -> Self {
         Self {
             max_in_flight: max_in_flight.clamp(1, MOST_PLACES),
-            max_waiting: 1000,
+            max_waiting: Self::DEFAULT_MAX_WAITING,
             shed: Shed::Newest,
             per_tool: None,
             tools: HashMap::new(),
@@ -84,7 +89,7 @@ pub(super) const MOST_PLACES: usize = u32::MAX as usize;
 impl Default for ConcurrencyLimitLayer {
     /// 64 calls at once, 1000 waiting.
     fn default() -> Self {
-        Self::new(64)
+        Self::new(Self::DEFAULT_MAX_IN_FLIGHT)
     }
 }
 

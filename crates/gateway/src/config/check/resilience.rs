@@ -5,9 +5,11 @@ use std::time::Duration;
 use tollgate::DiscoveryConfig;
 use tollgate::breaker::BreakerConfig;
 use tollgate::core::InvalidConfig;
+use tollgate::loopguard::LoopGuardConfig;
+use tollgate::retry::hedge::HedgeConfig;
 use tollgate::retry::{Backoff, RetryConfig};
 
-use super::super::resilience::{Breaker, Discovery, Retry, ServerBreaker};
+use super::super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry, ServerBreaker};
 use super::Faults;
 
 /// The longest a breaker may stay open.
@@ -16,7 +18,7 @@ const MAX_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
 impl Faults<'_, '_> {
     /// Reports what a layer says of its settings at the key that each setting is written as; `keys`
     /// pairs the two where they differ. A fault at a key that has one already is not told twice.
-    fn layer(
+    pub(super) fn layer(
         &mut self,
         section: &[&str],
         checked: Result<(), InvalidConfig>,
@@ -56,6 +58,49 @@ impl Faults<'_, '_> {
         ];
         self.layer(&["retry"], config.validate(), &keys);
         config
+    }
+
+    /// Returns none where no read gets a second attempt; what is written is checked all the same.
+    pub(super) fn hedge(&mut self, written: &Hedge) -> Option<HedgeConfig> {
+        let section = ["hedge"];
+        let plain = HedgeConfig::default();
+        // one setting at a time, so that the first fault hides no other
+        for alone in [
+            plain.with_percentile(written.percentile),
+            plain.with_min_observations(written.min_observations),
+        ] {
+            self.layer(&section, alone.validate(), &[]);
+        }
+        self.expect(
+            written.min_delay <= MAX_OPEN,
+            &["hedge", "min_delay"],
+            "expected at most a day",
+        );
+        let config = plain
+            .with_percentile(written.percentile)
+            .with_min_observations(written.min_observations)
+            .with_min_delay(written.min_delay);
+        written.enabled.then_some(config)
+    }
+
+    /// Returns none where no call is answered in its server's place; what is written is checked all
+    /// the same.
+    pub(super) fn loop_guard(&mut self, written: &LoopGuard) -> Option<LoopGuardConfig> {
+        let section = ["loop_guard"];
+        let plain = LoopGuardConfig::default();
+        for alone in [
+            plain.with_failures(written.failures),
+            plain.with_window(written.window),
+            plain.with_capacity(written.capacity),
+        ] {
+            self.layer(&section, alone.validate(), &[]);
+        }
+        let config = plain
+            .with_failures(written.failures)
+            .with_window(written.window)
+            .with_capacity(written.capacity)
+            .with_without_session(written.without_session);
+        written.enabled.then_some(config)
     }
 
     pub(super) fn breaker(&mut self, written: &Breaker) -> BreakerConfig {

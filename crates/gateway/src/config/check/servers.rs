@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tollgate::{ReplicaSetId, ServerId, ToolName};
 use tollgate_mcp::upstream::HttpSpec;
 
-use super::super::file::{Prefix, Server};
+use super::super::file::{Hints, Prefix, Server};
 use super::super::{ServerConfig, TargetConfig, ToolConfig, hints, rules, scopes};
 use super::Faults;
 
@@ -26,11 +26,7 @@ impl Faults<'_, '_> {
             &at("weight"),
             "expected a whole number from 0 to 1000 (50 or more may take destructive calls)",
         );
-        self.expect(
-            server.max_concurrent >= 1,
-            &at("max_concurrent"),
-            "expected 1 or more",
-        );
+        let limits = self.server_limits(key, &server);
         let prefix = match &server.prefix {
             Prefix::Set => set.as_ref().map(ToString::to_string),
             Prefix::None => None,
@@ -44,27 +40,7 @@ impl Faults<'_, '_> {
         let mut tools = BTreeMap::new();
         for (tool, written) in &server.tools {
             let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
-            let mut written = written.clone();
-            let rules = written.remove("rules");
-            let scopes = scopes::take(&mut written, |path, message| {
-                let root = ["servers", key, "tools", tool];
-                self.at(&[&root, path].concat(), message);
-            });
-            let hints = hints::read(&written, |name, message| {
-                self.at(&["servers", key, "tools", tool, name], message);
-            });
-            let rules = rules.map(|rules| {
-                rules::read(&rules, |path, message| {
-                    let root = ["servers", key, "tools", tool, "rules"];
-                    self.at(&[&root, path].concat(), message);
-                })
-            });
-            let rules = rules.unwrap_or_default();
-            let said = ToolConfig {
-                hints,
-                rules,
-                scopes,
-            };
+            let said = self.tool(key, tool, written.clone());
             tools.extend(name.map(|name| (name, said)));
         }
         let target = self.target(key, &server);
@@ -76,11 +52,37 @@ impl Faults<'_, '_> {
             categories: server.categories,
             trust: server.trust,
             prefix,
-            max_concurrent: server.max_concurrent,
+            limits,
+            idempotency_keys: server.idempotency_keys,
             era: server.era,
             defaults,
             tools,
         })
+    }
+
+    fn tool(&mut self, server: &str, tool: &str, mut written: Hints) -> ToolConfig {
+        let root = ["servers", server, "tools", tool];
+        let rules = written.remove("rules");
+        let verify_with = self.reader(&root, tool, &mut written);
+        let max_concurrent = self.places(&root, &mut written);
+        let scopes = scopes::take(&mut written, |path, message| {
+            self.at(&[&root, path].concat(), message);
+        });
+        let hints = hints::read(&written, |name, message| {
+            self.at(&[&root[..], &[name]].concat(), message);
+        });
+        let rules = rules.map(|rules| {
+            rules::read(&rules, |path, message| {
+                self.at(&[&root[..], &["rules"], path].concat(), message);
+            })
+        });
+        ToolConfig {
+            hints,
+            rules: rules.unwrap_or_default(),
+            scopes,
+            verify_with,
+            max_concurrent,
+        }
     }
 
     fn target(&mut self, key: &str, server: &Server) -> Option<TargetConfig> {
@@ -167,15 +169,34 @@ impl Faults<'_, '_> {
                 conflict(first, &["annotations"], "the same hints");
             }
             for (tool, said) in &server.tools {
-                let other = servers[..index].iter().find(|other| {
-                    other.set == server.set
-                        && other.tools.get(tool).is_some_and(|other| other != said)
-                });
-                if let Some(other) = other {
-                    let what = "the same hints, rules and scopes for the tool";
-                    conflict(other, &["tools", tool.as_str()], what);
+                let mut others = servers[..index]
+                    .iter()
+                    .filter(|other| other.set == server.set);
+                let clash = |other| clash(said, other);
+                let found =
+                    others.find_map(|other| Some((other, other.tools.get(tool).and_then(clash)?)));
+                if let Some((other, (key, what))) = found {
+                    let path = [&["tools", tool.as_str()], key].concat();
+                    conflict(other, &path, what);
                 }
             }
         }
+    }
+}
+
+/// Says in what two servers of one set contradict each other about a tool, by the key below the
+/// tool's. How many calls each of them gets at once is its own, and contradicts nothing.
+fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static str], &'static str)> {
+    if !said.speaks_for_set() || !other.speaks_for_set() {
+        return None;
+    }
+    let same =
+        said.hints == other.hints && said.rules == other.rules && said.scopes == other.scopes;
+    if !same {
+        Some((&[], "the same hints, rules and scopes for the tool"))
+    } else if said.verify_with != other.verify_with {
+        Some((&["verify_with"], "the same tool to verify with"))
+    } else {
+        None
     }
 }

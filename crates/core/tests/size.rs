@@ -1,0 +1,11 @@
+//! Every layer moves a call, and some keep a clone of it: it must stay small.
+
+use tollgate_core::{Attempt, IdempotencyKey, ToolCall};
+
+#[test]
+fn a_call_is_a_few_words() {
+    let words = |bytes: usize| bytes.div_ceil(size_of::<u64>());
+    assert!(words(size_of::<Option<IdempotencyKey>>()) <= 2);
+    assert!(words(size_of::<Attempt>()) <= 5);
+    assert!(words(size_of::<ToolCall>()) <= 13);
+}

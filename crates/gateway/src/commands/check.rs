@@ -1,0 +1,199 @@
+//! `tollgate serve --check`: what would run, and what of it is not the default.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use tollgate::limit::Cap;
+
+use crate::assemble::{self, Timed};
+use crate::config::{Config, Keys, Sections, ServerConfig, TargetConfig, show_duration, show_size};
+use crate::error::Outcome;
+use crate::output::{Cell, Screen, Table};
+
+#[derive(Serialize)]
+struct Checked<'a> {
+    ok: bool,
+    listen: String,
+    profile: &'a str,
+    /// How long an attempt may take where its tool does not say.
+    attempt_timeout: String,
+    /// How long a listing may take.
+    listing_timeout: String,
+    /// The keys of each section that are not the defaults.
+    cache: Keys,
+    loop_guard: Keys,
+    hedge: Keys,
+    limits: Keys,
+    servers: Vec<CheckedServer<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckedServer<'a> {
+    id: &'a str,
+    set: &'a str,
+    weight: u32,
+    prefix: Option<&'a str>,
+    target: String,
+    /// What is said of how it is called that is not the default.
+    changed: Keys,
+}
+
+/// Says what would run. The file was checked on the way here.
+///
+/// # Errors
+///
+/// [`AppError`](crate::error::AppError) if the environment states a time that is none.
+pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
+    let server = |server: &'_ ServerConfig| -> String { target(&server.target) };
+    let timed = assemble::timed(config)?;
+    let changed = config.changed();
+    if json {
+        let servers = config.servers.iter().map(|one| CheckedServer {
+            id: one.id.as_str(),
+            set: one.set.as_str(),
+            weight: one.weight,
+            prefix: one.prefix.as_deref(),
+            target: server(one),
+            changed: one.changed(),
+        });
+        screen.json(&Checked {
+            ok: true,
+            listen: config.http.listen.to_string(),
+            profile: config.profile.name,
+            attempt_timeout: show_duration(attempt_timeout(config, &timed)),
+            listing_timeout: show_duration(timed.discovery.timeout),
+            cache: changed.cache,
+            loop_guard: changed.loop_guard,
+            hedge: changed.hedge,
+            limits: changed.limits,
+            servers: servers.collect(),
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
+    match file {
+        Some(file) => screen.heading(&format!("{}: no problems; it would run", file.display())),
+        None => screen.heading("no --config: the embedded sample would run"),
+    }
+    settings(config, &timed, &changed, screen);
+    let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
+    for one in &config.servers {
+        servers.row(vec![
+            Cell::plain(&one.id),
+            Cell::plain(&one.set),
+            Cell::plain(one.weight),
+            Cell::plain(one.prefix.as_deref().unwrap_or("-")),
+            Cell::plain(server(one)),
+        ]);
+    }
+    screen.table(&servers);
+    for one in &config.servers {
+        for (key, value) in one.changed() {
+            screen.out(format_args!("servers.{}.{key} = {value}", one.id));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says of each section what it comes to, and which of its keys are not the defaults.
+fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen) {
+    let line = |what: &str, said: &str, keys: &Keys| {
+        screen.out(format_args!("{what:<10} {said}"));
+        for (key, value) in keys {
+            screen.out(format_args!("           {key} = {value}"));
+        }
+    };
+    let none = Keys::new();
+    line(
+        "endpoint",
+        &format!("http://{}/mcp", config.http.listen),
+        &none,
+    );
+    let deadline = show_duration(config.call_deadline);
+    let profile = format!("{}, whole calls within {deadline}", config.profile.name);
+    line("profile", &profile, &none);
+    line("cache", &cache(config), &changed.cache);
+    line("loop guard", &loop_guard(config), &changed.loop_guard);
+    let repeats = format!(
+        "at most {} attempts, {} repeats per call over time",
+        config.retry.max_attempts,
+        f64::from(config.retry.budget_percent) / 100.0
+    );
+    line("repeats", &repeats, &none);
+    line("hedge", &hedge(config), &changed.hedge);
+    line("limits", &limits(config, timed), &changed.limits);
+    let breaker = format!(
+        "open for {} after {} failures in a row",
+        show_duration(config.breaker.open_time),
+        config.breaker.failures
+    );
+    line("breaker", &breaker, &none);
+    let listing = format!("within {}", show_duration(timed.discovery.timeout));
+    line("listing", &listing, &none);
+}
+
+fn loop_guard(config: &Config) -> String {
+    match &config.loop_guard {
+        None => "off".into(),
+        Some(guard) => format!(
+            "answers a session's same call after {} failures in a row, for {}",
+            guard.failures,
+            show_duration(guard.window)
+        ),
+    }
+}
+
+fn hedge(config: &Config) -> String {
+    match &config.hedge {
+        None => "off".into(),
+        Some(hedge) => format!(
+            "a read slower than {} in 100 of its tool gets a second attempt",
+            hedge.percentile
+        ),
+    }
+}
+
+fn limits(config: &Config, timed: &Timed) -> String {
+    let cap = match config.limits.timeout.cap {
+        Cap::Times(times) => format!("{times} times that"),
+        Cap::At(cap) => show_duration(cap),
+    };
+    format!(
+        "attempts within {} where a tool does not say, with progress {cap}",
+        show_duration(attempt_timeout(config, timed))
+    )
+}
+
+fn attempt_timeout(config: &Config, timed: &Timed) -> Duration {
+    let stated = timed.limits.attempt_timeout;
+    stated.unwrap_or(config.profile.attempt_timeout)
+}
+
+fn cache(config: &Config) -> String {
+    if !config.cache.enabled {
+        return "off".into();
+    }
+    let writes = if config.cache.idempotent_writes {
+        "kept"
+    } else {
+        "not kept"
+    };
+    format!(
+        "{} in all, {} per result, idempotent writes {writes}",
+        show_size(config.cache.max_bytes),
+        show_size(config.cache.max_item_bytes)
+    )
+}
+
+/// Describes a target without its secrets: headers and environment are left out.
+fn target(target: &TargetConfig) -> String {
+    match target {
+        TargetConfig::Command { program, args, .. } => std::iter::once(program)
+            .chain(args)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" "),
+        TargetConfig::Http { url, .. } => url.clone(),
+    }
+}

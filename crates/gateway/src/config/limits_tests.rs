@@ -1,0 +1,296 @@
+//! What is said of second attempts, loops, limits and what to verify with: read, and refused.
+
+use std::time::Duration;
+
+use tollgate::limit::Cap;
+
+use super::tests::{is_refused, parse};
+use super::*;
+
+#[test]
+fn what_makes_no_sense_is_refused_at_its_line_and_key() {
+    for (section, lines, key, expected) in [
+        (
+            "hedge",
+            "percentile = 100",
+            "percentile",
+            "between 50 and 99",
+        ),
+        (
+            "hedge",
+            "min_observations = 4",
+            "min_observations",
+            "between 5",
+        ),
+        ("hedge", "min_delay = 10", "min_delay", "\"250ms\""),
+        ("hedge", "min_delay = \"2d\"", "min_delay", "at most a day"),
+        ("hedge", "delay = \"1s\"", "delay", "`min_delay`"),
+        ("loop_guard", "failures = 0", "failures", "1 or more"),
+        (
+            "loop_guard",
+            "window = \"0s\"",
+            "window",
+            "nothing is in a row",
+        ),
+        ("loop_guard", "capacity = 0", "capacity", "between 1 and"),
+        (
+            "loop_guard",
+            "without_session = \"refuse\"",
+            "without_session",
+            "`by_principal`",
+        ),
+        ("limits", "tools = 3", "tools", "a boolean"),
+        ("limits", "per_principal = 0", "per_principal", "above 0"),
+        ("limits", "per_principal = nan", "per_principal", "above 0"),
+        ("limits", "burst = \"2h\"", "burst", "above an hour"),
+        ("limits", "max_wait = \"25h\"", "max_wait", "at most a day"),
+        ("limits", "max_keys = 0", "max_keys", "could be counted"),
+        (
+            "limits",
+            "attempt_timeout = \"0s\"",
+            "attempt_timeout",
+            "more than zero",
+        ),
+        (
+            "limits",
+            "attempt_timeout = \"2d\"",
+            "attempt_timeout",
+            "at most a day",
+        ),
+        (
+            "limits",
+            "progress_cap = 0",
+            "progress_cap",
+            "1 is the least",
+        ),
+        (
+            "limits",
+            "progress_cap = -1",
+            "progress_cap",
+            "a number of times",
+        ),
+        (
+            "limits",
+            "progress_cap = \"far\"",
+            "progress_cap",
+            "\"30s\"",
+        ),
+        (
+            "limits",
+            "progress_cap = \"0s\"",
+            "progress_cap",
+            "1 times the timeout",
+        ),
+        (
+            "limits",
+            "progress_cap = \"2d\"",
+            "progress_cap",
+            "at most a day",
+        ),
+        ("limits", "progress_cap = true", "progress_cap", "\"30m\""),
+    ] {
+        let text = format!("[{section}]\n{lines}\n");
+        is_refused(&text, 2, &format!("{section}.{key}"), expected);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_of_a_server_is_refused_at_its_line_and_key() {
+    for (lines, line, key, expected) in [
+        ("max_waiting = -1", 3, "max_waiting", "expected usize"),
+        ("shed = \"all\"", 3, "shed", "`newest` or `oldest`"),
+        (
+            "max_concurrent_per_tool = 0",
+            3,
+            "max_concurrent_per_tool",
+            "1 or more",
+        ),
+        ("calls_per_minute = 0.0", 3, "calls_per_minute", "above 0"),
+        ("adaptive = 3", 3, "adaptive", "`tolerance`"),
+        (
+            "adaptive = { min = 0 }",
+            3,
+            "adaptive.min",
+            "no call would ever run",
+        ),
+        (
+            "adaptive = { min = 9, max = 8 }",
+            3,
+            "adaptive.max",
+            "below min",
+        ),
+        (
+            "adaptive = { tolerance = 1.0 }",
+            3,
+            "adaptive.tolerance",
+            "from 1.1",
+        ),
+        (
+            "adaptive = { backoff = 1.0 }",
+            3,
+            "adaptive.backoff",
+            "0.1 and 0.95",
+        ),
+        ("adaptive = { maximum = 1 }", 3, "adaptive.maximum", "`max`"),
+        (
+            "idempotency_keys = \"yes\"",
+            3,
+            "idempotency_keys",
+            "a boolean",
+        ),
+        (
+            "[servers.b.tools.t]\nmax_concurrent = 0",
+            4,
+            "tools.t.max_concurrent",
+            "1 or more",
+        ),
+        (
+            "[servers.b.tools.t]\nmax_concurrent = \"2\"",
+            4,
+            "tools.t.max_concurrent",
+            "a whole number",
+        ),
+        (
+            "[servers.b.tools.t]\nverify_with = true",
+            4,
+            "tools.t.verify_with",
+            "as a string",
+        ),
+        (
+            "[servers.b.tools.t]\nverify_with = \"\"",
+            4,
+            "tools.t.verify_with",
+            "tool name",
+        ),
+        (
+            "[servers.b.tools.t]\nverify_with = \"t\"",
+            4,
+            "tools.t.verify_with",
+            "another tool",
+        ),
+    ] {
+        let text = format!("[servers.b]\ncommand = \"x\"\n{lines}\n");
+        is_refused(&text, line, &format!("servers.b.{key}"), expected);
+    }
+}
+
+#[test]
+fn one_fault_hides_no_other() {
+    let error = parse(
+        "[hedge]\npercentile = 1\nmin_observations = 1\n[loop_guard]\nfailures = 0\nwindow = \"2d\"\n\
+         capacity = 0\n[limits]\nper_principal = -1\nburst = \"2h\"\nmax_keys = 0\n[servers.a]\n\
+         command = \"x\"\nadaptive = { min = 2, max = 1, tolerance = 0.5, backoff = 2 }\n",
+    )
+    .unwrap_err();
+    let lines: Vec<_> = error
+        .faults()
+        .iter()
+        .filter_map(|fault| fault.line)
+        .collect();
+    assert_eq!(lines, [2, 3, 5, 6, 7, 9, 10, 11, 14, 14, 14], "{error}");
+}
+
+#[test]
+fn the_servers_of_a_set_verify_with_the_same_tool() {
+    let pair = |first: &str, second: &str| {
+        let server = |name: &str, says: &str| {
+            format!(
+                "[servers.{name}]\ncommand = \"x\"\nset = \"s\"\n[servers.{name}.tools.pay]\n{says}\n"
+            )
+        };
+        server("b", first) + &server("c", second)
+    };
+    let gets = "verify_with = \"get_payment\"";
+    is_refused(
+        &pair(gets, "verify_with = \"list_payments\""),
+        10,
+        "servers.c.tools.pay.verify_with",
+        "the same tool to verify with as in `servers.b`",
+    );
+    is_refused(
+        &pair(gets, "destructiveHint = true"),
+        9,
+        "servers.c.tools.pay",
+        "hints, rules and scopes",
+    );
+    // how many calls each gets at once is its own
+    for other in [gets, "max_concurrent = 2"] {
+        let text = pair(&format!("{gets}\nmax_concurrent = 1"), other);
+        parse(&text).unwrap();
+    }
+}
+
+#[test]
+fn what_is_said_is_read() {
+    let config = parse(
+        "[hedge]\nenabled = true\npercentile = 90\n[loop_guard]\nenabled = false\n[limits]\n\
+         per_principal = 120\nmax_wait = \"0s\"\nattempt_timeout = \"90s\"\nprogress_cap = \"30m\"\n\
+         [servers.a]\ncommand = \"x\"\nmax_waiting = 0\nshed = \"oldest\"\ncalls_per_minute = 30\n\
+         adaptive = { max = 32 }\nidempotency_keys = true\n[servers.a.tools.pay]\n\
+         verify_with = \"list_payments\"\nmax_concurrent = 2\n[servers.b]\ncommand = \"x\"\n\
+         adaptive = true\n[servers.c]\ncommand = \"x\"\nadaptive = false\n",
+    )
+    .unwrap();
+    assert_eq!(
+        config.hedge,
+        Some(HedgeConfig::default().with_percentile(90))
+    );
+    assert_eq!(config.loop_guard, None);
+    assert_eq!(config.limits.rate.per_principal, Some(120.0));
+    assert_eq!(config.limits.rate.max_wait, Duration::ZERO);
+    assert_eq!(config.limits.attempt_timeout, Some(Duration::from_secs(90)));
+    assert_eq!(
+        config.limits.timeout.cap,
+        Cap::At(Duration::from_secs(1800))
+    );
+    let [a, b, c] = &config.servers[..] else {
+        panic!("three servers expected");
+    };
+    assert_eq!((a.limits.max_waiting, a.limits.shed), (0, Shed::Oldest));
+    assert_eq!(a.limits.calls_per_minute, Some(30.0));
+    let plain = AdaptiveConfig::default();
+    assert_eq!(a.limits.adaptive, Some(plain.between(plain.min, 32)));
+    assert_eq!(b.limits.adaptive, Some(plain));
+    assert_eq!(c.limits.adaptive, None);
+    assert_eq!((a.idempotency_keys, b.idempotency_keys), (Some(true), None));
+    let pay = a.tools.values().next().unwrap();
+    assert_eq!(pay.verify_with, ToolName::new("list_payments").ok());
+    assert_eq!(pay.max_concurrent, Some(2));
+    assert_eq!(pay.hints, Annotations::default());
+}
+
+#[test]
+fn only_what_differs_is_told() {
+    let config = parse("[servers.a]\ncommand = \"x\"\n").unwrap();
+    let changed = config.changed();
+    for keys in [
+        changed.cache,
+        changed.loop_guard,
+        changed.hedge,
+        changed.limits,
+        config.servers[0].changed(),
+    ] {
+        assert_eq!(keys, Keys::new());
+    }
+    let config = parse(
+        "[hedge]\nenabled = true\n[loop_guard]\nwithout_session = \"by_principal\"\n[limits]\n\
+         progress_cap = 3\n[servers.a]\ncommand = \"x\"\nshed = \"oldest\"\nmax_waiting = 5\n\
+         idempotency_keys = false\n[servers.a.tools.pay]\nmax_concurrent = 2\n",
+    )
+    .unwrap();
+    let changed = config.changed();
+    let told = |keys: &Keys| {
+        let lines = keys.iter().map(|(key, value)| format!("{key} = {value}"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(told(&changed.hedge), "enabled = true");
+    assert_eq!(
+        told(&changed.loop_guard),
+        "without_session = \"by_principal\""
+    );
+    assert_eq!(told(&changed.limits), "progress_cap = 3");
+    assert_eq!(
+        told(&config.servers[0].changed()),
+        "idempotency_keys = false\nmax_waiting = 5\nshed = \"oldest\"\ntools.pay.max_concurrent = 2"
+    );
+}

@@ -1,0 +1,248 @@
+//! What a config says of limits, loops, second attempts and times: it is heeded, not only read.
+
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, TOLLGATE, ends, file, text, tollgate, until, within};
+
+const SHOP: &str = "[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+
+/// Adds one note; a write, which no cache answers.
+async fn note(gateway: &Gateway) -> Value {
+    let arguments = json!({"order_id": 1, "text": "x"});
+    gateway.mcp("shop__add_note", arguments).await
+}
+
+#[tokio::test]
+async fn a_rate_refuses_what_comes_too_often_and_says_when_to_come_again() {
+    // one call a minute, and nobody waits for the next
+    for rate in [
+        "[limits]\nper_principal = 1\nmax_wait = \"0s\"\nSHOP",
+        "[limits]\nmax_wait = \"0s\"\nSHOPcalls_per_minute = 1\n",
+        "[limits]\nmax_wait = \"0s\"\nSHOP[servers.shop.tools.add_note]\nrateLimitHint = 1\n",
+    ] {
+        let config = rate.replace("SHOP", SHOP);
+        let gateway =
+            Gateway::configured(&format!("[retry]\nmax_retry_after = \"1s\"\n{config}")).await;
+        let passed = note(&gateway).await;
+        assert!(passed["result"].is_object(), "{rate}: {passed}");
+        let refused = note(&gateway).await;
+        let data = &refused["error"]["data"];
+        assert_eq!(data["kind"], "rate_limited", "{rate}: {refused}");
+        assert_eq!(data["delivery"], "not_sent", "{rate}: {refused}");
+        let wait = data["retryAfterMs"].as_u64().unwrap();
+        assert!((1..=60_000).contains(&wait), "{rate}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn the_rates_that_tools_declare_may_be_left_out() {
+    let hinted = format!(
+        "[limits]\ntools = false\n{SHOP}[servers.shop.tools.add_note]\nrateLimitHint = 1\n"
+    );
+    let gateway = Gateway::configured(&hinted).await;
+    for _ in 0..3 {
+        let passed = note(&gateway).await;
+        assert!(passed["result"].is_object(), "{passed}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_fails_over_and_over_is_answered_in_the_servers_place() {
+    for (guard, executions) in [
+        ("failures = 2\nwithout_session = \"by_principal\"\n", 2),
+        ("failures = 2\nenabled = false\n", 3),
+    ] {
+        let gateway = Gateway::configured(&format!("[loop_guard]\n{guard}{SHOP}")).await;
+        let mut last = Value::Null;
+        for _ in 0..3 {
+            last = gateway
+                .mcp("shop__get_order", json!({"order_id": 99}))
+                .await;
+        }
+        assert_eq!(last["result"]["isError"], true, "{last}");
+        let stats = gateway.stats("shop__orders_stats", "after").await;
+        let ran = &stats["tools"]["get_order"]["executions"];
+        assert_eq!(ran, executions, "{guard}: {last}");
+        let held = last.to_string().contains("failed 2 times in a row");
+        assert_eq!(held, executions == 2, "{guard}: {last}");
+        // other arguments are nobody's loop
+        let other = gateway.mcp("shop__get_order", json!({"order_id": 1})).await;
+        assert_ne!(other["result"]["isError"], true, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn who_finds_neither_a_place_nor_room_to_wait_is_refused_at_once() {
+    for places in [
+        "max_concurrent_per_tool = 1\nmax_waiting = 0\n",
+        "max_waiting = 0\nshed = \"oldest\"\n[servers.shop.tools.sales_report]\nmax_concurrent = 1\n",
+    ] {
+        let config = format!("[retry]\nmax_attempts = 1\n{SHOP}{places}");
+        let gateway = Gateway::configured(&config).await;
+        let report = |region: &str| json!({"region": region, "delay_ms": 60_000});
+        let slow = gateway.mcp_request("shop__sales_report", &report("a"));
+        let slow = tokio::spawn(slow.send());
+        let mut asked = 0;
+        until("the report runs", || {
+            asked += 1;
+            let ask = asked.to_string();
+            let gateway = &gateway;
+            async move {
+                let stats = gateway.stats("shop__orders_stats", &ask).await;
+                (stats["tools"]["sales_report"]["running"] == 1).then_some(())
+            }
+        })
+        .await;
+        let refused = gateway.mcp("shop__sales_report", report("b")).await;
+        let data = &refused["error"]["data"];
+        assert_eq!(data["kind"], "overloaded", "{places}: {refused}");
+        assert_eq!(data["delivery"], "not_sent", "{places}: {refused}");
+        slow.abort();
+    }
+}
+
+#[tokio::test]
+async fn what_to_verify_with_is_told_when_an_outcome_is_unknown() {
+    // a write that outlasts its attempt; by its name nothing would be found to check with
+    let config = format!(
+        "[limits]\nattempt_timeout = \"200ms\"\n{SHOP}[servers.shop.tools.sales_report]\n\
+         readOnlyHint = false\nidempotentHint = false\nverify_with = \"get_order\"\n"
+    );
+    let gateway = Gateway::configured(&config).await;
+    let arguments = json!({"region": "x", "delay_ms": 60_000});
+    let failed = gateway.mcp("shop__sales_report", arguments).await;
+    let data = &failed["error"]["data"];
+    assert_eq!(data["delivery"], "unknown", "{failed}");
+    assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{failed}");
+}
+
+#[tokio::test]
+async fn a_check_tells_what_is_not_the_default() {
+    let shops = "\
+[hedge]
+enabled = true
+percentile = 90
+
+[loop_guard]
+failures = 3
+
+[limits]
+per_principal = 120
+progress_cap = \"30m\"
+
+[servers.a]
+command = \"x\"
+adaptive = { max = 32 }
+idempotency_keys = true
+max_waiting = 10
+shed = \"oldest\"
+";
+    let config = file(shops);
+    let path = config.path().to_str().unwrap();
+    let done = ends(&["serve", "--check", "--config", path]).await;
+    let said = text(&done.stdout);
+    for line in [
+        "loop guard answers a session's same call after 3 failures in a row, for 5m",
+        "           failures = 3",
+        "hedge      a read slower than 90 in 100",
+        "           enabled = true",
+        "limits     attempts within 1m where a tool does not say, with progress 30m",
+        "           per_principal = 120.0",
+        "listing    within 1m",
+        "servers.a.max_waiting = 10",
+        "servers.a.shed = \"oldest\"",
+    ] {
+        assert!(said.contains(line), "{line} in\n{said}");
+    }
+    let done = ends(&["serve", "--check", "--json", "--config", path]).await;
+    let checked: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(checked["hedge"], json!({"enabled": true, "percentile": 90}));
+    assert_eq!(checked["loop_guard"], json!({"failures": 3}));
+    assert_eq!(
+        checked["limits"],
+        json!({"per_principal": 120.0, "progress_cap": "30m"})
+    );
+    assert_eq!(
+        checked["servers"][0]["changed"],
+        json!({
+            "adaptive": {"min": 1, "max": 32, "tolerance": 2.0, "backoff": 0.8},
+            "idempotency_keys": true, "max_waiting": 10, "shed": "oldest",
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_gateway_with_every_layer_on_answers() {
+    let servers = ["one", "two"].map(|name| {
+        let server = SHOP.replace("servers.shop", &format!("servers.{name}"));
+        format!(
+            "{server}set = \"shop\"\nadaptive = true\nidempotency_keys = true\nshed = \"oldest\"\n"
+        )
+    });
+    let config = format!("[hedge]\nenabled = true\n{}", servers.concat());
+    let gateway = Gateway::configured(&config).await;
+    let answer = gateway.mcp("shop__get_order", json!({"order_id": 1})).await;
+    assert_eq!(answer["result"]["structuredContent"]["id"], 1, "{answer}");
+}
+
+/// Runs a command to its end with a tool's time in its environment.
+async fn timed(time: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = tollgate(args);
+    let done = within("the end", command.env("MCP_TOOL_TIMEOUT", time).output());
+    let done = done.await.unwrap();
+    (
+        done.status.code(),
+        text(&done.stdout).to_owned(),
+        text(&done.stderr).to_owned(),
+    )
+}
+
+#[tokio::test]
+async fn the_environments_tool_timeout_beats_the_file() {
+    let config = file(
+        "[limits]\nattempt_timeout = \"2m\"\n[discovery]\ntimeout = \"30s\"\n[servers.a]\ncommand = \"x\"\n",
+    );
+    let path = config.path().to_str().unwrap();
+    // a listing has 5 s at least; an empty value states nothing
+    for (time, attempt, listing) in [
+        ("90000", "1m 30s", "1m 30s"),
+        ("1000", "1s", "5s"),
+        ("", "2m", "30s"),
+    ] {
+        let args = ["serve", "--check", "--json", "--config", path];
+        let (code, out, err) = timed(time, &args).await;
+        assert_eq!(code, Some(0), "{err}");
+        let checked: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(checked["attempt_timeout"], attempt, "{time:?}");
+        assert_eq!(checked["listing_timeout"], listing, "{time:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_environments_tool_timeout_ends_an_attempt() {
+    let arguments = json!({"region": "x", "delay_ms": 60_000}).to_string();
+    let config = file(format!("[retry]\nmax_attempts = 1\n{SHOP}").replace("TOLLGATE", TOLLGATE));
+    let path = config.path().to_str().unwrap();
+    let args = ["call", "shop__sales_report", &arguments, "--config", path];
+    let (code, _, err) = timed("200", &args).await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("200ms"), "{err}");
+}
+
+#[tokio::test]
+async fn a_tool_timeout_that_is_none_stops_the_start() {
+    let config = file("[servers.a]\ncommand = \"x\"\n");
+    let path = config.path().to_str().unwrap();
+    for args in [
+        &["serve", "--http", "127.0.0.1:0"][..],
+        &["serve", "--check", "--config", path],
+        &["run", "--", TOLLGATE, "sample"],
+    ] {
+        let (code, out, err) = timed("90s", args).await;
+        assert_eq!(code, Some(2), "{args:?}: {out}{err}");
+        assert!(
+            err.contains("MCP_TOOL_TIMEOUT is \"90s\": give whole milliseconds"),
+            "{args:?}: {err}"
+        );
+    }
+}
