@@ -143,7 +143,7 @@ impl Stack {
     }
 
     /// Sends a call through the layers. Dropping the future cancels the call.
-    #[must_use = "a call that nobody waits for is not made"]
+    #[must_use = "a call runs while it is awaited"]
     pub fn run(&self, call: ToolCall) -> StackFuture {
         StackFuture {
             inner: self.0.layers.clone().oneshot(call),

@@ -331,7 +331,7 @@ async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
         "Rule 1 of this tool matches it: force is present.",
         "weight 50 or more may get it, and there is none: it is refused. Never: light (weight 10).",
         "Nothing is kept: the cache is off.",
-        "One attempt may take 20 s. It usually takes 2 s.",
+        "One attempt may take 20 s, and 200 s while its server reports progress. It usually takes 2 s.",
         "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
