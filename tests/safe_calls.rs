@@ -87,13 +87,15 @@ fn run(seed: u64, settings: impl FnOnce(StackBuilder) -> StackBuilder) -> Outcom
     })
 }
 
-/// Everything but the budget and the breakers as it is by default: ten attempts, because the chance
-/// that all of ten fail is 0.3^10, six in a million.
+/// Everything but the budget, the breakers and how long they are waited for as it is by default: ten
+/// attempts, because the chance that all of ten fail is 0.3^10, six in a million.
 fn opened(seed: u64) -> RetryConfig {
     RetryConfig::default()
         .with_seed(seed)
         .with_max_attempts(10)
         .with_budget_percent(1000)
+        // as long as it takes a breaker to let it through
+        .with_max_retry_after(DEADLINE)
 }
 
 /// Breakers that are made for such a way to the servers, and the default ones. Those open at three

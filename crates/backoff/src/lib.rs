@@ -1,4 +1,4 @@
-//! Schedules and errors of the [`backoff`](::backoff) crate, for those who have them.
+//! Schedules and errors of the [`backoff`] crate, for those who have them.
 //!
 //! That crate is unmaintained, and so is one that it brings along. Nothing here needs it: the retry
 //! layer has [schedules of its own](tollgate_retry::Backoff). This crate exists for users whose

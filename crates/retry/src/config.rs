@@ -16,8 +16,8 @@ pub struct RetryConfig {
     pub max_attempts: u32,
     /// The schedule of the pauses. Default: full jitter, at most 10 s.
     pub backoff: Backoff,
-    /// The longest `Retry-After` that is waited for; a longer one ends the call at once.
-    /// Default: 60 s.
+    /// The longest `Retry-After` that is waited for; a longer one ends the call at once. Also the
+    /// longest a call waits for open breakers in all. Default: 60 s.
     pub max_retry_after: Duration,
     /// How many repeats each hundred calls of a replica set pay for. Default: 20.
     pub budget_percent: u32,

@@ -28,6 +28,8 @@ pub(crate) enum Reason {
     RetryAfter { stated: Duration, longest: Duration },
     /// The breakers of all servers are open for so long, and nobody said how long to wait.
     Open { stated: Duration },
+    /// The breakers of all servers are open for so long, and the call has waited for them enough.
+    StillOpen { waited: Duration, stated: Duration },
     /// The failure will not pass, or the tool must not be called again.
     Rule,
     /// Somebody else's schedule has no further pause.
@@ -61,6 +63,11 @@ impl Reason {
             Self::Open { stated } => format!(
                 "no server takes the call for {}, and it has no deadline to wait until",
                 Told(*stated)
+            ),
+            Self::StillOpen { waited, stated } => format!(
+                "no server takes the call for {}, and it has waited for {} already",
+                Told(*stated),
+                Told(*waited)
             ),
             Self::Schedule => "the schedule has no further pause".to_owned(),
         })

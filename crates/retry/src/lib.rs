@@ -21,10 +21,10 @@
 //! ([`Schedule`]); its first step comes from the tool's plan. A `Retry-After` is honoured as a floor,
 //! or the layer gives up at once: it never waits longer than [`RetryConfig::max_retry_after`], nor
 //! beyond the deadline. So is the time until an open breaker lets a probe through, but only of a call
-//! that has a deadline: others fail fast, as breakers are for. To be refused so is not counted among the
-//! attempts that are allowed. Repeats are paid
-//! from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with a multiple
-//! of the usual load. One that our own breaker or limit refused was no load, and costs nothing.
+//! that has a deadline, and all such pauses together are no longer than that: others fail fast, as
+//! breakers are for. To be refused so is not counted among the attempts that are allowed. Repeats are
+//! paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with a
+//! multiple of the usual load. One that our own breaker or limit refused was no load, and costs nothing.
 //!
 //! # Deadline
 //!

@@ -151,9 +151,16 @@ impl RepeatPolicy {
         }
         if let Some(stated) = floor
             && error.kind() == ErrorKind::BreakerOpen
-            && call.deadline().is_none()
         {
-            return Err(Reason::Open { stated });
+            if call.deadline().is_none() {
+                return Err(Reason::Open { stated });
+            }
+            // one breaker after the other would be waited for until the deadline, which may be far off
+            let waited = self.repeats.as_ref().map(|repeats| repeats.waited());
+            let waited = waited.unwrap_or_default();
+            if waited.saturating_add(stated) > longest {
+                return Err(Reason::StillOpen { waited, stated });
+            }
         }
         let repeats = self
             .repeats

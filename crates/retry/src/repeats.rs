@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Delivery, FailedAttempt, ToolError};
+use tollgate_core::{Delivery, ErrorKind, FailedAttempt, ToolError};
 
 use crate::budget::Hold;
 use crate::schedule::Running;
@@ -17,6 +17,8 @@ pub(crate) struct Repeats {
     failed: Vec<FailedAttempt>,
     /// The pause before the current one.
     pause: Duration,
+    /// The pauses in which it waited for an open breaker.
+    waited: Duration,
     /// One of those before may have run.
     may_have_run: bool,
 }
@@ -28,6 +30,7 @@ impl Repeats {
             hold: None,
             failed: Vec::new(),
             pause: Duration::ZERO,
+            waited: Duration::ZERO,
             may_have_run: false,
         }
     }
@@ -36,7 +39,15 @@ impl Repeats {
     pub(crate) fn note(&mut self, error: &ToolError, pause: Duration) {
         self.failed.push(FailedAttempt::new(error, self.pause));
         self.pause = pause;
+        if error.kind() == ErrorKind::BreakerOpen {
+            self.waited = self.waited.saturating_add(pause);
+        }
         self.may_have_run |= error.delivery() != Delivery::NotSent;
+    }
+
+    /// Returns how long the call waited for open breakers so far.
+    pub(crate) const fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Says of the last failure what is true of the call, and adds what came before.

@@ -148,8 +148,24 @@ async fn to_be_refused_by_a_breaker_is_no_attempt_while_the_deadline_is_far() {
             _ => Ok(ToolOutput::text("done")),
         }
     });
-    let output = retry(mock.clone(), plain()).oneshot(within(600)).await;
+    let patient = plain().with_max_retry_after(Duration::from_secs(600));
+    let output = retry(mock.clone(), patient).oneshot(within(600)).await;
     assert_eq!((mock.started(), output.is_ok()), (10, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_breaker_after_the_other_is_not_waited_for_however_far_the_deadline_is() {
+    let (mock, _) = failing(open());
+    let start = Instant::now();
+    let error = retry(mock.clone(), plain())
+        .oneshot(within(600))
+        .await
+        .unwrap_err();
+    // a second pause of 30 s would make it more than a minute
+    assert_eq!(mock.started(), 2);
+    assert_eq!(start.elapsed(), Duration::from_millis(30_100));
+    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+    assert!(error.message().contains("waited for 30.1s"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
