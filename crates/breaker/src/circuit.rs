@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use tollgate_core::InvalidConfig;
 
+use crate::permit::nanos;
 use crate::state::{Change, State, Ticket};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::trip::describe;
@@ -38,6 +39,7 @@ use crate::{BreakerConfig, BreakerState, Permit, Rejection, Risk, Verdict};
 pub struct Circuit {
     name: Box<str>,
     config: BreakerConfig,
+    made: Instant,
     /// What callers need to know of `guarded`: written under its lock, read without.
     word: AtomicU64,
     guarded: Mutex<Guarded>,
@@ -71,10 +73,12 @@ impl Circuit {
     }
 
     pub(crate) fn of_valid(name: impl Into<Box<str>>, config: BreakerConfig) -> Self {
-        let state = State::new(&config, Instant::now());
+        let made = Instant::now();
+        let state = State::new(&config, made);
         Self {
             name: name.into(),
             config,
+            made,
             word: AtomicU64::new(Word::of(&state).0),
             guarded: Mutex::new(Guarded {
                 state,
@@ -191,6 +195,15 @@ impl Circuit {
         self.config.slow_calls.is_some()
     }
 
+    /// Returns the time since this breaker was made, in nanoseconds, and never 0.
+    pub(crate) fn time_now(&self) -> u64 {
+        self.time_of(Instant::now())
+    }
+
+    fn time_of(&self, moment: Instant) -> u64 {
+        nanos(moment.saturating_duration_since(self.made)).saturating_add(1)
+    }
+
     pub(crate) fn read(&self) -> Reading {
         let now = Instant::now();
         let guarded = self.guarded.lock();
@@ -237,21 +250,22 @@ impl Circuit {
         })
     }
 
-    /// `began` is when the call did and how long it then waited for a person, where that counts;
-    /// `cause` is only asked when a failure opens the breaker.
+    /// `timing` is when the call began, by [`time_now`](Self::time_now), or 0 where that does not count,
+    /// and how long it then waited for a person; `cause` is only asked when a failure opens the
+    /// breaker.
     #[inline]
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
         verdict: Verdict,
-        began: Option<(Instant, Duration)>,
+        timing: (u64, u64),
         cause: Option<&dyn fmt::Display>,
     ) {
         let word = self.word();
         if word.ticket() != ticket || word.is_indifferent_to(verdict) {
             return;
         }
-        self.count(ticket, verdict, began, cause);
+        self.count(ticket, verdict, timing, cause);
     }
 
     /// Does what an outcome does that changes something.
@@ -260,14 +274,15 @@ impl Circuit {
         &self,
         ticket: Ticket,
         verdict: Verdict,
-        began: Option<(Instant, Duration)>,
+        timing: (u64, u64),
         cause: Option<&dyn fmt::Display>,
     ) {
         // one look at the clock tells both
         let now = Instant::now();
-        let took = began.map(|(began, waited)| {
-            let took = now.saturating_duration_since(began);
-            took.saturating_sub(waited)
+        let (began, waited) = timing;
+        let took = (began > 0).then(|| {
+            let took = self.time_of(now).saturating_sub(began);
+            Duration::from_nanos(took.saturating_sub(waited))
         });
         let (change, trip) = self.change(|guarded| {
             let state = &mut guarded.state;

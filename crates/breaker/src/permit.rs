@@ -5,8 +5,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::state::Ticket;
 use crate::{Circuit, Verdict};
 
@@ -15,27 +13,35 @@ use crate::{Circuit, Verdict};
 #[derive(Debug)]
 #[must_use = "a permit that is dropped at once counts for nothing"]
 pub struct Permit<C: Deref<Target = Circuit> = Arc<Circuit>> {
-    circuit: Option<C>,
+    circuit: C,
     ticket: Ticket,
-    /// When the call began; not looked up where no one cares how long it takes.
-    began: Option<Instant>,
-    waited: Duration,
+    settled: bool,
+    /// When the call began, as the circuit counts time; 0 where no one cares how long it takes. Small
+    /// numbers, since a permit is moved into the future of its call.
+    began: u64,
+    /// How long it waited for a person, in nanoseconds.
+    waited: u64,
 }
 
 impl<C: Deref<Target = Circuit>> Permit<C> {
     #[inline]
     pub(crate) fn new(circuit: C, ticket: Ticket) -> Self {
         Self {
-            began: circuit.takes_time().then(Instant::now),
-            circuit: Some(circuit),
+            began: if circuit.takes_time() {
+                circuit.time_now()
+            } else {
+                0
+            },
+            circuit,
             ticket,
-            waited: Duration::ZERO,
+            settled: false,
+            waited: 0,
         }
     }
 
     /// Takes off time in which the call waited for a person: it makes no call slow.
     pub fn take_off(&mut self, waited: Duration) {
-        self.waited = self.waited.saturating_add(waited);
+        self.waited = self.waited.saturating_add(nanos(waited));
     }
 
     /// The call succeeded.
@@ -51,9 +57,9 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
 
     #[inline]
     fn settle(&mut self, verdict: Verdict, cause: Option<&dyn fmt::Display>) {
-        if let Some(circuit) = self.circuit.take() {
-            let began = self.began.map(|began| (began, self.waited));
-            circuit.settle(self.ticket, verdict, began, cause);
+        if !std::mem::replace(&mut self.settled, true) {
+            let timing = (self.began, self.waited);
+            self.circuit.settle(self.ticket, verdict, timing, cause);
         }
     }
 }
@@ -61,8 +67,11 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
 impl<C: Deref<Target = Circuit>> Drop for Permit<C> {
     #[inline]
     fn drop(&mut self) {
-        if self.circuit.is_some() {
-            self.settle(Verdict::Nothing, None);
-        }
+        self.settle(Verdict::Nothing, None);
     }
+}
+
+/// A duration as a permit holds it: half a millennium fits.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

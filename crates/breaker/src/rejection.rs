@@ -8,7 +8,13 @@ use crate::BreakerState;
 
 /// Why a breaker refused a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
+pub struct Rejection(
+    /// Boxed, as it travels in a result beside the permit that nearly every call gets.
+    Box<Why>,
+);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Why {
     state: BreakerState,
     last_trip: Option<Arc<str>>,
     time_to_probe: Option<Duration>,
@@ -16,60 +22,60 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         state: BreakerState,
         last_trip: Option<Arc<str>>,
         time_to_probe: Option<Duration>,
         is_no_probe: bool,
     ) -> Self {
-        Self {
+        Self(Box::new(Why {
             state,
             last_trip,
             time_to_probe,
             is_no_probe,
-        }
+        }))
     }
 
     /// Returns the breaker's state: open, half open with all probes out, or forced open. Where only a
     /// write was held back, it may also be half open with a place left, or open and due.
     #[must_use]
-    pub const fn state(&self) -> BreakerState {
-        self.state
+    pub fn state(&self) -> BreakerState {
+        self.0.state
     }
 
     /// Returns why the breaker opened last.
     #[must_use]
     pub fn last_trip(&self) -> Option<&str> {
-        self.last_trip.as_deref()
+        self.0.last_trip.as_deref()
     }
 
     /// Returns how long until a probe is let through, at the latest; `None` if only an operator can
     /// tell. Where a probe is due and only a write was held back: how long until a write may be one.
     #[must_use]
-    pub const fn time_to_probe(&self) -> Option<Duration> {
-        self.time_to_probe
+    pub fn time_to_probe(&self) -> Option<Duration> {
+        self.0.time_to_probe
     }
 
     /// Says whether a safe call would have been let through in the place of this write.
     #[must_use]
-    pub const fn is_no_probe(&self) -> bool {
-        self.is_no_probe
+    pub fn is_no_probe(&self) -> bool {
+        self.0.is_no_probe
     }
 }
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.state {
+        f.write_str(match self.0.state {
             BreakerState::ForcedOpen => "an operator holds its breaker open",
-            _ if self.is_no_probe => "its breaker is due for a probe, and this call is a write",
+            _ if self.0.is_no_probe => "its breaker is due for a probe, and this call is a write",
             BreakerState::HalfOpen => "its breaker is waiting for the outcome of a probe",
             _ => "its breaker is open",
         })?;
-        if let Some(reason) = &self.last_trip {
+        if let Some(reason) = &self.0.last_trip {
             write!(f, " (opened after {reason})")?;
         }
-        match self.time_to_probe {
-            Some(wait) if self.is_no_probe => write!(
+        match self.0.time_to_probe {
+            Some(wait) if self.0.is_no_probe => write!(
                 f,
                 "; let through in {:.1} s, or as soon as a safe call succeeds",
                 wait.as_secs_f64()
