@@ -22,6 +22,7 @@ pin_project! {
         // gone once it failed while the second runs
         #[pin]
         first: Option<S::Future>,
+        // the failure of the one that failed while the other still runs
         failed: Option<ToolError>,
         observation: Option<Observation>,
         second: Option<Pin<Box<Second<S>>>>,
@@ -86,11 +87,17 @@ impl<S: ToolService> Future for HedgeFuture<S> {
                     *this.failed = Some(error);
                     *this.second = Some(second);
                 }
-                (result, second) => {
-                    if let (Ok(_), Some(second)) = (&result, second) {
+                (Ok(output), second) => {
+                    if let Some(second) = second {
                         second.name_winner(false);
                     }
-                    return Poll::Ready(result);
+                    return Poll::Ready(Ok(output));
+                }
+                (Err(error), _) => {
+                    return Poll::Ready(Err(match this.failed.take() {
+                        Some(hedge) => more_telling(error, hedge),
+                        None => error,
+                    }));
                 }
             }
         }
@@ -111,7 +118,10 @@ impl<S: ToolService> Future for HedgeFuture<S> {
             }
             Err(error) => match this.failed.take() {
                 Some(first) => Poll::Ready(Err(more_telling(first, error))),
-                None => Poll::Pending,
+                None => {
+                    *this.failed = Some(error);
+                    Poll::Pending
+                }
             },
         }
     }
