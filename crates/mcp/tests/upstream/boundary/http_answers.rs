@@ -139,7 +139,7 @@ async fn fails_at_every_byte(era: EraChoice, end: End) {
             }
         }
     }
-    let (ended, executions) = server.call(&upstream, 0).await;
+    let (ended, executions) = server.arriving(&upstream, 0).await;
     assert_eq!(executions, 1, "{ended:?}");
 }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use tollgate_core::{ToolCall, ToolServer};
+use tollgate_core::{Delivery, ToolCall, ToolServer};
 use tollgate_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 
 use super::{Ended, object_end};
@@ -56,6 +56,8 @@ struct State {
     seen: VecDeque<Seen>,
     /// How often each call was run, by its number.
     runs: HashMap<u64, usize>,
+    /// How many requests, or connections to be closed at once, there were.
+    requests: usize,
 }
 
 /// A server that answers what it is asked, but for what is to fail.
@@ -64,6 +66,8 @@ pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     accepting: JoinHandle<()>,
     calls: u64,
+    /// How many calls reached nobody.
+    pub(crate) missed: usize,
 }
 
 impl Drop for Server {
@@ -96,6 +100,7 @@ impl Server {
             state,
             accepting,
             calls: 0,
+            missed: 0,
         }
     }
 
@@ -154,11 +159,32 @@ impl Server {
         padding: usize,
     ) -> (Ended, usize, Seen) {
         self.state.lock().fault = Some(fault);
-        let (ended, runs) = self.call(upstream, padding).await;
+        let (ended, runs) = self.arriving(upstream, padding).await;
         let mut state = self.state.lock();
         let seen = state.seen.pop_front().expect("the fault came to pass");
         assert!(state.seen.is_empty() && state.fault.is_none());
         (ended, runs, seen)
+    }
+
+    /// Makes calls until one arrives.
+    ///
+    /// The end of a connection may still be on its way when the connection is taken for the next
+    /// call. That call reaches nobody and fails truthfully, and whatever was to happen to it happens
+    /// to the one after.
+    pub(crate) async fn arriving(&mut self, upstream: &Upstream, padding: usize) -> (Ended, usize) {
+        loop {
+            let requests = self.state.lock().requests;
+            let (ended, runs) = self.call(upstream, padding).await;
+            if self.state.lock().requests > requests {
+                return (ended, runs);
+            }
+            let told = super::delivery(&ended);
+            assert!(
+                runs == 0 && matches!(told, Some(Delivery::NotSent | Delivery::Unknown)),
+                "a call that reached nobody ran {runs} times: {ended:?}"
+            );
+            self.missed += 1;
+        }
     }
 }
 
@@ -222,6 +248,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<(
         match state.fault {
             Some(Fault::Closed(how)) => {
                 state.fault = None;
+                state.requests += 1;
                 state.seen.push_back(Seen::default());
                 Some(how)
             }
@@ -235,7 +262,11 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<(
         if stream.peek(&mut [0]).await? == 0 {
             return Ok(());
         }
-        let fault = state.lock().fault.take();
+        let fault = {
+            let mut state = state.lock();
+            state.requests += 1;
+            state.fault.take()
+        };
         let mut request = Request::default();
         let most = match fault {
             Some(Fault::Read(count, _) | Fault::Stall(count)) => count,
