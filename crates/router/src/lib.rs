@@ -75,6 +75,10 @@
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
 mod choose;
+#[expect(dead_code, reason = "strategies follow")]
+mod draw;
+#[expect(dead_code, reason = "strategies follow")]
+mod ewma;
 mod future;
 mod ineligible;
 mod member;
