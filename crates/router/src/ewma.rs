@@ -65,6 +65,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// Ten seconds, as linkerd's.
+    pub(crate) const DEFAULT: Self = Self::new(Duration::from_secs(10));
+
     /// At least a microsecond.
     pub(crate) const fn new(lasts: Duration) -> Self {
         // exact up to a hundred days, and nobody can tell beyond
@@ -89,12 +92,6 @@ impl Memory {
         Self {
             nanos: self.nanos.max(nanos * CALLS),
         }
-    }
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self::new(Duration::from_secs(10))
     }
 }
 
@@ -127,6 +124,25 @@ impl PeakEwma {
                 average
             }
         });
+    }
+
+    /// Takes in a call that somebody gave up: it would have taken longer. A server that hangs is known
+    /// by these alone.
+    ///
+    /// What is unknown stays so, if it is short: a second attempt beside this one may just have won.
+    pub(crate) fn outlasted(&self, now: u64, took: Duration) {
+        let took = nanos(took);
+        let known = float(self.average.load(Ordering::Relaxed));
+        if took > known.max(LEAST_TOLD) {
+            self.seen.fetch_max(now, Ordering::Relaxed);
+            update(&self.average, |average| average.max(took));
+        }
+    }
+
+    /// Forgets all of it.
+    pub(crate) fn forget(&self) {
+        self.average.store(0, Ordering::Relaxed);
+        self.strikes.store(0, Ordering::Relaxed);
     }
 
     /// Returns what is known.
@@ -205,6 +221,9 @@ const FORGIVEN: f64 = 0.5;
 
 /// More failures in a row count as so many: 3^16 is 43 million.
 const MOST_STRIKES: f64 = 16.0;
+
+/// A call that was given up before so many nanoseconds tells nothing of a server nobody knows.
+const LEAST_TOLD: f64 = 1e9;
 
 /// Less than this is no failure.
 const LEAST_STRIKES: f64 = 0.05;

@@ -44,8 +44,8 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use tollgate_core::{ReplicaSetId, ServerId};
-//! use tollgate_router::{Member, Pool, Router, Strategy};
+//! use tollgate_core::{ReplicaSetId, ServerId, Weight};
+//! use tollgate_router::{Member, Pool, Router, StrategyName};
 //! # use tollgate_testkit::{MockService, call, tool};
 //! # use tower::ServiceExt;
 //! # #[tokio::main(flavor = "current_thread")]
@@ -56,10 +56,10 @@
 //!     ReplicaSetId::new("orders")?,
 //!     vec![
 //!         Member::new(ServerId::new("orders-primary")?, primary.clone()),
-//!         Member::new(ServerId::new("orders-replica")?, replica).with_weight(10),
+//!         Member::new(ServerId::new("orders-replica")?, replica).with_weight(Weight::new(10)?),
 //!     ],
 //! );
-//! let router = Router::new(pool).with_strategy(Strategy::RoundRobin);
+//! let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
 //!
 //! // the replica is too light for a destructive call, so the primary gets both
 //! let delete = tool("delete_order").set("orders").destructive().build();
@@ -75,22 +75,35 @@
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
 mod choose;
-#[expect(dead_code, reason = "strategies follow")]
 mod draw;
-#[expect(dead_code, reason = "strategies follow")]
+mod eligible;
+mod endpoint;
 mod ewma;
+mod flaws;
 mod future;
 mod ineligible;
+mod lane;
+mod measured;
 mod member;
+mod outcome;
 mod pool;
 mod service;
 mod set;
+mod state;
 mod strategy;
+mod tools;
 mod turn;
+mod unfit;
 
+pub use eligible::Eligible;
+pub use endpoint::Endpoint;
 pub use future::RouteFuture;
 pub use member::Member;
-pub use pool::{Pool, Sets};
+pub use outcome::Outcome;
+pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
-pub use strategy::Strategy;
+pub use strategy::{
+    LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
+};
+pub use unfit::Unfit;

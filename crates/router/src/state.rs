@@ -1,0 +1,146 @@
+//! What is counted for one server, whatever snapshots of its set come and go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tollgate_core::Tool;
+
+use crate::measured::{Measured, Took};
+use crate::outcome::Outcome;
+use crate::tools::{Column, Tools};
+
+/// What is counted for one server: shared by all snapshots that have it, by its id.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    in_flight: AtomicUsize,
+    draining: AtomicBool,
+    /// Woken when a draining server has nothing in flight any more.
+    idle: Notify,
+    measured: Measured,
+}
+
+impl ServerState {
+    /// Returns how many calls were given to the server that have not ended.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the server gets new calls.
+    pub(crate) fn set_draining(&self, draining: bool) {
+        // against `begin`: whoever comes second sees the other
+        self.draining.store(draining, Ordering::SeqCst);
+    }
+
+    /// Counts one call until the guard is dropped; none where the server is drained meanwhile.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        if self.draining.load(Ordering::SeqCst) {
+            self.leave();
+            return None;
+        }
+        Some(InFlight {
+            state: self.clone(),
+            sent: None,
+            outcome: Outcome::Cancelled,
+            measure: None,
+        })
+    }
+
+    fn leave(&self) {
+        let before = self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if before == 1 && self.draining.load(Ordering::SeqCst) {
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// Returns what calls take here.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
+    /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let woken = self.idle.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if self.in_flight.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            woken.await;
+        }
+    }
+}
+
+impl Default for ServerState {
+    fn default() -> Self {
+        Self {
+            in_flight: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            idle: Notify::new(),
+            measured: Measured::new(),
+        }
+    }
+}
+
+/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    state: Arc<ServerState>,
+    sent: Option<Instant>,
+    outcome: Outcome,
+    measure: Option<Measure>,
+}
+
+/// Where to note what a call took.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    column: Option<Column>,
+    /// What nanoseconds are counted from.
+    origin: Instant,
+}
+
+impl InFlight {
+    /// Notes the call as one of a tool, among the tools of its set.
+    pub(crate) fn measure(&mut self, tools: &Tools, tool: &Arc<Tool>) {
+        let column = tools.column(tool);
+        if let Some(column) = column {
+            self.state.measured.begin(column);
+        }
+        self.measure = Some(Measure {
+            column,
+            origin: tools.origin(),
+        });
+    }
+
+    /// Notes that the call is sent now: its time begins.
+    pub(crate) fn send(&mut self) {
+        self.sent = Some(Instant::now());
+    }
+
+    /// Notes how the call ended.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
+        if let Some(Measure { column, origin }) = self.measure {
+            let took = Took::of(self.outcome, took);
+            let nanos = Tools::nanos_from(origin, now);
+            self.state.measured.end(column, took, nanos);
+        }
+        // first what was learned, so that whoever finds the server idle finds it learned
+        self.state.leave();
+    }
+}
