@@ -74,6 +74,7 @@
 //!
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
+pub mod affinity;
 mod choose;
 mod eligible;
 mod endpoint;
@@ -97,5 +98,7 @@ pub use member::Member;
 pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
-pub use strategy::{LeastConnections, PeakEwma, RoundRobin, Strategy, StrategyName, Weighted};
+pub use strategy::{
+    Affinity, LeastConnections, PeakEwma, RoundRobin, Strategy, StrategyName, Weighted,
+};
 pub use unfit::Unfit;

@@ -16,6 +16,8 @@ use crate::member::Member;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Where each server stands.
+    places: HashMap<ServerId, u32>,
     all: Lane,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
@@ -46,6 +48,8 @@ impl<S> ReplicaSet<S> {
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
+        let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
         let preferred = preferences()
             .filter_map(|prefer| {
@@ -57,6 +61,7 @@ impl<S> ReplicaSet<S> {
         Self {
             endpoints,
             services,
+            places,
             all,
             preferred,
         }
@@ -71,17 +76,18 @@ impl<S> ReplicaSet<S> {
     /// Finds what is known of this server.
     #[must_use]
     pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
-        self.endpoints.iter().find(|known| known.server() == server)
+        self.endpoints.get(*self.places.get(server)? as usize)
     }
 
     /// Finds the service that leads to this server.
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
-        let place = self
-            .endpoints
-            .iter()
-            .position(|known| known.server() == server)?;
-        self.services.get(place)
+        self.services.get(*self.places.get(server)? as usize)
+    }
+
+    /// Says where each server stands.
+    pub(crate) fn places(&self) -> &HashMap<ServerId, u32> {
+        &self.places
     }
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {

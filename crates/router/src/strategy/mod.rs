@@ -1,5 +1,6 @@
 //! How calls are spread over servers that are equally fit for them.
 
+mod affinity;
 mod least_connections;
 mod name;
 mod peak_ewma;
@@ -8,6 +9,7 @@ mod weighted;
 
 use std::fmt;
 
+pub use affinity::Affinity;
 pub use least_connections::LeastConnections;
 pub use name::StrategyName;
 pub use peak_ewma::PeakEwma;

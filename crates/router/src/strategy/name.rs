@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
+use super::{Affinity, LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
 
 /// A strategy that comes with the router, by the name that configs use.
 ///
@@ -18,6 +18,8 @@ use super::{LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StrategyName {
+    /// See [`Affinity`]; with the default settings if none are given.
+    Affinity,
     /// See [`PeakEwma`].
     #[default]
     PeakEwma,
@@ -34,6 +36,7 @@ impl StrategyName {
     #[must_use]
     pub fn strategy(self) -> Arc<dyn Strategy> {
         match self {
+            Self::Affinity => Arc::new(Affinity::default()),
             Self::PeakEwma => Arc::new(PeakEwma::new()),
             Self::LeastConnections => Arc::new(LeastConnections),
             Self::RoundRobin => Arc::new(RoundRobin),
