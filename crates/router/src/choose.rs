@@ -141,6 +141,7 @@ impl<S> Candidates<S> {
         let among = Eligible {
             judge,
             endpoints: self.set.endpoints(),
+            candidates: self.set.candidates(),
             places: self.set.places(),
             lane,
             len,

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::{ServerId, ToolCall};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::flaws::{Flaws, Judge};
 use crate::lane::Lane;
@@ -23,6 +24,8 @@ pub struct Eligible<'a> {
     pub(crate) judge: Judge<'a>,
     /// All servers of the set.
     pub(crate) endpoints: &'a [Endpoint],
+    /// What each takes part with where keys are ranked.
+    pub(crate) candidates: &'a [Candidate],
     /// Where each of them stands.
     pub(crate) places: &'a HashMap<ServerId, u32>,
     pub(crate) lane: &'a Lane,
@@ -123,6 +126,11 @@ impl<'a> Eligible<'a> {
     /// Returns the server that stands at a place of the set, eligible or not.
     pub(crate) fn at(&self, place: usize) -> Option<&'a Endpoint> {
         self.endpoints.get(place)
+    }
+
+    /// Returns what a server takes part with where keys are ranked.
+    pub(crate) fn candidate(&self, index: usize) -> Option<Candidate> {
+        self.candidates.get(self.lane.place(index)).copied()
     }
 
     /// Returns where in its set a server stands, by its number.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::{ServerId, ToolCall, Weight};
 
-use crate::affinity::rendezvous::server_digest;
+use crate::affinity::rendezvous::{Candidate, server_digest};
 use crate::state::ServerState;
 use crate::unfit::Unfit;
 
@@ -76,8 +76,12 @@ impl Endpoint {
         &self.state
     }
 
-    pub(crate) fn digest(&self) -> u64 {
-        self.digest
+    /// Returns what it takes part with where keys are ranked.
+    pub(crate) fn candidate(&self) -> Candidate {
+        Candidate {
+            digest: self.digest,
+            weight: self.weight,
+        }
     }
 
     /// Returns the server's id.

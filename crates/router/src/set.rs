@@ -6,6 +6,7 @@ use std::fmt;
 
 use tollgate_core::{RouteRule, ServerId};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::lane::Lane;
 use crate::member::Member;
@@ -16,6 +17,8 @@ use crate::member::Member;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Of each endpoint, close together: all are read for a new key.
+    candidates: Box<[Candidate]>,
     /// Where each server stands.
     places: HashMap<ServerId, u32>,
     all: Lane,
@@ -48,6 +51,7 @@ impl<S> ReplicaSet<S> {
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let candidates = endpoints.iter().map(Endpoint::candidate).collect();
         let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
         let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
@@ -61,6 +65,7 @@ impl<S> ReplicaSet<S> {
         Self {
             endpoints,
             services,
+            candidates,
             places,
             all,
             preferred,
@@ -83,6 +88,10 @@ impl<S> ReplicaSet<S> {
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
         self.services.get(*self.places.get(server)? as usize)
+    }
+
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
     }
 
     /// Says where each server stands.

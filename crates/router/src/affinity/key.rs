@@ -45,16 +45,10 @@ impl fmt::Display for KeyKind {
 /// or argument.
 ///
 /// Two of one process are the same if their keys are, but for one pair in four billion. Those of
-/// another process, or after a restart, cannot be compared: the hash has a secret that is drawn anew
-/// each time, so that nobody finds a name out by trying all.
+/// another process, or after a restart, cannot be compared: they are made by SipHash with a secret that
+/// is drawn anew each time, so that nobody finds a name out by trying all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KeyDigest(u32);
-
-impl KeyDigest {
-    pub(crate) const fn of(key: u64) -> Self {
-        Self((key >> 32) as u32)
-    }
-}
+pub struct KeyDigest(pub(super) u32);
 
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +61,9 @@ impl fmt::Display for KeyDigest {
 pub(crate) struct Keys {
     by: AffinityKey,
     without_session: WithoutSession,
-    /// Keys come from strangers, and with a secret in the hash none of them can make the table slow.
+    /// Seeded anew in each process: keys come from strangers, and none must make the table slow.
+    places: foldhash::quality::RandomState,
+    /// For what is told of keys.
     secret: RandomState,
 }
 
@@ -88,6 +84,7 @@ impl Keys {
         Self {
             by: config.by.clone(),
             without_session: config.without_session,
+            places: foldhash::quality::RandomState::default(),
             secret: RandomState::new(),
         }
     }
@@ -117,12 +114,21 @@ impl Keys {
 
     /// Returns where a key is remembered for the replica set of a call. It changes with each process.
     pub(crate) fn place(&self, key: &Key<'_>, call: &ToolCall) -> u64 {
-        self.secret.hash_one((call.tool().set().as_str(), key))
+        self.places.hash_one((call.tool().set().as_str(), key))
     }
 
     /// Returns where it is remembered that a key makes a detour for one tool.
     pub(crate) fn detour(&self, place: u64, call: &ToolCall) -> u64 {
-        self.secret.hash_one((place, call.tool().name().as_str()))
+        self.places.hash_one((place, call.tool().name().as_str()))
+    }
+
+    /// Returns what a key is told of as.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half of a uniform hash is a uniform hash"
+    )]
+    pub(crate) fn told(&self, key: &Key<'_>) -> KeyDigest {
+        KeyDigest(self.secret.hash_one(key) as u32)
     }
 }
 
@@ -261,7 +267,7 @@ mod tests {
         let one = call("ada", None, "{}");
         let told = || {
             let keys = keys("user");
-            KeyDigest::of(keys.place(&keys.of(&one).unwrap(), &one)).to_string()
+            keys.told(&keys.of(&one).unwrap()).to_string()
         };
         assert_eq!(told().len(), 8);
         assert_ne!(told(), told());

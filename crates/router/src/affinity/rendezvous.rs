@@ -35,11 +35,9 @@ pub(crate) const fn fold(digest: u128) -> u64 {
 /// A server as it takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Its number, for whoever asks.
-    pub(crate) index: usize,
-    pub(crate) weight: Weight,
     /// Its [`server_digest`].
     pub(crate) digest: u64,
+    pub(crate) weight: Weight,
 }
 
 /// Returns the number of the server that ranks highest for a key among those that fit; `None` if none
@@ -49,17 +47,12 @@ pub(crate) struct Candidate {
 /// enough for each weight that occurs. Only a server that would come first is asked whether it fits.
 pub(crate) fn highest(
     key: u64,
-    candidates: impl Iterator<Item = Candidate>,
+    candidates: impl Iterator<Item = (usize, Candidate)>,
     fits: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let mut best: Option<Ranked> = None;
     let mut of_weight: Option<Ranked> = None;
-    for Candidate {
-        index,
-        weight,
-        digest,
-    } in candidates
-    {
+    for (index, Candidate { digest, weight }) in candidates {
         let number = pair(key, digest);
         if of_weight.as_ref().is_some_and(|own| own.weight != weight) {
             best = better(best, of_weight.take());

@@ -46,6 +46,7 @@ struct Shard {
 struct Slot {
     key: u64,
     kind: KeyKind,
+    told: KeyDigest,
     server: ServerId,
     /// Where the server stood in its set when that was looked up last.
     hint: AtomicU32,
@@ -57,6 +58,8 @@ struct Slot {
 pub(crate) struct Entry {
     pub(crate) key: u64,
     pub(crate) kind: KeyKind,
+    /// What the key is told of as.
+    pub(crate) told: KeyDigest,
     pub(crate) server: ServerId,
     /// Where the server stands in its set.
     pub(crate) hint: usize,
@@ -241,6 +244,7 @@ impl Slot {
         Self {
             key: entry.key,
             kind: entry.kind,
+            told: entry.told,
             server: entry.server,
             hint: AtomicU32::new(as_hint(entry.hint)),
             used: AtomicU64::new(now),
@@ -257,7 +261,7 @@ impl Slot {
     fn end(self, cause: ExpiryCause) -> AffinityExpired {
         AffinityExpired {
             kind: self.kind,
-            key: KeyDigest::of(self.key),
+            key: self.told,
             server: self.server,
             cause,
         }

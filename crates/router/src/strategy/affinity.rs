@@ -6,10 +6,9 @@ use tokio::time::Instant;
 use tollgate_core::InvalidConfig;
 
 use super::{PeakEwma, Strategy};
-use crate::affinity::rendezvous::{Candidate, highest};
+use crate::affinity::rendezvous::highest;
 use crate::affinity::{
-    AffinityConfig, AffinityObserver, AffinitySet, Entry, ExpiryCause, Found, Key, KeyDigest, Keys,
-    Table,
+    AffinityConfig, AffinityObserver, AffinitySet, Entry, ExpiryCause, Found, Key, Keys, Table,
 };
 use crate::eligible::Eligible;
 use crate::unfit::Unfit;
@@ -91,7 +90,7 @@ impl Affinity {
         cause: Option<ExpiryCause>,
         among: &Eligible<'_>,
     ) {
-        let (kind, key, server) = (entry.kind, KeyDigest::of(entry.key), entry.server.clone());
+        let (kind, key, server) = (entry.kind, entry.told, entry.server.clone());
         // Another call may have been here meanwhile: only a home that was seen to be lost is given up.
         let change = self.homes.set(entry, now, |had| {
             let is_lost = match before {
@@ -128,10 +127,26 @@ impl Affinity {
         }
         let index = highest_fit(key, among)?;
         if !among.is_dry() {
-            let entry = entry(detour, key, index, among)?;
+            let entry = self.entry(detour, key, index, among)?;
             self.detours.set(entry, now, |_| Some(ExpiryCause::Removed));
         }
         Some(index)
+    }
+
+    fn entry(
+        &self,
+        place: u64,
+        key: &Key<'_>,
+        index: usize,
+        among: &Eligible<'_>,
+    ) -> Option<Entry> {
+        Some(Entry {
+            key: place,
+            kind: key.kind(),
+            told: self.keys.told(key),
+            server: among.server(index)?.server().clone(),
+            hint: among.place(index),
+        })
     }
 }
 
@@ -166,7 +181,7 @@ impl Strategy for Affinity {
         };
         let index = highest_fit(&key, among)?;
         if !among.is_dry() {
-            let entry = entry(place, &key, index, among)?;
+            let entry = self.entry(place, &key, index, among)?;
             self.settle(entry, now, home, cause, among);
         }
         Some(index)
@@ -200,22 +215,6 @@ fn lost(place: usize, among: &Eligible<'_>) -> Option<ExpiryCause> {
 
 /// Returns the number of the server that ranks highest for a key among those that fit.
 fn highest_fit(key: &Key<'_>, among: &Eligible<'_>) -> Option<usize> {
-    let candidates = (0..among.len()).filter_map(|index| {
-        let server = among.server(index)?;
-        Some(Candidate {
-            index,
-            weight: server.weight(),
-            digest: server.digest(),
-        })
-    });
+    let candidates = (0..among.len()).filter_map(|index| Some((index, among.candidate(index)?)));
     highest(key.digest(), candidates, |index| among.fits(index))
-}
-
-fn entry(place: u64, key: &Key<'_>, index: usize, among: &Eligible<'_>) -> Option<Entry> {
-    Some(Entry {
-        key: place,
-        kind: key.kind(),
-        server: among.server(index)?.server().clone(),
-        hint: among.place(index),
-    })
 }

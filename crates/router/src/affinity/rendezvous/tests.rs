@@ -7,17 +7,14 @@ fn weight(weight: u32) -> Weight {
 }
 
 /// Servers by number, each with its weight, in the order that [`highest`] asks for.
-fn servers(weights: &[u32]) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = weights
-        .iter()
-        .enumerate()
-        .map(|(index, own)| Candidate {
-            index,
-            weight: weight(*own),
-            digest: server_digest(&ServerId::new(format!("server-{index}")).unwrap()),
-        })
-        .collect();
-    all.sort_by_key(|server| std::cmp::Reverse(server.weight));
+fn servers(weights: &[u32]) -> Vec<(usize, Candidate)> {
+    let candidate = |(index, own): (usize, &u32)| {
+        let digest = server_digest(&ServerId::new(format!("server-{index}")).unwrap());
+        let weight = weight(*own);
+        (index, Candidate { digest, weight })
+    };
+    let mut all: Vec<_> = weights.iter().enumerate().map(candidate).collect();
+    all.sort_by_key(|(_, server)| std::cmp::Reverse(server.weight));
     all
 }
 
@@ -29,12 +26,12 @@ fn key(number: u64) -> u64 {
     )
 }
 
-fn home(key: u64, servers: &[Candidate]) -> usize {
+fn home(key: u64, servers: &[(usize, Candidate)]) -> usize {
     highest(key, servers.iter().copied(), |_| true).unwrap()
 }
 
 /// The ranking of all, as a walk from one to the next finds it.
-fn ranking(key: u64, servers: &[Candidate]) -> Vec<usize> {
+fn ranking(key: u64, servers: &[(usize, Candidate)]) -> Vec<usize> {
     let mut tried = Vec::new();
     while let Some(next) = highest(key, servers.iter().copied(), |i| !tried.contains(&i)) {
         tried.push(next);
@@ -43,12 +40,12 @@ fn ranking(key: u64, servers: &[Candidate]) -> Vec<usize> {
 }
 
 /// The ranking of all, by the definition.
-fn by_score(key: u64, servers: &[Candidate]) -> Vec<usize> {
+fn by_score(key: u64, servers: &[(usize, Candidate)]) -> Vec<usize> {
     let mut all: Vec<_> = servers
         .iter()
-        .map(|server| {
+        .map(|(index, server)| {
             let number = pair(key, server.digest);
-            (score(server.weight, number), number, server.index)
+            (score(server.weight, number), number, *index)
         })
         .collect();
     all.sort_by(|a, b| b.partial_cmp(a).unwrap());
@@ -154,7 +151,7 @@ fn shares_are_as_the_weights_say() {
 #[test]
 fn the_keys_of_a_lost_server_are_spread_as_the_weights_say() {
     let all = servers(&[50, 50, 50, 100]);
-    let rest: Vec<Candidate> = all.iter().copied().filter(|s| s.index != 3).collect();
+    let rest: Vec<_> = all.iter().copied().filter(|(i, _)| *i != 3).collect();
     let mut counts = [0_u32; 3];
     for number in 0..30_000 {
         if home(key(number), &all) == 3 {
@@ -222,7 +219,7 @@ proptest! {
     ) {
         let all = servers(&weights);
         let lost = lost.index(weights.len());
-        let rest: Vec<Candidate> = all.iter().copied().filter(|s| s.index != lost).collect();
+        let rest: Vec<_> = all.iter().copied().filter(|(i, _)| *i != lost).collect();
         let mut before = ranking(number, &all);
         before.retain(|index| *index != lost);
         // so its keys go to the next in their ranking, and all others stay; joining is the same,

@@ -15,10 +15,15 @@ fn key(number: u64) -> u64 {
     (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+fn told(number: u64) -> KeyDigest {
+    KeyDigest(u32::try_from(number).unwrap())
+}
+
 fn entry(number: u64, place: usize) -> Entry {
     Entry {
         key: key(number),
         kind: KeyKind::User,
+        told: told(number),
         server: server(place),
         hint: place,
     }
@@ -142,7 +147,7 @@ fn what_was_unused_for_longest_makes_room() {
     }
     find(&table, 0, second(9));
     let change = table.set(entry(8, 0), second(10), stays);
-    assert_eq!(change.ended[0].key, KeyDigest::of(key(1)));
+    assert_eq!(change.ended[0].key, told(1));
     assert_eq!(find(&table, 0, second(10)), Found::At(0));
 }
 
@@ -212,7 +217,7 @@ proptest! {
             match step {
                 Step::Wait(ms) => now += Duration::from_millis(ms),
                 Step::Find(number) => {
-                    let digest = KeyDigest::of(key(number));
+                    let digest = told(number);
                     let expected = match model.get_mut(&digest) {
                         Some((server, used)) if now - *used < TTL => {
                             *used = now;
@@ -232,7 +237,7 @@ proptest! {
                         prop_assert!(had.is_some_and(|(had, _)| end.server == server(had)));
                     }
                     if change.is_set {
-                        let before = model.insert(KeyDigest::of(key(number)), (to, now));
+                        let before = model.insert(told(number), (to, now));
                         prop_assert!(before.is_none());
                     }
                 }
