@@ -122,3 +122,28 @@ async fn no_name_is_told() {
         );
     }
 }
+
+#[test]
+fn calls_that_run_at_once_agree_and_move_a_key_once() {
+    const SESSIONS: usize = 200;
+    let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50), ("d", 50)]);
+    let read_at_once = || {
+        let start = std::sync::Barrier::new(4);
+        let read = || {
+            start.wait();
+            bed.read_all(SESSIONS)
+        };
+        let homes: Vec<Vec<String>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(homes.iter().all(|others| *others == homes[0]));
+        homes[0].clone()
+    };
+    let homes = read_at_once();
+    assert_eq!(bed.told.take().len(), SESSIONS);
+    bed.spoil("b", Unfit::Ejected);
+    read_at_once();
+    let moved = homes.iter().filter(|home| *home == "b").count();
+    assert_eq!(bed.told.take().len(), 2 * moved);
+}
