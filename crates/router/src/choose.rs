@@ -141,6 +141,8 @@ impl<S> Candidates<S> {
         let among = Eligible {
             judge,
             endpoints: self.set.endpoints(),
+            candidates: self.set.candidates(),
+            places: self.set.places(),
             lane,
             len,
             tried: &self.tried,

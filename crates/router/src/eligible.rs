@@ -1,13 +1,15 @@
 //! What a strategy sees of a replica set.
 
 use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::ToolCall;
+use tollgate_core::{ServerId, ToolCall};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::ewma::Estimate;
 use crate::flaws::{Flaws, Judge};
@@ -24,7 +26,12 @@ use crate::tools::{Column, Tools};
 /// free: a strategy that draws two servers out of ten thousand looks at two.
 pub struct Eligible<'a> {
     pub(crate) judge: Judge<'a>,
+    /// All servers of the set.
     pub(crate) endpoints: &'a [Endpoint],
+    /// What each takes part with where keys are ranked.
+    pub(crate) candidates: &'a [Candidate],
+    /// Where each of them stands.
+    pub(crate) places: &'a HashMap<ServerId, u32>,
     pub(crate) lane: &'a Lane,
     pub(crate) len: usize,
     /// Places in the set that were tried for this call.
@@ -173,6 +180,40 @@ impl<'a> Eligible<'a> {
         *self
             .now
             .get_or_init(|| Tools::nanos_from(self.tools.origin(), Instant::now()))
+    }
+
+    /// Finds where in its set a server stands, eligible or not; it is looked for at `hint` first.
+    pub(crate) fn place_of(&self, server: &ServerId, hint: usize) -> Option<usize> {
+        let is_there = |known: &Endpoint| known.server() == server;
+        if self.endpoints.get(hint).is_some_and(is_there) {
+            return Some(hint);
+        }
+        self.places.get(server).map(|place| *place as usize)
+    }
+
+    /// Returns the server that stands at a place of the set, eligible or not.
+    pub(crate) fn at(&self, place: usize) -> Option<&'a Endpoint> {
+        self.endpoints.get(place)
+    }
+
+    /// Returns what a server takes part with where keys are ranked.
+    pub(crate) fn candidate(&self, index: usize) -> Option<Candidate> {
+        self.candidates.get(self.lane.place(index)).copied()
+    }
+
+    /// Returns where in its set a server stands, by its number.
+    pub(crate) fn place(&self, index: usize) -> usize {
+        self.lane.place(index)
+    }
+
+    /// Returns the number of the server that stands at a place of the set, if it is eligible.
+    pub(crate) fn index_of(&self, place: usize) -> Option<usize> {
+        self.lane.index(place).filter(|index| *index < self.len)
+    }
+
+    /// Says whether this only looks what would be chosen: nothing is to be remembered.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.dry.is_some()
     }
 
     fn was_tried(&self, index: usize) -> bool {

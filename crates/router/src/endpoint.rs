@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::{ServerId, ToolCall, Weight};
 
+use crate::affinity::rendezvous::{Candidate, server_digest};
 use crate::state::ServerState;
 use crate::unfit::Unfit;
 
@@ -16,6 +17,8 @@ pub(crate) type Gate = dyn Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync;
 #[derive(Clone)]
 pub struct Endpoint {
     server: ServerId,
+    /// What stands for it where keys are ranked.
+    digest: u64,
     weight: Weight,
     categories: Arc<[Box<str>]>,
     capabilities: Arc<[Box<str>]>,
@@ -28,6 +31,7 @@ pub struct Endpoint {
 impl Endpoint {
     pub(crate) fn new(server: ServerId) -> Self {
         Self {
+            digest: server_digest(&server),
             server,
             weight: Weight::DEFAULT,
             categories: Arc::default(),
@@ -70,6 +74,14 @@ impl Endpoint {
 
     pub(crate) fn state(&self) -> &Arc<ServerState> {
         &self.state
+    }
+
+    /// Returns what it takes part with where keys are ranked.
+    pub(crate) fn candidate(&self) -> Candidate {
+        Candidate {
+            digest: self.digest,
+            weight: self.weight,
+        }
     }
 
     /// Returns the server's id.

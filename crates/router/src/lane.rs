@@ -78,6 +78,15 @@ impl Lane {
         &self.draw
     }
 
+    /// Returns where in the lane the server stands that has this place in the set.
+    pub(crate) fn index(&self, place: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(place),
+            // both lists are heaviest first
+            Some(places) => places.binary_search(&u32::try_from(place).ok()?).ok(),
+        }
+    }
+
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }

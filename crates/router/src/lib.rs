@@ -74,6 +74,7 @@
 //!
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
+pub mod affinity;
 mod choose;
 mod draw;
 mod eligible;
@@ -104,6 +105,7 @@ pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
 pub use strategy::{
-    LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
+    Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName,
+    Weighted,
 };
 pub use unfit::Unfit;

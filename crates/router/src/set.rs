@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tollgate_core::{RouteRule, ServerId, Tool};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::lane::Lane;
 use crate::member::Member;
@@ -19,6 +20,10 @@ use crate::tools::Tools;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Of each endpoint, close together: all are read for a new key.
+    candidates: Box<[Candidate]>,
+    /// Where each server stands.
+    places: HashMap<ServerId, u32>,
     all: Lane,
     tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
@@ -50,6 +55,9 @@ impl<S> ReplicaSet<S> {
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let candidates = endpoints.iter().map(Endpoint::candidate).collect();
+        let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
+        let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
         let preferred = preferences()
             .filter_map(|prefer| {
@@ -61,6 +69,8 @@ impl<S> ReplicaSet<S> {
         Self {
             endpoints,
             services,
+            candidates,
+            places,
             all,
             tools: previous.map_or_else(
                 || Arc::new(Tools::new(Instant::now())),
@@ -79,17 +89,22 @@ impl<S> ReplicaSet<S> {
     /// Finds what is known of this server.
     #[must_use]
     pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
-        self.endpoints.iter().find(|known| known.server() == server)
+        self.endpoints.get(*self.places.get(server)? as usize)
     }
 
     /// Finds the service that leads to this server.
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
-        let place = self
-            .endpoints
-            .iter()
-            .position(|known| known.server() == server)?;
-        self.services.get(place)
+        self.services.get(*self.places.get(server)? as usize)
+    }
+
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Says where each server stands.
+    pub(crate) fn places(&self) -> &HashMap<ServerId, u32> {
+        &self.places
     }
 
     /// Returns how many calls of a tool the router has given to this server that have not ended; 0 if

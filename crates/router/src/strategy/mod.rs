@@ -1,5 +1,6 @@
 //! How calls are spread over servers that are equally fit for them.
 
+mod affinity;
 mod any;
 mod few;
 mod least_connections;
@@ -12,6 +13,7 @@ mod weighted;
 
 use std::fmt;
 
+pub use affinity::Affinity;
 pub use least_connections::LeastConnections;
 pub use name::StrategyName;
 pub use peak_ewma::PeakEwma;
