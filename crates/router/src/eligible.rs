@@ -99,8 +99,12 @@ impl<'a> Eligible<'a> {
         // a light one is put back as often as it is lighter; the last drawn is kept in any case
         for _ in 0..DRAWS {
             let index = fastrand::usize(..self.len);
-            let weight = self.server(index)?.weight().get();
-            if weight == heaviest || fastrand::u32(..heaviest) < weight {
+            let server = self.server(index)?;
+            let weight = server.weight().get();
+            let is_kept = weight == heaviest || fastrand::u32(..heaviest) < weight;
+            // one that has just come gets less than its share
+            let share = server.share();
+            if is_kept && (share >= 1.0 || fastrand::f64() < share) {
                 return Some(index);
             }
         }

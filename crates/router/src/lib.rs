@@ -79,6 +79,7 @@ mod eligible;
 mod endpoint;
 mod flaws;
 mod future;
+mod health;
 mod ineligible;
 mod lane;
 mod member;
@@ -93,6 +94,10 @@ mod unfit;
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use future::RouteFuture;
+pub use health::{
+    HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,
+    Presence, Verdict, Witness, judge,
+};
 pub use member::Member;
 pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;

@@ -1,15 +1,20 @@
 //! What is counted for one server, whatever snapshots of its set come and go.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
 #[derive(Debug, Default)]
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
+    health: ServerHealth,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
 }
@@ -18,6 +23,10 @@ impl ServerState {
     /// Returns how many calls were given to the server that have not ended.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn health(&self) -> &ServerHealth {
+        &self.health
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -33,7 +42,10 @@ impl ServerState {
     /// Counts one call until the guard is dropped; none where the server is drained meanwhile.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        let counted = InFlight(self.clone());
+        let counted = InFlight {
+            state: self.clone(),
+            ticket: Ticket::Extra,
+        };
         (!self.draining.load(Ordering::SeqCst)).then_some(counted)
     }
 
@@ -51,15 +63,36 @@ impl ServerState {
     }
 }
 
-/// One call in flight: counted until dropped.
+/// One call in flight: counted until dropped. Its outcome counts for the server's health, once; one
+/// that is dropped without an outcome counts as nothing.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<ServerState>);
+pub(crate) struct InFlight {
+    state: Arc<ServerState>,
+    ticket: Ticket,
+}
+
+impl InFlight {
+    /// Says how its outcome will count.
+    pub(crate) fn with_ticket(mut self, ticket: Ticket) -> Self {
+        self.ticket = ticket;
+        self
+    }
+
+    /// Counts its outcome.
+    pub(crate) fn settle(&mut self, verdict: Verdict, set: &SetHealth) -> Option<HealthChange> {
+        let ticket = mem::replace(&mut self.ticket, Ticket::Extra);
+        self.state.health.settle(ticket, verdict, set, Instant::now)
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let before = self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
-        if before == 1 && self.0.draining.load(Ordering::SeqCst) {
-            self.0.idle.notify_waiters();
+        if let Ticket::Probe(probe) = self.ticket {
+            self.state.health.give_back(probe);
+        }
+        let before = self.state.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if before == 1 && self.state.draining.load(Ordering::SeqCst) {
+            self.state.idle.notify_waiters();
         }
     }
 }
