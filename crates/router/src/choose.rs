@@ -25,7 +25,8 @@ pub(crate) struct Candidates<S> {
     strategy: Arc<dyn Strategy>,
     /// Places in the set.
     tried: SmallVec<[u32; 4]>,
-    tried_a_fit_one: bool,
+    /// How many of them were fit.
+    fit_ones: u32,
     is_dry: bool,
 }
 
@@ -35,6 +36,8 @@ pub(crate) struct Choice {
     /// Its place in the set.
     pub(crate) place: usize,
     pub(crate) reason: &'static str,
+    /// Something speaks against it, but against all others, too.
+    pub(crate) doubtful: bool,
 }
 
 impl<S> Candidates<S> {
@@ -43,7 +46,7 @@ impl<S> Candidates<S> {
             set,
             strategy,
             tried: SmallVec::new(),
-            tried_a_fit_one: false,
+            fit_ones: 0,
             is_dry: false,
         }
     }
@@ -81,14 +84,24 @@ impl<S> Candidates<S> {
             return None;
         }
         let doubtful = flaws.has(Flaws::DOUBTFUL);
-        if doubtful && (self.tried_a_fit_one || call.plan().route.min_weight.is_some()) {
+        if doubtful && (self.fit_ones > 0 || call.plan().route.min_weight.is_some()) {
             return None;
         }
         let reason = self.reason(call, flaws);
-        self.tried_a_fit_one |= !doubtful;
+        self.fit_ones += u32::from(!doubtful);
         // a set has fewer servers than that
         self.tried.push(u32::try_from(place).ok()?);
-        Some(Choice { place, reason })
+        Some(Choice {
+            place,
+            reason,
+            doubtful,
+        })
+    }
+
+    /// Takes the last choice back: the server was not asked, and may be chosen again.
+    pub(crate) fn take_back(&mut self, choice: Choice) {
+        self.tried.pop();
+        self.fit_ones -= u32::from(!choice.doubtful);
     }
 
     /// Lets the strategy choose among those with nothing against them. The usual case, and the only

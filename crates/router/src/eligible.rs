@@ -132,14 +132,33 @@ impl<'a> Eligible<'a> {
     /// none.
     #[must_use]
     pub fn draw(&self) -> Option<usize> {
-        self.lane.draw().one(self.len)
+        let mut drawn = None;
+        for _ in 0..DRAWS {
+            drawn = self.lane.draw().one(self.len);
+            if self.is_due(drawn?) {
+                break;
+            }
+        }
+        drawn
+    }
+
+    /// Says by chance whether a server that has just come, and gets less than its share, is due.
+    fn is_due(&self, index: usize) -> bool {
+        let share = self.server(index).map_or(1.0, Endpoint::share);
+        share >= 1.0 || fastrand::f64() < share
     }
 
     /// Draws two servers at random, fit or not: either one as often as its weight says, and two
     /// different ones if no server outweighs all others together. `None` if there are none.
     #[must_use]
     pub fn draw_two(&self) -> Option<(usize, usize)> {
-        self.lane.draw().two(self.len)
+        let (one, other) = self.lane.draw().two(self.len)?;
+        match (self.is_due(one), self.is_due(other)) {
+            (true, true) => Some((one, other)),
+            (true, false) => Some((one, self.draw()?)),
+            (false, true) => Some((self.draw()?, other)),
+            (false, false) => Some((self.draw()?, self.draw()?)),
+        }
     }
 
     /// Returns what the call is expected to take at a server: by the tool's own calls there, or else by
@@ -224,6 +243,9 @@ impl<'a> Eligible<'a> {
         self.tried.iter().any(|tried| *tried as usize == place)
     }
 }
+
+/// So often a server that has just come is put back.
+const DRAWS: usize = 8;
 
 impl fmt::Debug for Eligible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -82,6 +82,7 @@ mod endpoint;
 mod ewma;
 mod flaws;
 mod future;
+mod health;
 mod ineligible;
 mod lane;
 mod measured;
@@ -99,6 +100,10 @@ mod unfit;
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use future::RouteFuture;
+pub use health::{
+    HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,
+    Presence, Verdict, Witness, judge,
+};
 pub use member::Member;
 pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};

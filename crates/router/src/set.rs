@@ -1,7 +1,7 @@
 //! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,8 +10,10 @@ use tollgate_core::{RouteRule, ServerId, Tool};
 
 use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
+use crate::health::{SetHealth, Start};
 use crate::lane::Lane;
 use crate::member::Member;
+use crate::state::ServerState;
 use crate::tools::Tools;
 
 /// Servers that may stand in for one another, heaviest first.
@@ -28,11 +30,16 @@ pub struct ReplicaSet<S> {
     tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
+    health: Arc<SetHealth>,
 }
 
 impl<S> ReplicaSet<S> {
     /// Orders the members. Those of a server that `previous` had too keep counting.
-    pub(crate) fn new(members: Vec<Member<S>>, previous: Option<&Self>) -> Self {
+    pub(crate) fn new(
+        members: Vec<Member<S>>,
+        previous: Option<&Self>,
+        health: Arc<SetHealth>,
+    ) -> Self {
         let known: HashMap<&ServerId, &Endpoint> = previous
             .iter()
             .flat_map(|set| &set.endpoints)
@@ -44,6 +51,7 @@ impl<S> ReplicaSet<S> {
             if let Some(before) = known.get(member.server()) {
                 member.endpoint_mut().continue_from(before);
             }
+            member.endpoint_mut().set_health(health.clone());
             let place = *places
                 .entry(member.server().clone())
                 .or_insert(ordered.len());
@@ -77,6 +85,7 @@ impl<S> ReplicaSet<S> {
                 |set| set.tools.clone(),
             ),
             preferred,
+            health,
         }
     }
 
@@ -119,6 +128,35 @@ impl<S> ReplicaSet<S> {
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
         self.services.get(place)
+    }
+
+    pub(crate) fn health(&self) -> &Arc<SetHealth> {
+        &self.health
+    }
+
+    /// Begins and ends to count the health of servers, when this set has taken the place of another.
+    pub(crate) fn count_health(&self, previous: Option<&Self>) {
+        let stays: HashSet<*const ServerState> = self.states().collect();
+        let was_there: HashSet<_> = previous.into_iter().flat_map(Self::states).collect();
+        for endpoint in previous.into_iter().flat_map(Self::endpoints) {
+            if !stays.contains(&Arc::as_ptr(endpoint.state())) {
+                endpoint.leave();
+            }
+        }
+        let start = match was_there.is_empty() {
+            true => Start::Full,
+            false => Start::Slow,
+        };
+        for endpoint in &self.endpoints {
+            if !was_there.contains(&Arc::as_ptr(endpoint.state())) {
+                endpoint.join(start);
+            }
+        }
+    }
+
+    fn states(&self) -> impl Iterator<Item = *const ServerState> {
+        let states = self.endpoints.iter().map(Endpoint::state);
+        states.map(Arc::as_ptr)
     }
 
     pub(crate) fn all(&self) -> &Lane {
