@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tollgate_breaker::{BreakerLayer, BreakerSet};
 use tollgate_cache::CacheLayer;
-use tollgate_core::{ReplicaSetId, ToolCall};
+use tollgate_core::{ReplicaSetId, ToolCall, Weight};
 use tollgate_limit::RateLimitLayer;
 use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
@@ -87,13 +87,15 @@ impl StackBuilder {
             let (tell, told) = oneshot::channel();
             let liveness = Arc::new(Mutex::new(Liveness::default()));
             settled.push(told);
-            let (member, handles) = member(&server, &self.limits, &shared)?;
+            let weight = Weight::new(server.weight)
+                .map_err(|fault| BuildError::of_server(server.server.id(), fault))?;
+            let (member, handles) = member(&server, weight, &self.limits, &shared)?;
             members.entry(server.set.clone()).or_default().push(member);
             limits.servers.push(handles);
             known.push(Known {
                 id: server.server.id().clone(),
                 set: server.set.clone(),
-                weight: server.weight,
+                weight,
                 categories: server.categories.clone(),
                 calls_per_minute: server.limits.calls_per_minute,
                 liveness: liveness.clone(),
@@ -177,6 +179,7 @@ async fn wait_for_lists(settled: Vec<oneshot::Receiver<()>>, limit: Option<Durat
 /// own breaker and the tool's would let the call through.
 fn member(
     server: &Server,
+    weight: Weight,
     limits: &LimitsConfig,
     shared: &Arc<Shared>,
 ) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
@@ -199,7 +202,7 @@ fn member(
     };
     let (health_id, health) = (id.clone(), shared.clone());
     let member = Member::new(id, guarded)
-        .with_weight(server.weight)
+        .with_weight(weight.get())
         .with_categories(server.categories.clone())
         .with_health(move |call: &ToolCall| {
             health

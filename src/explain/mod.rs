@@ -8,7 +8,7 @@ use tollgate_breaker::BreakerConfig;
 use tollgate_cache::{CacheConfig, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
-use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall};
+use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall, Weight};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
 use tollgate_retry::hedge::HedgeConfig;
@@ -52,7 +52,7 @@ pub struct Candidate {
     /// The server.
     pub server: ServerId,
     /// Its weight.
-    pub weight: u32,
+    pub weight: Weight,
     /// Its categories.
     pub categories: Vec<String>,
     /// How many calls a minute it gets, of all its tools together; `None` for any number.
@@ -69,7 +69,7 @@ impl Candidate {
     pub fn may_take(&self, plan: &CallPlan) -> bool {
         plan.route
             .min_weight
-            .is_none_or(|least| self.weight >= least)
+            .is_none_or(|least| self.weight.get() >= least)
     }
 
     /// Says whether the plan's categories put it before others.
@@ -98,7 +98,7 @@ impl Candidate {
         (
             !self.may_take(plan),
             self.trouble().is_some(),
-            self.weight == 0,
+            self.weight == Weight::STANDBY,
             !self.is_preferred(plan),
         )
     }

@@ -197,7 +197,7 @@ pub(crate) fn upstream_of(
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     let server = Server::new(upstream)
         .in_set(config.set.clone())
-        .weight(config.weight)
+        .weight(config.weight.get())
         .trust(config.trust)
         .prefix(config.prefix.as_deref())
         .defaults(config.defaults.clone());

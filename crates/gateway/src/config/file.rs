@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::{Profile, Trust};
+use tollgate::{Profile, Trust, Weight};
 
 use super::limits::{Adaptive, Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
@@ -196,7 +196,7 @@ impl Default for Server {
             url: None,
             headers: BTreeMap::new(),
             set: None,
-            weight: 100,
+            weight: Weight::DEFAULT.get(),
             categories: Vec::new(),
             trust: Trust::default(),
             prefix: Prefix::default(),

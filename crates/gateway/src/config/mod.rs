@@ -28,7 +28,7 @@ use tollgate::retry::RetryConfig;
 use tollgate::retry::hedge::HedgeConfig;
 use tollgate::{
     Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
-    ToolName, Trust,
+    ToolName, Trust, Weight,
 };
 
 pub(crate) use self::changed::{Keys, Sections};
@@ -96,7 +96,7 @@ pub(crate) struct ServerConfig {
     pub(crate) id: ServerId,
     pub(crate) target: TargetConfig,
     pub(crate) set: ReplicaSetId,
-    pub(crate) weight: u32,
+    pub(crate) weight: Weight,
     pub(crate) categories: Vec<String>,
     pub(crate) trust: Trust,
     pub(crate) prefix: Option<String>,
@@ -227,14 +227,12 @@ impl ServerConfig {
     }
 
     fn with_defaults(id: ServerId, target: TargetConfig) -> Self {
-        let file::Server {
-            weight, trust, era, ..
-        } = file::Server::default();
+        let file::Server { trust, era, .. } = file::Server::default();
         Self {
             set: ReplicaSetId::from(id.clone()),
             id,
             target,
-            weight,
+            weight: Weight::DEFAULT,
             categories: Vec::new(),
             trust,
             prefix: None,
