@@ -15,7 +15,7 @@ use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
-use tollgate_router::{Member, Pool, Router};
+use tollgate_router::{Member, Pool, Router, Unfit};
 use tollgate_telemetry::CallSpanLayer;
 
 use super::{BuildError, StackBuilder};
@@ -202,15 +202,18 @@ fn member(
     };
     let (health_id, health) = (id.clone(), shared.clone());
     let member = Member::new(id, guarded)
-        .with_weight(weight.get())
+        .with_weight(weight)
         .with_categories(server.categories.clone())
-        .with_health(move |call: &ToolCall| {
-            health
-                .registry
-                .peek()
-                .offers(&health_id, call.tool().name())
-                && of_server.lets_through(call)
-                && of_tool.lets_through(call)
+        .with_gate(move |call: &ToolCall| {
+            let catalogue = health.registry.peek();
+            if !catalogue.offers(&health_id, call.tool().name()) {
+                return Err(Unfit::NotOffered);
+            }
+            if of_server.lets_through(call) && of_tool.lets_through(call) {
+                Ok(())
+            } else {
+                Err(Unfit::BreakerOpen)
+            }
         });
     Ok((member, handles))
 }

@@ -12,7 +12,7 @@ use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall, Wei
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
 use tollgate_retry::hedge::HedgeConfig;
-use tollgate_router::Strategy;
+use tollgate_router::StrategyName;
 
 use crate::limits::LimitsConfig;
 use crate::scopes;
@@ -37,7 +37,7 @@ pub struct Explanation {
 pub(crate) struct Settings {
     pub(crate) cache: CacheConfig,
     pub(crate) max_attempts: u32,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: StrategyName,
     pub(crate) call_deadline: Option<Duration>,
     pub(crate) hedge: Option<HedgeConfig>,
     pub(crate) loop_guard: Option<LoopGuardConfig>,
@@ -170,7 +170,7 @@ impl Explanation {
 
     /// Returns which of several equal servers gets a call.
     #[must_use]
-    pub fn strategy(&self) -> Strategy {
+    pub fn strategy(&self) -> StrategyName {
         self.settings.strategy
     }
 

@@ -36,6 +36,10 @@ pub struct RouteRule {
 }
 
 impl RouteRule {
+    /// The categories that a rule may prefer, in the order it names them: `caching` for idempotent
+    /// tools, `high-compute` for complex or costly ones.
+    pub const PREFERABLE: [&'static str; 2] = [CACHING, HIGH_COMPUTE];
+
     /// The most tags that calls are routed by.
     pub const MAX_TAGS: usize = 32;
 

@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
+use tollgate::router::StrategyName;
 use tollgate::{Profile, Trust, Weight};
 
 use super::limits::{Adaptive, Limits, ShedName};
@@ -148,17 +149,7 @@ pub(crate) enum Partition {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Router {
-    pub(crate) strategy: Strategy,
-}
-
-/// Which of the servers that may take a call gets it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Strategy {
-    RoundRobin,
-    Weighted,
-    #[default]
-    LeastConnections,
+    pub(crate) strategy: StrategyName,
 }
 
 /// `[servers.ID]`

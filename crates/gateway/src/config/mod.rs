@@ -26,6 +26,7 @@ use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::RetryConfig;
 use tollgate::retry::hedge::HedgeConfig;
+use tollgate::router::StrategyName;
 use tollgate::{
     Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
     ToolName, Trust, Weight,
@@ -34,7 +35,7 @@ use tollgate::{
 pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{EraName, Partition, Rules, Strategy};
+pub(crate) use self::file::{EraName, Partition, Rules};
 pub(crate) use self::units::{show_duration, show_size};
 
 use self::error::Source;
@@ -59,7 +60,7 @@ pub(crate) struct Config {
     pub(crate) breaker: BreakerConfig,
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: StrategyName,
     pub(crate) servers: Vec<ServerConfig>,
 }
 
