@@ -123,7 +123,7 @@ pub struct CallRecord {
     hedge: AtomicU8,
     guarded: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
-    counts_only: bool,
+    counts_only: AtomicBool,
     routes: Mutex<Routes>,
 }
 
@@ -151,7 +151,7 @@ impl CallRecord {
     #[must_use]
     pub fn for_counting() -> Self {
         Self {
-            counts_only: true,
+            counts_only: AtomicBool::new(true),
             ..Self::default()
         }
     }
@@ -159,7 +159,12 @@ impl CallRecord {
     /// Says whether routers are to write how they decided.
     #[must_use]
     pub fn wants_routes(&self) -> bool {
-        !self.counts_only
+        !self.counts_only.load(Ordering::Relaxed)
+    }
+
+    /// Asks routers to write how they decide, from now on.
+    pub fn ask_for_routes(&self) {
+        self.counts_only.store(false, Ordering::Relaxed);
     }
 
     /// Writes what the cache did.
@@ -381,8 +386,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_record_for_counting_wants_no_decisions() {
+    fn only_a_record_for_counting_wants_no_decisions_until_somebody_asks() {
         assert!(CallRecord::new().wants_routes() && CallRecord::default().wants_routes());
-        assert!(!CallRecord::for_counting().wants_routes());
+        let counting = CallRecord::for_counting();
+        assert!(!counting.wants_routes());
+        counting.ask_for_routes();
+        assert!(counting.wants_routes());
     }
 }
