@@ -257,6 +257,19 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
     );
 }
 
+#[tokio::test]
+async fn a_weight_beyond_a_hundred_does_not_build() {
+    let server = MockServer::new("heavy", vec![read("get_a")], MockService::counting());
+    let built = Stack::builder()
+        .server(Server::shared(server).weight(101))
+        .build()
+        .await;
+    assert_eq!(
+        built.unwrap_err().to_string(),
+        "server `heavy`: 101 is no weight: expected a whole number from 0 to 100"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_endless_name_is_not_repeated_to_who_sent_it() {
     let server = MockServer::new("s", vec![read("get_a")], MockService::counting());
