@@ -242,7 +242,7 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
         let error = stack.run(call).await.unwrap_err();
         if n >= 3 {
             assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-            assert!(error.message().contains("primary (weight 50, unhealthy)"));
+            assert!(error.message().contains("primary has an open breaker"));
         }
         assert!(
             record

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use pin_project_lite::pin_project;
@@ -13,7 +13,9 @@ use tower_service::Service;
 
 use crate::choose::Candidates;
 use crate::ineligible;
+use crate::outcome::Outcome;
 use crate::state::InFlight;
+use crate::trail;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -56,7 +58,7 @@ struct Route<S> {
     candidates: Candidates<S>,
     /// The member asked last.
     asked: usize,
-    /// The call, if there is another server to send it to.
+    /// The call, if there is another server to send it to, or somebody to tell that there is none.
     call: Option<ToolCall>,
     /// The refusal that passes first.
     refusal: Option<ToolError>,
@@ -72,9 +74,12 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            return Self::failed(ineligible::error(&call, candidates.set()));
+            let error = ineligible::error(&call, candidates.set());
+            trail::failed(&candidates, &call, &error);
+            return Self::failed(error);
         };
-        let spare = candidates.are_left(&call).then(|| call.clone());
+        let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
+        let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
@@ -103,6 +108,7 @@ impl<S: ToolService> Route<S> {
             return Err(refusal);
         };
         let Some(begun) = begin(&mut self.candidates, call) else {
+            trail::failed(&self.candidates, call, &refusal);
             return Err(refusal);
         };
         self.asked = begun.place;
@@ -134,12 +140,7 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
         let Some(in_flight) = endpoint.state().begin() else {
             continue;
         };
-        if let Some(record) = call.record() {
-            record.set_server(endpoint.server().clone(), choice.reason);
-        }
-        if let Some(chosen) = &call.attempt().chosen {
-            chosen.set(endpoint.server().clone());
-        }
+        trail::chosen(candidates, call, choice);
         return Some(Begun {
             place: choice.place,
             service: service.clone(),
@@ -191,10 +192,11 @@ where
         if let StageOwn::Waiting {
             mut service,
             call,
-            in_flight,
+            mut in_flight,
             ..
         } = self.as_mut().project_replace(Self::Done)
         {
+            in_flight.send();
             let answer = service.call(call);
             self.set(Self::Running { answer, in_flight });
         }
@@ -238,22 +240,29 @@ impl<S: ToolService> Future for RouteFuture<S> {
                 StageProj::Waiting {
                     service,
                     call,
+                    in_flight,
                     timer,
-                    ..
-                } => match std::task::ready!(poll_ready(service, call.deadline(), timer, cx)) {
+                } => match ready!(poll_ready(service, call.deadline(), timer, cx)) {
                     Ok(()) => {
                         this.stage.as_mut().send();
                         continue;
                     }
-                    Err(error) => error,
-                },
-                StageProj::Running { answer, .. } => match std::task::ready!(answer.poll(cx)) {
-                    Ok(output) => {
-                        this.stage.set(Stage::Done);
-                        return Poll::Ready(Ok(output));
+                    Err(error) => {
+                        in_flight.end(Outcome::of_error(&error));
+                        error
                     }
-                    Err(error) => error,
                 },
+                StageProj::Running { answer, in_flight } => {
+                    let result = ready!(answer.poll(cx));
+                    in_flight.end(Outcome::of(&result));
+                    match result {
+                        Ok(output) => {
+                            this.stage.set(Stage::Done);
+                            return Poll::Ready(Ok(output));
+                        }
+                        Err(error) => error,
+                    }
+                }
                 StageProj::Failed { .. } | StageProj::Done => {
                     return match this.stage.as_mut().project_replace(Stage::Done) {
                         StageOwn::Failed { error } => Poll::Ready(Err(error)),

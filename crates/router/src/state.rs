@@ -2,16 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::outcome::Outcome;
+use crate::stats::Tally;
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
+    tally: Tally,
 }
 
 impl ServerState {
@@ -33,8 +39,32 @@ impl ServerState {
     /// Counts one call until the guard is dropped; none where the server is drained meanwhile.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        let counted = InFlight(self.clone());
-        (!self.draining.load(Ordering::SeqCst)).then_some(counted)
+        if self.draining.load(Ordering::SeqCst) {
+            self.leave();
+            return None;
+        }
+        Some(InFlight {
+            state: self.clone(),
+            sent: None,
+            outcome: Outcome::Cancelled,
+        })
+    }
+
+    fn leave(&self) {
+        let before = self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if before == 1 && self.draining.load(Ordering::SeqCst) {
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// Takes how one call ended: each call that began, once. This is the one place that learns from
+    /// calls.
+    fn ended(&self, outcome: Outcome, took: Duration, now: Instant) {
+        self.tally.ended(outcome, took, now);
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
@@ -51,15 +81,43 @@ impl ServerState {
     }
 }
 
-/// One call in flight: counted until dropped.
+impl Default for ServerState {
+    fn default() -> Self {
+        Self {
+            in_flight: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            idle: Notify::new(),
+            tally: Tally::new(Instant::now()),
+        }
+    }
+}
+
+/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<ServerState>);
+pub(crate) struct InFlight {
+    state: Arc<ServerState>,
+    sent: Option<Instant>,
+    outcome: Outcome,
+}
+
+impl InFlight {
+    /// Notes that the call is sent now: its time begins.
+    pub(crate) fn send(&mut self) {
+        self.sent = Some(Instant::now());
+    }
+
+    /// Notes how the call ended.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let before = self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
-        if before == 1 && self.0.draining.load(Ordering::SeqCst) {
-            self.0.idle.notify_waiters();
-        }
+        let now = Instant::now();
+        let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
+        // first what was learned, so that whoever finds the server idle finds it learned
+        self.state.ended(self.outcome, took, now);
+        self.state.leave();
     }
 }

@@ -3,5 +3,8 @@
 mod bed;
 mod beside;
 mod choice;
+mod decision;
+mod events;
 mod fallback;
 mod filter;
+mod stats;
