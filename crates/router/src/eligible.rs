@@ -36,7 +36,7 @@ impl<'a> Eligible<'a> {
     /// Returns the call.
     #[must_use]
     pub fn call(&self) -> &'a ToolCall {
-        self.judge.call
+        self.judge.rule.call
     }
 
     /// Returns how many there are, fit or not.

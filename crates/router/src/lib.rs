@@ -85,6 +85,7 @@ mod lane;
 mod member;
 mod outcome;
 mod pool;
+mod rule;
 mod service;
 mod set;
 mod state;

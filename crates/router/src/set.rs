@@ -16,6 +16,8 @@ use crate::member::Member;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Where each server stands.
+    places: HashMap<ServerId, u32>,
     all: Lane,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
@@ -43,9 +45,14 @@ impl<S> ReplicaSet<S> {
                 None => ordered.push(member),
             }
         }
+        for (given, member) in (0u32..).zip(&mut ordered) {
+            member.endpoint_mut().set_given(given);
+        }
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
+        let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
         let preferred = preferences()
             .filter_map(|prefer| {
@@ -57,6 +64,7 @@ impl<S> ReplicaSet<S> {
         Self {
             endpoints,
             services,
+            places,
             all,
             preferred,
         }
@@ -71,17 +79,18 @@ impl<S> ReplicaSet<S> {
     /// Finds what is known of this server.
     #[must_use]
     pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
-        self.endpoints.iter().find(|known| known.server() == server)
+        self.endpoints.get(*self.places.get(server)? as usize)
     }
 
     /// Finds the service that leads to this server.
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
-        let place = self
-            .endpoints
-            .iter()
-            .position(|known| known.server() == server)?;
-        self.services.get(place)
+        self.services.get(*self.places.get(server)? as usize)
+    }
+
+    /// Says where each server stands.
+    pub(crate) fn places(&self) -> &HashMap<ServerId, u32> {
+        &self.places
     }
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
@@ -99,13 +108,16 @@ impl<S> ReplicaSet<S> {
         Some(lane)
     }
 
-    /// Takes the set apart, to make another one of its members.
+    /// Takes the set apart, to make another one of its members, in the order they were given.
     pub(crate) fn members(&self) -> impl Iterator<Item = Member<S>>
     where
         S: Clone,
     {
         let services = self.services.iter().cloned();
         let members = self.endpoints.iter().cloned().zip(services);
+        let mut members: Vec<_> = members.collect();
+        members.sort_by_key(|(endpoint, _)| endpoint.given());
+        let members = members.into_iter();
         members.map(|(endpoint, service)| Member::from_parts(endpoint, service))
     }
 }

@@ -7,4 +7,6 @@ mod decision;
 mod events;
 mod fallback;
 mod filter;
+mod never_below;
+mod pinned;
 mod stats;
