@@ -16,6 +16,7 @@ use crate::health::{self, Verdict};
 use crate::ineligible;
 use crate::outcome::Outcome;
 use crate::state::InFlight;
+use crate::trail;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -59,7 +60,7 @@ struct Route<S> {
     candidates: Candidates<S>,
     /// The member asked last.
     asked: usize,
-    /// The call, if there is another server to send it to.
+    /// The call, if there is another server to send it to, or somebody to tell that there is none.
     call: Option<ToolCall>,
     /// The refusal that passes first.
     refusal: Option<ToolError>,
@@ -75,9 +76,12 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            return Self::failed(ineligible::error(&call, candidates.set()));
+            let error = ineligible::error(&call, &candidates);
+            trail::failed(&candidates, &call, &error);
+            return Self::failed(error);
         };
-        let spare = candidates.are_left(&call).then(|| call.clone());
+        let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
+        let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
@@ -106,6 +110,7 @@ impl<S: ToolService> Route<S> {
             return Err(refusal);
         };
         let Some(begun) = begin(&mut self.candidates, call) else {
+            trail::failed(&self.candidates, call, &refusal);
             return Err(refusal);
         };
         self.asked = begun.place;
@@ -151,12 +156,7 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
             continue;
         };
         in_flight.measure(candidates.set().tools(), call.tool());
-        if let Some(record) = call.record() {
-            record.set_server(endpoint.server().clone(), choice.reason);
-        }
-        if let Some(chosen) = &call.attempt().chosen {
-            chosen.set(endpoint.server().clone());
-        }
+        trail::chosen(candidates, call, choice);
         return Some(Begun {
             place: choice.place,
             service: service.clone(),

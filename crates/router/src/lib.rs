@@ -79,6 +79,7 @@ mod choose;
 mod draw;
 mod eligible;
 mod endpoint;
+mod events;
 mod ewma;
 mod flaws;
 mod future;
@@ -89,16 +90,20 @@ mod measured;
 mod member;
 mod outcome;
 mod pool;
+mod rule;
 mod service;
 mod set;
 mod state;
+mod stats;
 mod strategy;
 mod tools;
+mod trail;
 mod turn;
 mod unfit;
 
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
+pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
 pub use health::{
     HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,
@@ -109,6 +114,7 @@ pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
+pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
     Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName,
     Weighted,

@@ -12,6 +12,7 @@ use tollgate_core::Tool;
 use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
 use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
+use crate::stats::Tally;
 use crate::tools::{Column, Tools};
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
@@ -23,6 +24,7 @@ pub(crate) struct ServerState {
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
     measured: Measured,
+    tally: Tally,
 }
 
 impl ServerState {
@@ -73,6 +75,16 @@ impl ServerState {
         &self.measured
     }
 
+    /// Takes how one call ended: each call that began, once. This is the one place that learns from
+    /// calls.
+    fn ended(&self, outcome: Outcome, took: Duration, now: Instant) {
+        self.tally.ended(outcome, took, now);
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
     pub(crate) async fn idle(&self) {
         loop {
@@ -95,6 +107,7 @@ impl Default for ServerState {
             health: ServerHealth::default(),
             idle: Notify::new(),
             measured: Measured::new(),
+            tally: Tally::new(Instant::now()),
         }
     }
 }
@@ -167,6 +180,7 @@ impl Drop for InFlight {
             self.state.measured.end(column, took, nanos);
         }
         // first what was learned, so that whoever finds the server idle finds it learned
+        self.state.ended(self.outcome, took, now);
         self.state.leave();
     }
 }

@@ -3,7 +3,12 @@
 mod bed;
 mod beside;
 mod choice;
+mod decision;
+mod events;
 mod fallback;
 mod filter;
 mod latency;
+mod never_below;
+mod pinned;
 mod spread;
+mod stats;
