@@ -75,6 +75,7 @@
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
 mod choose;
+mod drain;
 mod eligible;
 mod endpoint;
 mod flaws;
@@ -90,6 +91,7 @@ mod strategy;
 mod turn;
 mod unfit;
 
+pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use future::RouteFuture;
