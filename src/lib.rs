@@ -74,7 +74,7 @@ pub use tollgate_core::{
     Annotations, ArgumentRule, CacheStatus, CallPlan, CallRecord, Caller, Condition, Delivery,
     Effect, ErrorKind, IdempotencyKey, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool,
     ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust,
-    When,
+    Weight, When,
 };
 
 #[cfg(feature = "backoff")]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate_cache::ToolScopes;
-use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust};
+use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust, Weight};
 use tollgate_limit::{AdaptiveConfig, Shed};
 
 use crate::limits::OfServer;
@@ -41,7 +41,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes a server: a replica set of one, weight 100, standard trust, at most 64 calls at once,
+    /// Takes a server: a replica set of one, weight 50, standard trust, at most 64 calls at once,
     /// tool names behind its own id.
     #[must_use]
     pub fn new(server: impl ToolServer) -> Self {
@@ -56,7 +56,7 @@ impl Server {
             prefix: Some(set.to_string()),
             set,
             server,
-            weight: 100,
+            weight: Weight::DEFAULT.get(),
             categories: Vec::new(),
             trust: Trust::default(),
             limits: OfServer::default(),
@@ -76,8 +76,8 @@ impl Server {
         self
     }
 
-    /// Sets the weight: the server's share of calls, and from 50 on its licence to take destructive
-    /// ones. Default: 100.
+    /// Sets the weight, 0 to 100: the server's share of calls, and from 50 on its licence to take
+    /// destructive ones. Default: 50. Above 100 the stack does not build.
     #[must_use]
     pub fn weight(mut self, weight: u32) -> Self {
         self.weight = weight;

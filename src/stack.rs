@@ -17,7 +17,7 @@ use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
-    ToolOutput,
+    ToolOutput, Weight,
 };
 use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
@@ -51,7 +51,7 @@ struct Inner {
 pub(crate) struct Known {
     pub(crate) id: ServerId,
     pub(crate) set: ReplicaSetId,
-    pub(crate) weight: u32,
+    pub(crate) weight: Weight,
     pub(crate) categories: Vec<String>,
     pub(crate) calls_per_minute: Option<f64>,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
@@ -66,7 +66,7 @@ pub struct ServerStatus {
     /// Its replica set.
     pub set: ReplicaSetId,
     /// Its weight.
-    pub weight: u32,
+    pub weight: Weight,
     /// Whether it was there when last heard of.
     pub up: bool,
     /// How many tools it offers.

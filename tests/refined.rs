@@ -189,7 +189,7 @@ async fn a_call_is_explained_as_what_it_is() {
     let text = list.to_string();
     for part in [
         r#"This call only reads, because rule 1 of this tool says so where action = "list"."#,
-        "Any healthy server may get it: chrome (weight 100).",
+        "Any healthy server may get it: chrome (weight 50).",
         "A new one is kept for 300 s",
         "it is sent again: at most 3 attempts in all",
         "Nobody is asked first.",
@@ -206,7 +206,7 @@ async fn a_call_is_explained_as_what_it_is() {
         "This call may destroy or overwrite something, because the operator says so of this tool.",
         "The one rule of this tool does not match it",
         r#"the call only reads  (action = "list": does not hold here)"#,
-        "Only healthy servers of weight 50 or more may get it: chrome (weight 100).",
+        "Only healthy servers of weight 50 or more may get it: chrome (weight 50).",
         "all kept results of `web` are dropped",
         "never sent again",
         "A person is to agree",

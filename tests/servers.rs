@@ -242,7 +242,7 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
         let error = stack.run(call).await.unwrap_err();
         if n >= 3 {
             assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-            assert!(error.message().contains("primary (weight 50, unhealthy)"));
+            assert!(error.message().contains("primary has an open breaker"));
         }
         assert!(
             record
@@ -254,6 +254,19 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
         primary_mock.started(),
         3,
         "never repeated, and not at all once the breaker is open"
+    );
+}
+
+#[tokio::test]
+async fn a_weight_beyond_a_hundred_does_not_build() {
+    let server = MockServer::new("heavy", vec![read("get_a")], MockService::counting());
+    let built = Stack::builder()
+        .server(Server::shared(server).weight(101))
+        .build()
+        .await;
+    assert_eq!(
+        built.unwrap_err().to_string(),
+        "server `heavy`: 101 is no weight: expected a whole number from 0 to 100"
     );
 }
 

@@ -44,6 +44,8 @@ impl Run {
             .start_paused(true)
             .build()
             .expect("a runtime");
+        // what draws by chance without a generator of its own, as the router does
+        fastrand::seed(seed);
         runtime.block_on(async {
             let world = World::new(size, outage, seed);
             let runtime = Runtime::new(policy, &world, seed).await;

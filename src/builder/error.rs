@@ -46,6 +46,11 @@ impl From<InvalidConfig> for BuildError {
 }
 
 impl BuildError {
+    /// Takes a fault in what was said of one server.
+    pub(super) fn of_server(id: &ServerId, fault: impl fmt::Display) -> Self {
+        Self::Settings(format!("server `{id}`: {fault}"))
+    }
+
     /// Takes a layer's own word on its settings, where the name of the setting does not say whose it is.
     pub(super) fn of_the(whose: impl fmt::Display) -> impl FnOnce(InvalidConfig) -> Self {
         move |fault| Self::Settings(format!("{whose}: {fault}"))

@@ -14,7 +14,7 @@ use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_retry::hedge::HedgeConfig;
 use tollgate_retry::{MakeSchedule, RetryConfig};
-use tollgate_router::Strategy;
+use tollgate_router::StrategyName;
 use tollgate_telemetry::Metrics;
 
 pub use self::error::BuildError;
@@ -38,7 +38,7 @@ pub struct StackBuilder {
     breakers: BreakerConfigs,
     discovery: DiscoveryConfig,
     limits: LimitsConfig,
-    strategy: Strategy,
+    strategy: StrategyName,
     metrics: Option<Arc<Metrics>>,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
@@ -146,7 +146,7 @@ impl StackBuilder {
     }
 
     /// Sets how servers of a replica set share calls.
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
+    pub fn strategy(mut self, strategy: StrategyName) -> Self {
         self.strategy = strategy;
         self
     }

@@ -9,13 +9,13 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tollgate_breaker::{BreakerLayer, BreakerSet};
 use tollgate_cache::CacheLayer;
-use tollgate_core::{ReplicaSetId, ToolCall};
+use tollgate_core::{ReplicaSetId, ToolCall, Weight};
 use tollgate_limit::RateLimitLayer;
 use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
-use tollgate_router::{Member, Pool, Router};
+use tollgate_router::{Member, Pool, Router, Unfit};
 use tollgate_telemetry::CallSpanLayer;
 
 use super::{BuildError, StackBuilder};
@@ -87,13 +87,15 @@ impl StackBuilder {
             let (tell, told) = oneshot::channel();
             let liveness = Arc::new(Mutex::new(Liveness::default()));
             settled.push(told);
-            let (member, handles) = member(&server, &self.limits, &shared)?;
+            let weight = Weight::new(server.weight)
+                .map_err(|fault| BuildError::of_server(server.server.id(), fault))?;
+            let (member, handles) = member(&server, weight, &self.limits, &shared)?;
             members.entry(server.set.clone()).or_default().push(member);
             limits.servers.push(handles);
             known.push(Known {
                 id: server.server.id().clone(),
                 set: server.set.clone(),
-                weight: server.weight,
+                weight,
                 categories: server.categories.clone(),
                 calls_per_minute: server.limits.calls_per_minute,
                 liveness: liveness.clone(),
@@ -177,6 +179,7 @@ async fn wait_for_lists(settled: Vec<oneshot::Receiver<()>>, limit: Option<Durat
 /// own breaker and the tool's would let the call through.
 fn member(
     server: &Server,
+    weight: Weight,
     limits: &LimitsConfig,
     shared: &Arc<Shared>,
 ) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
@@ -199,15 +202,18 @@ fn member(
     };
     let (health_id, health) = (id.clone(), shared.clone());
     let member = Member::new(id, guarded)
-        .with_weight(server.weight)
+        .with_weight(weight)
         .with_categories(server.categories.clone())
-        .with_health(move |call: &ToolCall| {
-            health
-                .registry
-                .peek()
-                .offers(&health_id, call.tool().name())
-                && of_server.lets_through(call)
-                && of_tool.lets_through(call)
+        .with_gate(move |call: &ToolCall| {
+            let catalogue = health.registry.peek();
+            if !catalogue.offers(&health_id, call.tool().name()) {
+                return Err(Unfit::NotOffered);
+            }
+            if of_server.lets_through(call) && of_tool.lets_through(call) {
+                Ok(())
+            } else {
+                Err(Unfit::BreakerOpen)
+            }
         });
     Ok((member, handles))
 }

@@ -8,11 +8,11 @@ use tollgate_breaker::BreakerConfig;
 use tollgate_cache::{CacheConfig, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
-use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall};
+use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall, Weight};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
 use tollgate_retry::hedge::HedgeConfig;
-use tollgate_router::Strategy;
+use tollgate_router::StrategyName;
 
 use crate::limits::LimitsConfig;
 use crate::scopes;
@@ -37,7 +37,7 @@ pub struct Explanation {
 pub(crate) struct Settings {
     pub(crate) cache: CacheConfig,
     pub(crate) max_attempts: u32,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: StrategyName,
     pub(crate) call_deadline: Option<Duration>,
     pub(crate) hedge: Option<HedgeConfig>,
     pub(crate) loop_guard: Option<LoopGuardConfig>,
@@ -52,7 +52,7 @@ pub struct Candidate {
     /// The server.
     pub server: ServerId,
     /// Its weight.
-    pub weight: u32,
+    pub weight: Weight,
     /// Its categories.
     pub categories: Vec<String>,
     /// How many calls a minute it gets, of all its tools together; `None` for any number.
@@ -69,7 +69,7 @@ impl Candidate {
     pub fn may_take(&self, plan: &CallPlan) -> bool {
         plan.route
             .min_weight
-            .is_none_or(|least| self.weight >= least)
+            .is_none_or(|least| self.weight.get() >= least)
     }
 
     /// Says whether the plan's categories put it before others.
@@ -98,7 +98,7 @@ impl Candidate {
         (
             !self.may_take(plan),
             self.trouble().is_some(),
-            self.weight == 0,
+            self.weight == Weight::STANDBY,
             !self.is_preferred(plan),
         )
     }
@@ -170,7 +170,7 @@ impl Explanation {
 
     /// Returns which of several equal servers gets a call.
     #[must_use]
-    pub fn strategy(&self) -> Strategy {
+    pub fn strategy(&self) -> StrategyName {
         self.settings.strategy
     }
 

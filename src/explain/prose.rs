@@ -8,7 +8,7 @@ use tollgate_core::refine::{Applied, RefinedRule};
 use tollgate_core::{
     AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, Source,
 };
-use tollgate_router::Strategy;
+use tollgate_router::StrategyName;
 
 use super::{Candidate, Explanation, guards};
 
@@ -205,11 +205,15 @@ fn route(of: &Explanation) -> String {
     }
     if fit > 1 {
         out.push_str(match of.strategy() {
-            Strategy::LeastConnections => {
+            StrategyName::PeakEwma => {
+                " Among equals, two are drawn by weight, and the one that is expected to answer \
+                 sooner gets it."
+            }
+            StrategyName::LeastConnections => {
                 " Among equals, the one with the fewest calls in flight for its weight gets it."
             }
-            Strategy::RoundRobin => " Equals take turns.",
-            Strategy::Weighted => " Equals take turns in proportion to their weights.",
+            StrategyName::RoundRobin => " Equals take turns.",
+            StrategyName::Weighted => " Equals take turns in proportion to their weights.",
             _ => "",
         });
     }

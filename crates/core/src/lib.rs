@@ -45,6 +45,7 @@ mod service;
 mod share;
 mod tool;
 mod verifier;
+mod weight;
 
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
@@ -75,3 +76,4 @@ pub use service::ToolService;
 pub use share::{Share, TimeShare};
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
 pub use verifier::Verifier;
+pub use weight::{InvalidWeight, Weight};

@@ -4,14 +4,10 @@ use std::sync::Arc;
 
 use tollgate::cache::{CacheConfig, ToolScopes};
 use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
-use tollgate::{
-    Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder, router,
-};
+use tollgate::{Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
-use crate::config::{
-    Config, EraName, Partition, Rules, ServerConfig, ServerLimits, Strategy, TargetConfig,
-};
+use crate::config::{Config, EraName, Partition, Rules, ServerConfig, ServerLimits, TargetConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 
@@ -88,11 +84,7 @@ fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppE
         .server_breaker(config.server_breaker)
         .discovery(discovery)
         .limits(limits)
-        .strategy(match config.strategy {
-            Strategy::RoundRobin => router::Strategy::RoundRobin,
-            Strategy::Weighted => router::Strategy::Weighted,
-            Strategy::LeastConnections => router::Strategy::LeastConnections,
-        })
+        .strategy(config.strategy)
         .call_deadline(config.call_deadline)
         .metrics(Arc::clone(telemetry.metrics())))
 }
@@ -197,7 +189,7 @@ pub(crate) fn upstream_of(
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     let server = Server::new(upstream)
         .in_set(config.set.clone())
-        .weight(config.weight)
+        .weight(config.weight.get())
         .trust(config.trust)
         .prefix(config.prefix.as_deref())
         .defaults(config.defaults.clone());

@@ -15,7 +15,7 @@ use std::task::{Context, Waker};
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_router::{Member, Pool, Router, Strategy};
+use tollgate_router::{Member, Pool, Router, StrategyName};
 use tollgate_testkit::{AtOnce, call, tool};
 use tower::Service;
 
@@ -76,9 +76,9 @@ fn main() {
         json!({"id": 1}),
     );
     let strategies = [
-        ("round robin", Strategy::RoundRobin),
-        ("weighted", Strategy::Weighted),
-        ("least connections", Strategy::LeastConnections),
+        ("round robin", StrategyName::RoundRobin),
+        ("weighted", StrategyName::Weighted),
+        ("least connections", StrategyName::LeastConnections),
     ];
 
     let alone = measure(AtOnce::new(ToolOutput::text("ok")), &request, rounds);

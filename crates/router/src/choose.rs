@@ -1,23 +1,20 @@
-//! Which member gets a call: the candidates in order, each computed when it is needed.
+//! Which server gets a call: the candidates in order, each computed when it is needed.
 
-use std::cmp::Ordering;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollgate_core::ToolCall;
 
-use crate::member::Member;
+use crate::eligible::Eligible;
+use crate::endpoint::Endpoint;
+use crate::flaws::{Flaws, Judge};
+use crate::lane::Lane;
 use crate::set::ReplicaSet;
 use crate::strategy::Strategy;
-use crate::turn;
 
 /// More refusals than this and the call fails: what one call may cost has a bound.
 const MOST_TRIED: usize = 32;
-
-const NOT_PREFERRED: u8 = 1;
-const STANDBY: u8 = 2;
-const AVOIDED: u8 = 4;
-const UNHEALTHY: u8 = 8;
 
 /// The candidates for one call, best first.
 ///
@@ -25,26 +22,36 @@ const UNHEALTHY: u8 = 8;
 /// one of those not yet tried, so the fallback is the same choice once more.
 pub(crate) struct Candidates<S> {
     set: Arc<ReplicaSet<S>>,
-    strategy: Strategy,
-    tried: SmallVec<[usize; 4]>,
-    tried_a_healthy_one: bool,
+    strategy: Arc<dyn Strategy>,
+    /// Places in the set.
+    tried: SmallVec<[u32; 4]>,
+    tried_a_fit_one: bool,
+    is_dry: bool,
 }
 
-/// A member chosen for a call, and why.
+/// A server chosen for a call, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
-    pub(crate) index: usize,
+    /// Its place in the set.
+    pub(crate) place: usize,
     pub(crate) reason: &'static str,
 }
 
 impl<S> Candidates<S> {
-    pub(crate) fn new(set: Arc<ReplicaSet<S>>, strategy: Strategy) -> Self {
+    pub(crate) fn new(set: Arc<ReplicaSet<S>>, strategy: Arc<dyn Strategy>) -> Self {
         Self {
             set,
             strategy,
             tried: SmallVec::new(),
-            tried_a_healthy_one: false,
+            tried_a_fit_one: false,
+            is_dry: false,
         }
+    }
+
+    /// Chooses as for a call that is not sent: whose turn it is stays as it is.
+    pub(crate) fn dry(mut self) -> Self {
+        self.is_dry = true;
+        self
     }
 
     pub(crate) fn set(&self) -> &ReplicaSet<S> {
@@ -53,217 +60,144 @@ impl<S> Candidates<S> {
 
     /// Says whether any candidate is left, fit or not.
     pub(crate) fn are_left(&self, call: &ToolCall) -> bool {
-        let eligible = self.set.eligible(call.plan().route.min_weight).len();
+        let eligible = self.set.all().at_least(least(call));
         self.tried.len() < eligible.min(MOST_TRIED)
     }
 
     /// Returns the best candidate that was not tried.
     ///
-    /// Unhealthy ones only come if no healthy one came before, and never for a call that needs a
-    /// weight: what cannot be undone is not tried on a server that is known to be sick.
+    /// Doubtful ones only come if no fit one came before, and never for a call that needs a weight:
+    /// what cannot be undone is not tried on a server that is known to be sick.
     pub(crate) fn next(&mut self, call: &ToolCall) -> Option<Choice> {
         if !self.are_left(call) {
             return None;
         }
-        if call.attempt().elsewhere_only {
-            return self.elsewhere(call);
+        let (place, flaws) = self.usual(call).or_else(|| self.best_of_all(call))?;
+        let beside = call.attempt().elsewhere_only;
+        let not_beside = [Flaws::AVOIDED, Flaws::STANDBY, Flaws::DOUBTFUL];
+        if beside && not_beside.iter().any(|flaw| flaws.has(*flaw)) {
+            // an attempt beside another helps nobody on a sick server, on a standby, or on the server
+            // that already has the call
+            return None;
         }
-        let set = &*self.set;
-        let restricted = call.plan().route.min_weight.is_some();
-        let eligible = set.eligible(call.plan().route.min_weight);
-        if let [only] = eligible {
-            if restricted && !only.is_healthy(call) {
-                return None;
-            }
-            // otherwise no other can be better, so nobody asks for its health
-            self.tried.push(0);
-            let reason = match set.members().len() {
+        let doubtful = flaws.has(Flaws::DOUBTFUL);
+        if doubtful && (self.tried_a_fit_one || call.plan().route.min_weight.is_some()) {
+            return None;
+        }
+        let reason = self.reason(call, flaws);
+        self.tried_a_fit_one |= !doubtful;
+        // a set has fewer servers than that
+        self.tried.push(u32::try_from(place).ok()?);
+        Some(Choice { place, reason })
+    }
+
+    /// Lets the strategy choose among those with nothing against them. The usual case, and the only
+    /// one whose cost need not grow with the set.
+    fn usual(&self, call: &ToolCall) -> Option<(usize, Flaws)> {
+        let prefer = &call.plan().route.prefer;
+        let preferred = match prefer.is_empty() {
+            true => None,
+            false => self.set.preferred_lane(prefer),
+        };
+        let lane = preferred.unwrap_or_else(|| self.set.all());
+        // standbys have weight 0
+        let len = lane.at_least(least(call).max(1));
+        let judge = Judge {
+            call,
+            prefers: preferred.is_some(),
+        };
+        self.ask(lane, len, judge, Flaws::NONE)
+    }
+
+    /// Finds out how good the best is that is left, and lets the strategy choose among those.
+    fn best_of_all(&self, call: &ToolCall) -> Option<(usize, Flaws)> {
+        let lane = self.set.all();
+        let len = lane.at_least(least(call));
+        let judge = self.judge(call);
+        let untried = self.set.endpoints().iter().take(len).enumerate();
+        let best = untried
+            .filter(|(place, _)| !self.tried.iter().any(|tried| *tried as usize == *place))
+            .map(|(_, endpoint)| judge.flaws(endpoint))
+            .min()
+            .filter(|best| !best.has(Flaws::FINAL))?;
+        self.ask(lane, len, judge, best)
+    }
+
+    fn judge<'a>(&self, call: &'a ToolCall) -> Judge<'a> {
+        let prefer = &call.plan().route.prefer;
+        Judge {
+            call,
+            prefers: !prefer.is_empty() && self.set.preferred_lane(prefer).is_some(),
+        }
+    }
+
+    fn ask(
+        &self,
+        lane: &Lane,
+        len: usize,
+        judge: Judge<'_>,
+        flaws: Flaws,
+    ) -> Option<(usize, Flaws)> {
+        let among = Eligible {
+            judge,
+            endpoints: self.set.endpoints(),
+            lane,
+            len,
+            tried: &self.tried,
+            flaws,
+            dry: self.is_dry.then(Cell::default),
+        };
+        let index = self.strategy.next(&among)?;
+        // a strategy of somebody else's may be wrong, and must not be believed
+        let index = if among.fits(index) {
+            index
+        } else {
+            among.fit().next()?.0
+        };
+        Some((lane.place(index), flaws))
+    }
+
+    fn reason(&self, call: &ToolCall, flaws: Flaws) -> &'static str {
+        if !self.tried.is_empty() {
+            "fallback: first choice refused"
+        } else if call.attempt().elsewhere_only {
+            "beside a slow attempt"
+        } else if flaws.has(Flaws::DOUBTFUL) {
+            "no healthy server"
+        } else if flaws.has(Flaws::AVOIDED) {
+            "every other server failed this call"
+        } else if flaws.has(Flaws::STANDBY) {
+            "standby"
+        } else if self.set.all().at_least(least(call)) == 1 {
+            match self.set.endpoints().len() {
                 1 => "only server",
                 _ => "only server heavy enough",
-            };
-            return Some(Choice { index: 0, reason });
-        }
-        let query = Query::new(call, set, self.strategy);
-        let (index, flaws) = query
-            .whose_turn(eligible, &self.tried)
-            .or_else(|| query.best(eligible, &self.tried))?;
-        let unhealthy = flaws & UNHEALTHY != 0;
-        if unhealthy && (restricted || self.tried_a_healthy_one) {
-            return None;
-        }
-        let reason = query.reason(flaws, !self.tried.is_empty());
-        self.tried_a_healthy_one |= !unhealthy;
-        self.tried.push(index);
-        Some(Choice { index, reason })
-    }
-
-    /// Returns the best candidate that was not tried, if it is as fit as one can be: an attempt beside
-    /// another helps nobody on a sick server, on a standby, or on the server that already has the call.
-    fn elsewhere(&mut self, call: &ToolCall) -> Option<Choice> {
-        let set = &*self.set;
-        let eligible = set.eligible(call.plan().route.min_weight);
-        let query = Query::new(call, set, self.strategy);
-        let (index, flaws) = query.best(eligible, &self.tried)?;
-        if flaws & (AVOIDED | STANDBY | UNHEALTHY) != 0 {
-            return None;
-        }
-        self.tried.push(index);
-        Some(Choice {
-            index,
-            reason: "beside a slow attempt",
-        })
-    }
-}
-
-/// What one choice is made by.
-struct Query<'a, S> {
-    call: &'a ToolCall,
-    set: &'a ReplicaSet<S>,
-    strategy: Strategy,
-    /// A member of a preferred category exists.
-    prefers: bool,
-}
-
-impl<'a, S> Query<'a, S> {
-    fn new(call: &'a ToolCall, set: &'a ReplicaSet<S>, strategy: Strategy) -> Self {
-        let prefer = &call.plan().route.prefer;
-        Self {
-            call,
-            set,
-            strategy,
-            prefers: !prefer.is_empty() && set.has_any(prefer),
-        }
-    }
-
-    /// Takes the member whose turn it is among all, if nothing speaks against it and nobody can be
-    /// better. The usual case, at a cost that does not grow with the set.
-    fn whose_turn(&self, eligible: &[Member<S>], tried: &[usize]) -> Option<(usize, u8)> {
-        if !tried.is_empty() {
-            return None;
-        }
-        let index = self.turn(false, eligible.len(), |i| eligible.get(i));
-        let member = eligible.get(index)?;
-        let idle = self.strategy != Strategy::LeastConnections || member.in_flight() == 0;
-        (idle && self.flaws(member) == 0).then_some((index, 0))
-    }
-
-    /// Compares all that were not tried, and takes turns among the best.
-    ///
-    /// Turns among those that are fit, not "the next one after an unfit one", so that the
-    /// neighbour of a sick server does not get twice its share.
-    fn best(&self, eligible: &[Member<S>], tried: &[usize]) -> Option<(usize, u8)> {
-        let mut best: SmallVec<[usize; 16]> = SmallVec::new();
-        let mut rank = (u8::MAX, Load::NONE);
-        for (index, member) in eligible.iter().enumerate() {
-            if tried.contains(&index) {
-                continue;
             }
-            let own = (self.flaws(member), self.load(member));
-            match own.cmp(&rank) {
-                Ordering::Less => {
-                    best.clear();
-                    best.push(index);
-                    rank = own;
-                }
-                Ordering::Equal => best.push(index),
-                Ordering::Greater => {}
-            }
-        }
-        let turn = self.turn(true, best.len(), |i| eligible.get(*best.get(i)?));
-        best.get(turn).map(|index| (*index, rank.0))
-    }
-
-    /// Takes turns among `places` members, as the strategy counts. They are heaviest first.
-    fn turn<'m>(
-        &self,
-        narrowed: bool,
-        places: usize,
-        member: impl Fn(usize) -> Option<&'m Member<S>>,
-    ) -> usize
-    where
-        S: 'm,
-    {
-        let restricted = self.call.plan().route.min_weight.is_some();
-        let lane = self.set.turns().lane(restricted, narrowed);
-        let weight = |place| member(place).map_or(0, Member::weight);
-        match self.strategy {
-            Strategy::RoundRobin => turn::in_turn(lane, places),
-            Strategy::Weighted | Strategy::LeastConnections => {
-                turn::by_weight(lane, places, weight(0), weight)
-            }
-        }
-    }
-
-    /// Returns what speaks against a member, the worst in the highest bit.
-    fn flaws(&self, member: &Member<S>) -> u8 {
-        let flaw = |bit, applies: bool| if applies { bit } else { 0 };
-        let avoid = &self.call.attempt().avoid;
-        let preferred = !self.prefers || member.is_in(&self.call.plan().route.prefer);
-        flaw(NOT_PREFERRED, !preferred)
-            | flaw(STANDBY, member.weight() == 0)
-            | flaw(AVOIDED, avoid.contains(member.server()))
-            | flaw(UNHEALTHY, !member.is_healthy(self.call))
-    }
-
-    fn load(&self, member: &Member<S>) -> Load {
-        match self.strategy {
-            Strategy::LeastConnections => Load {
-                in_flight: member.in_flight() as u64,
-                weight: member.weight().max(1),
-            },
-            Strategy::RoundRobin | Strategy::Weighted => Load::NONE,
-        }
-    }
-
-    fn reason(&self, flaws: u8, is_fallback: bool) -> &'static str {
-        if is_fallback {
-            "fallback: first choice refused"
-        } else if flaws & UNHEALTHY != 0 {
-            "no healthy server"
-        } else if flaws & AVOIDED != 0 {
-            "every other server failed this call"
-        } else if flaws & STANDBY != 0 {
-            "standby"
-        } else if self.prefers && flaws & NOT_PREFERRED == 0 {
+        } else if self.judge(call).prefers && !flaws.has(Flaws::NOT_PREFERRED) {
             "preferred category"
         } else {
-            self.strategy.reason()
+            self.strategy.name()
         }
     }
 }
 
-/// Calls in flight, measured by weight.
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    in_flight: u64,
-    weight: u32,
+/// Returns the least weight that a call may go to.
+fn least(call: &ToolCall) -> u32 {
+    call.plan().route.min_weight.unwrap_or(0)
 }
 
-impl Load {
-    const NONE: Self = Self {
-        in_flight: 0,
-        weight: 1,
-    };
-}
+impl<S> Iterator for DryRun<'_, S> {
+    type Item = Endpoint;
 
-impl Ord for Load {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // a/b against c/d without a division
-        let own = u128::from(self.in_flight) * u128::from(other.weight);
-        own.cmp(&(u128::from(other.in_flight) * u128::from(self.weight)))
+    fn next(&mut self) -> Option<Endpoint> {
+        let choice = self.candidates.next(self.call)?;
+        self.candidates.set.endpoints().get(choice.place).cloned()
     }
 }
 
-impl PartialOrd for Load {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+/// The servers that would be asked for a call, best first. See
+/// [`Router::candidates`](crate::Router::candidates).
+pub(crate) struct DryRun<'a, S> {
+    pub(crate) candidates: Candidates<S>,
+    pub(crate) call: &'a ToolCall,
 }
-
-impl PartialEq for Load {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Load {}

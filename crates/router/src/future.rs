@@ -13,7 +13,7 @@ use tower_service::Service;
 
 use crate::choose::Candidates;
 use crate::ineligible;
-use crate::member::InFlight;
+use crate::state::InFlight;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -71,18 +71,16 @@ impl<S: ToolService> RouteFuture<S> {
     }
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
-        let Some(choice) = candidates.next(&call) else {
+        let Some(begun) = begin(&mut candidates, &call) else {
             return Self::failed(ineligible::error(&call, candidates.set()));
         };
         let spare = candidates.are_left(&call).then(|| call.clone());
-        let Some(stage) = ask(&candidates, choice.index, choice.reason, call) else {
-            return Self::failed(lost_member());
-        };
+        let asked = begun.place;
         Self {
-            stage,
+            stage: begun.ask(call),
             route: Some(Route {
                 candidates,
-                asked: choice.index,
+                asked,
                 call: spare,
                 refusal: None,
             }),
@@ -104,50 +102,69 @@ impl<S: ToolService> Route<S> {
         let Some(call) = &self.call else {
             return Err(refusal);
         };
-        let Some(choice) = self.candidates.next(call) else {
+        let Some(begun) = begin(&mut self.candidates, call) else {
             return Err(refusal);
         };
-        self.asked = choice.index;
+        self.asked = begun.place;
         self.refusal = Some(refusal);
-        ask(&self.candidates, choice.index, choice.reason, call.clone()).ok_or_else(lost_member)
+        Ok(begun.ask(call.clone()))
     }
 
     fn name_server(&self, error: ToolError) -> ToolError {
-        match self.candidates.set().members().get(self.asked) {
-            Some(member) if error.server().is_none() => error.with_server(member.server().clone()),
+        match self.candidates.set().endpoints().get(self.asked) {
+            Some(asked) if error.server().is_none() => error.with_server(asked.server().clone()),
             _ => error,
         }
     }
 }
 
-/// Begins to ask a member; it counts as in flight from here.
-fn ask<S: ToolService>(
-    candidates: &Candidates<S>,
-    index: usize,
-    reason: &'static str,
-    call: ToolCall,
-) -> Option<Stage<S, S::Future>> {
-    let member = candidates.set().members().get(index)?;
-    if let Some(record) = call.record() {
-        record.set_server(member.server().clone(), reason);
-    }
-    if let Some(chosen) = &call.attempt().chosen {
-        chosen.set(member.server().clone());
-    }
-    Some(Stage::Waiting {
-        service: member.service().clone(),
-        call,
-        in_flight: member.begin(),
-        timer: None,
-    })
+/// A server that was chosen, with the call counted as in flight there.
+struct Begun<S> {
+    place: usize,
+    service: S,
+    in_flight: InFlight,
 }
 
-/// A candidate is an index into the very set it was chosen from, so this says the router is wrong.
-fn lost_member() -> ToolError {
+/// Chooses the next server. One that is drained between the choice and here is passed over.
+fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Option<Begun<S>> {
+    loop {
+        let choice = candidates.next(call)?;
+        let endpoint = candidates.set().endpoints().get(choice.place)?;
+        let service = candidates.set().service_at(choice.place)?;
+        let Some(in_flight) = endpoint.state().begin() else {
+            continue;
+        };
+        if let Some(record) = call.record() {
+            record.set_server(endpoint.server().clone(), choice.reason);
+        }
+        if let Some(chosen) = &call.attempt().chosen {
+            chosen.set(endpoint.server().clone());
+        }
+        return Some(Begun {
+            place: choice.place,
+            service: service.clone(),
+            in_flight,
+        });
+    }
+}
+
+impl<S: ToolService> Begun<S> {
+    fn ask(self, call: ToolCall) -> Stage<S, S::Future> {
+        Stage::Waiting {
+            service: self.service,
+            call,
+            in_flight: self.in_flight,
+            timer: None,
+        }
+    }
+}
+
+/// A call that runs has a route, so this says the router is wrong.
+fn no_route() -> ToolError {
     ToolError::new(
         ErrorKind::Internal,
         Delivery::NotSent,
-        "the chosen server is not in its replica set; this is a fault of the router",
+        "a call ran without a route; this is a fault of the router",
     )
 }
 
@@ -249,7 +266,7 @@ impl<S: ToolService> Future for RouteFuture<S> {
             match this.route.as_mut().map(|route| route.after(error)) {
                 Some(Ok(next)) => this.stage.set(next),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
-                None => return Poll::Ready(Err(lost_member())),
+                None => return Poll::Ready(Err(no_route())),
             }
         }
     }

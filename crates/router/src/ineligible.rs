@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError};
 
+use crate::endpoint::Endpoint;
 use crate::set::ReplicaSet;
+use crate::unfit::Unfit;
 
 /// A message names at most this many servers.
 const MOST_NAMED: usize = 8;
@@ -32,38 +34,35 @@ pub(crate) fn error<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
     none_fit(call, set)
 }
 
-/// States that no member of the set is heavy enough and healthy, and how each is.
+/// States of each server of the set why it does not get the call.
 fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
-    let mut message = format!("no server may take tool \"{}\": ", call.tool().name());
-    if set.members().is_empty() {
-        // writing to a String cannot fail
-        let _ = write!(message, "set \"{}\" has no servers", call.tool().set());
+    let (tool, name) = (call.tool().name(), call.tool().set());
+    let servers = set.endpoints();
+    let mut message = format!("no server of set \"{name}\" may take tool \"{tool}\": ");
+    if servers.is_empty() {
+        message.push_str("it has none");
         return refuse(message);
     }
-    let needed = call.plan().route.min_weight.unwrap_or(0);
-    let _ = write!(
-        message,
-        "it needs a healthy server of weight {needed} or more, and set \"{}\" has only ",
-        call.tool().set()
-    );
-    for (place, member) in set.members().iter().take(MOST_NAMED).enumerate() {
-        let _ = write!(
-            message,
-            "{}{} (weight {}, {})",
-            if place == 0 { "" } else { ", " },
-            member.server(),
-            member.weight(),
-            if member.is_healthy(call) {
-                "healthy"
-            } else {
-                "unhealthy"
-            }
-        );
+    for (place, server) in servers.iter().take(MOST_NAMED).enumerate() {
+        let separator = if place == 0 { "" } else { "; " };
+        // writing to a String cannot fail
+        let _ = write!(message, "{separator}{} ", server.server());
+        let _ = match (too_light(call, server), server.check(call)) {
+            (None, Ok(())) => message.write_str("refused the call"),
+            (Some(light), Ok(())) => write!(message, "{light}"),
+            (None, Err(unfit)) => write!(message, "{unfit}"),
+            (Some(light), Err(unfit)) => write!(message, "{light}, and {unfit}"),
+        };
     }
-    if let Some(more @ 1..) = set.members().len().checked_sub(MOST_NAMED) {
-        let _ = write!(message, " and {more} more");
+    if let Some(more @ 1..) = servers.len().checked_sub(MOST_NAMED) {
+        let _ = write!(message, "; and {more} more");
     }
     refuse(message)
+}
+
+fn too_light(call: &ToolCall, server: &Endpoint) -> Option<Unfit> {
+    let (weight, needed) = (server.weight(), call.plan().route.min_weight?);
+    (weight.get() < needed).then_some(Unfit::TooLight { weight, needed })
 }
 
 fn refuse(message: String) -> ToolError {

@@ -44,8 +44,8 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use tollgate_core::{ReplicaSetId, ServerId};
-//! use tollgate_router::{Member, Pool, Router, Strategy};
+//! use tollgate_core::{ReplicaSetId, ServerId, Weight};
+//! use tollgate_router::{Member, Pool, Router, StrategyName};
 //! # use tollgate_testkit::{MockService, call, tool};
 //! # use tower::ServiceExt;
 //! # #[tokio::main(flavor = "current_thread")]
@@ -56,10 +56,10 @@
 //!     ReplicaSetId::new("orders")?,
 //!     vec![
 //!         Member::new(ServerId::new("orders-primary")?, primary.clone()),
-//!         Member::new(ServerId::new("orders-replica")?, replica).with_weight(10),
+//!         Member::new(ServerId::new("orders-replica")?, replica).with_weight(Weight::new(10)?),
 //!     ],
 //! );
-//! let router = Router::new(pool).with_strategy(Strategy::RoundRobin);
+//! let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
 //!
 //! // the replica is too light for a destructive call, so the primary gets both
 //! let delete = tool("delete_order").set("orders").destructive().build();
@@ -75,18 +75,27 @@
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
 mod choose;
+mod eligible;
+mod endpoint;
+mod flaws;
 mod future;
 mod ineligible;
+mod lane;
 mod member;
 mod pool;
 mod service;
 mod set;
+mod state;
 mod strategy;
 mod turn;
+mod unfit;
 
+pub use eligible::Eligible;
+pub use endpoint::Endpoint;
 pub use future::RouteFuture;
 pub use member::Member;
-pub use pool::{Pool, Sets};
+pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
-pub use strategy::Strategy;
+pub use strategy::{LeastConnections, PeakEwma, RoundRobin, Strategy, StrategyName, Weighted};
+pub use unfit::Unfit;

@@ -1,51 +1,37 @@
-//! One server of a replica set: what the router knows about it, and what it counts.
+//! One server of a replica set, and the service that leads to it.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tollgate_core::{ServerId, ToolCall};
+use tollgate_core::{ServerId, ToolCall, Weight};
 
-type Health = dyn Fn(&ToolCall) -> bool + Send + Sync;
+use crate::endpoint::Endpoint;
+use crate::unfit::Unfit;
 
-/// One server of a replica set.
-///
-/// Clones share the count of calls in flight. So do members of the same server id when a set is
-/// updated.
+/// One server of a replica set, and the service that leads to it.
 #[derive(Clone)]
 pub struct Member<S> {
-    server: ServerId,
-    weight: u32,
-    categories: Vec<String>,
+    endpoint: Endpoint,
     service: S,
-    health: Option<Arc<Health>>,
-    in_flight: Arc<AtomicUsize>,
 }
 
 impl<S> Member<S> {
-    /// The weight of a member that is given none: heavy enough for destructive calls.
-    pub const DEFAULT_WEIGHT: u32 = 100;
-
     /// Names a server and the service that leads to it, guards included.
     ///
-    /// Defaults: weight 100, no categories, always healthy.
+    /// Defaults: weight 50, no categories or capabilities, no zone, a cost factor of 1, always fit.
     #[must_use]
     pub fn new(server: ServerId, service: S) -> Self {
         Self {
-            server,
-            weight: Self::DEFAULT_WEIGHT,
-            categories: Vec::new(),
+            endpoint: Endpoint::new(server),
             service,
-            health: None,
-            in_flight: Arc::default(),
         }
     }
 
     /// Sets the weight: the member's share of calls, and how far it is trusted with destructive
-    /// ones. Weight 0 is a standby: asked when nobody else can be. Default: 100.
+    /// ones. Weight 0 is a standby: asked when nobody else can be. Default: 50.
     #[must_use]
-    pub fn with_weight(mut self, weight: u32) -> Self {
-        self.weight = weight;
+    pub fn with_weight(mut self, weight: Weight) -> Self {
+        self.endpoint.set_weight(weight);
         self
     }
 
@@ -55,37 +41,70 @@ impl<S> Member<S> {
     where
         C: Into<String>,
     {
-        self.categories = categories.into_iter().map(Into::into).collect();
+        let categories = categories.into_iter().map(Into::into);
+        self.endpoint.set_categories(categories);
         self
     }
 
-    /// Sets what says whether the server is fit for a call. Asked while choosing, so it must
-    /// neither block nor be slow. Default: always.
+    /// Sets what the server can do that others of its set cannot. Default: nothing.
     #[must_use]
-    pub fn with_health<H>(mut self, health: H) -> Self
+    pub fn with_capabilities<C>(mut self, capabilities: impl IntoIterator<Item = C>) -> Self
+    where
+        C: Into<String>,
+    {
+        let capabilities = capabilities.into_iter().map(Into::into);
+        self.endpoint.set_capabilities(capabilities);
+        self
+    }
+
+    /// Says where the server stands. Default: nowhere.
+    #[must_use]
+    pub fn with_zone(mut self, zone: impl Into<Arc<str>>) -> Self {
+        self.endpoint.set_zone(zone.into());
+        self
+    }
+
+    /// Sets what a call costs here, for each unit of the tool's `costHint`. Default: 1.
+    #[must_use]
+    pub fn with_cost_factor(mut self, factor: f64) -> Self {
+        self.endpoint.set_cost_factor(factor);
+        self
+    }
+
+    /// Sets what says whether the server may get a call. Asked while choosing, so it must neither
+    /// block nor be slow. Default: it always may.
+    #[must_use]
+    pub fn with_gate<G>(mut self, gate: G) -> Self
+    where
+        G: Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync + 'static,
+    {
+        self.endpoint.set_gate(Arc::new(gate));
+        self
+    }
+
+    /// Sets what says whether the server is healthy: a [gate](Self::with_gate) that knows no other
+    /// reason. Default: it always is.
+    #[must_use]
+    pub fn with_health<H>(self, health: H) -> Self
     where
         H: Fn(&ToolCall) -> bool + Send + Sync + 'static,
     {
-        self.health = Some(Arc::new(health));
-        self
+        self.with_gate(move |call| match health(call) {
+            true => Ok(()),
+            false => Err(Unfit::Unhealthy),
+        })
     }
 
     /// Returns the server's id.
     #[must_use]
     pub fn server(&self) -> &ServerId {
-        &self.server
+        self.endpoint.server()
     }
 
-    /// Returns the weight.
+    /// Returns what the router knows of the server.
     #[must_use]
-    pub fn weight(&self) -> u32 {
-        self.weight
-    }
-
-    /// Returns the categories.
-    #[must_use]
-    pub fn categories(&self) -> &[String] {
-        &self.categories
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Returns the service that leads to the server.
@@ -94,54 +113,21 @@ impl<S> Member<S> {
         &self.service
     }
 
-    /// Returns how many calls the router has given to this server that have not ended.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+    pub(crate) fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
     }
 
-    /// Says whether the server is fit for this call.
-    #[must_use]
-    pub fn is_healthy(&self, call: &ToolCall) -> bool {
-        self.health.as_ref().is_none_or(|health| health(call))
+    pub(crate) const fn from_parts(endpoint: Endpoint, service: S) -> Self {
+        Self { endpoint, service }
     }
 
-    /// Says whether the member is in one of these categories.
-    pub(crate) fn is_in(&self, categories: &[&'static str]) -> bool {
-        self.categories
-            .iter()
-            .any(|own| categories.contains(&own.as_str()))
-    }
-
-    /// Counts one call until the guard is dropped.
-    pub(crate) fn begin(&self) -> InFlight {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(self.in_flight.clone())
-    }
-
-    /// Counts on where another member of the same server stopped.
-    pub(crate) fn continue_from(&mut self, previous: &Self) {
-        self.in_flight = previous.in_flight.clone();
+    pub(crate) fn into_parts(self) -> (Endpoint, S) {
+        (self.endpoint, self.service)
     }
 }
 
 impl<S> fmt::Debug for Member<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Member")
-            .field("server", &self.server)
-            .field("weight", &self.weight)
-            .field("categories", &self.categories)
-            .field("in_flight", &self.in_flight())
-            .finish_non_exhaustive()
-    }
-}
-
-/// One call in flight: counted until dropped.
-#[derive(Debug)]
-pub(crate) struct InFlight(Arc<AtomicUsize>);
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        fmt::Debug::fmt(&self.endpoint, f)
     }
 }

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tollgate_core::ReplicaSetId;
+use tollgate_core::{ReplicaSetId, ServerId, Weight};
 
 use crate::member::Member;
 use crate::set::ReplicaSet;
+use crate::state::ServerState;
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
 ///
@@ -41,6 +43,103 @@ impl<S> Pool<S> {
         let result = change(&mut next);
         self.sets.store(Arc::new(next));
         result
+    }
+
+    /// Adds a server to a set, which is made where it is not there. One of the same id in the set is
+    /// replaced, and keeps its counts. See [`Sets::set_members`].
+    pub fn add(&self, id: ReplicaSetId, member: Member<S>)
+    where
+        S: Clone,
+    {
+        self.update(|sets| {
+            let mut members = sets.members_of(&id);
+            members.push(member);
+            sets.set_members(id, members);
+        });
+    }
+
+    /// Removes a server from its set. Calls that run there are left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn remove_server(&self, server: &ServerId) -> Result<(), UnknownServer>
+    where
+        S: Clone,
+    {
+        self.change_set_of(server, |members| {
+            members.retain(|member| member.server() != server);
+        })
+    }
+
+    /// Sets the weight of a server. It goes on counting.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn reweigh(&self, server: &ServerId, weight: Weight) -> Result<(), UnknownServer>
+    where
+        S: Clone,
+    {
+        self.change_set_of(server, |members| {
+            for member in members.iter_mut().filter(|m| m.server() == server) {
+                member.endpoint_mut().set_weight(weight);
+            }
+        })
+    }
+
+    /// Gives a server no new calls from now on. Returns a future of the moment when none runs there
+    /// any more; dropping it leaves the server drained.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn drain(
+        &self,
+        server: &ServerId,
+    ) -> Result<impl Future<Output = ()> + Send + 'static, UnknownServer> {
+        let state = self.state(server)?;
+        state.set_draining(true);
+        Ok(async move { state.idle().await })
+    }
+
+    /// Gives a drained server calls again.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn undrain(&self, server: &ServerId) -> Result<(), UnknownServer> {
+        self.state(server)?.set_draining(false);
+        Ok(())
+    }
+
+    fn state(&self, server: &ServerId) -> Result<Arc<ServerState>, UnknownServer> {
+        let sets = self.sets.load();
+        let found = sets.by_id.values().find_map(|set| set.endpoint(server));
+        found
+            .map(|endpoint| endpoint.state().clone())
+            .ok_or_else(|| UnknownServer(server.clone()))
+    }
+
+    fn change_set_of(
+        &self,
+        server: &ServerId,
+        change: impl FnOnce(&mut Vec<Member<S>>),
+    ) -> Result<(), UnknownServer>
+    where
+        S: Clone,
+    {
+        self.update(|sets| {
+            let mut all = sets.by_id.iter();
+            let found = all.find(|(_, set)| set.endpoint(server).is_some());
+            let id = found
+                .map(|(id, _)| id.clone())
+                .ok_or_else(|| UnknownServer(server.clone()))?;
+            let mut members = sets.members_of(&id);
+            change(&mut members);
+            sets.set_members(id, members);
+            Ok(())
+        })
     }
 
     /// Replaces the members of one set, or adds the set. See [`Sets::set_members`].
@@ -94,6 +193,15 @@ impl<S> Sets<S> {
         self.by_id.insert(id, set);
     }
 
+    /// Returns the members of a set, to change them; none where it is not there.
+    fn members_of(&self, id: &ReplicaSetId) -> Vec<Member<S>>
+    where
+        S: Clone,
+    {
+        let set = self.by_id.get(id);
+        set.map_or_else(Vec::new, |set| set.members().collect())
+    }
+
     /// Removes a set; says whether it was there.
     pub fn remove(&mut self, id: &ReplicaSetId) -> bool {
         self.by_id.remove(id).is_some()
@@ -130,5 +238,18 @@ impl<S> Clone for Sets<S> {
 impl<S> fmt::Debug for Sets<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(&self.by_id).finish()
+    }
+}
+
+/// No replica set has a server of this id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no replica set has a server \"{0}\"")]
+pub struct UnknownServer(ServerId);
+
+impl UnknownServer {
+    /// Returns the id that nobody has.
+    #[must_use]
+    pub fn server(&self) -> &ServerId {
+        &self.0
     }
 }

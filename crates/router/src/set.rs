@@ -1,90 +1,123 @@
-//! A replica set as the router reads it: immutable, the heaviest member first.
+//! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
-use tollgate_core::ServerId;
+use tollgate_core::{RouteRule, ServerId};
 
+use crate::endpoint::Endpoint;
+use crate::lane::Lane;
 use crate::member::Member;
-use crate::turn::Turns;
 
 /// Servers that may stand in for one another, heaviest first.
 ///
-/// Immutable: an update makes another one, which keeps the counters.
+/// Immutable: an update makes another one, which goes on counting.
 pub struct ReplicaSet<S> {
-    members: Vec<Member<S>>,
-    categories: Vec<String>,
-    turns: Arc<Turns>,
+    endpoints: Vec<Endpoint>,
+    services: Vec<S>,
+    all: Lane,
+    /// By the categories that a plan may prefer, as plans name them.
+    preferred: Vec<(Vec<&'static str>, Lane)>,
 }
 
 impl<S> ReplicaSet<S> {
     /// Orders the members. Those of a server that `previous` had too keep counting.
     pub(crate) fn new(members: Vec<Member<S>>, previous: Option<&Self>) -> Self {
+        let known: HashMap<&ServerId, &Endpoint> = previous
+            .iter()
+            .flat_map(|set| &set.endpoints)
+            .map(|endpoint| (endpoint.server(), endpoint))
+            .collect();
         let mut ordered: Vec<Member<S>> = Vec::with_capacity(members.len());
+        let mut places: HashMap<ServerId, usize> = HashMap::with_capacity(members.len());
         for mut member in members {
-            if let Some(before) = previous.and_then(|set| set.member(member.server())) {
-                member.continue_from(before);
+            if let Some(before) = known.get(member.server()) {
+                member.endpoint_mut().continue_from(before);
             }
-            match ordered.iter_mut().find(|m| m.server() == member.server()) {
+            let place = *places
+                .entry(member.server().clone())
+                .or_insert(ordered.len());
+            match ordered.get_mut(place) {
                 Some(earlier) => *earlier = member,
                 None => ordered.push(member),
             }
         }
-        ordered.sort_by_key(|member| Reverse(member.weight()));
-
-        let mut categories: Vec<String> = ordered
-            .iter()
-            .flat_map(|member| member.categories().iter().cloned())
+        ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
+        let (endpoints, services): (Vec<_>, Vec<_>) =
+            ordered.into_iter().map(Member::into_parts).unzip();
+        let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
+        let preferred = preferences()
+            .filter_map(|prefer| {
+                let before = previous.and_then(|set| set.preferred_lane(&prefer));
+                let lane = Lane::of_categories(&endpoints, &prefer, before)?;
+                Some((prefer, lane))
+            })
             .collect();
-        categories.sort_unstable();
-        categories.dedup();
         Self {
-            members: ordered,
-            categories,
-            turns: previous.map_or_else(Arc::default, |set| set.turns.clone()),
+            endpoints,
+            services,
+            all,
+            preferred,
         }
     }
 
-    /// Returns the members, heaviest first, in the order given where weights are equal.
+    /// Returns the servers, heaviest first, in the order given where weights are equal.
     #[must_use]
-    pub fn members(&self) -> &[Member<S>] {
-        &self.members
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
-    /// Finds the member of this server.
+    /// Finds what is known of this server.
     #[must_use]
-    pub fn member(&self, server: &ServerId) -> Option<&Member<S>> {
-        self.members.iter().find(|member| member.server() == server)
+    pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|known| known.server() == server)
     }
 
-    /// Returns the members that may get a call that needs this weight.
-    ///
-    /// This is the annotation filter. What it leaves out cannot be reached by anything after it,
-    /// because nothing after it sees more than this slice.
-    pub(crate) fn eligible(&self, min_weight: Option<u32>) -> &[Member<S>] {
-        let least = min_weight.unwrap_or(0);
-        let end = self
-            .members
-            .partition_point(|member| member.weight() >= least);
-        self.members.get(..end).unwrap_or_default()
-    }
-
-    /// Says whether any member is in one of these categories.
-    pub(crate) fn has_any(&self, categories: &[&'static str]) -> bool {
-        self.categories
+    /// Finds the service that leads to this server.
+    #[must_use]
+    pub fn service(&self, server: &ServerId) -> Option<&S> {
+        let place = self
+            .endpoints
             .iter()
-            .any(|known| categories.contains(&known.as_str()))
+            .position(|known| known.server() == server)?;
+        self.services.get(place)
     }
 
-    /// Returns whose turn it is.
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
+        self.services.get(place)
     }
+
+    pub(crate) fn all(&self) -> &Lane {
+        &self.all
+    }
+
+    /// Returns the servers of categories that a plan prefers, if there are any.
+    pub(crate) fn preferred_lane(&self, prefer: &[&'static str]) -> Option<&Lane> {
+        let mut lanes = self.preferred.iter();
+        let (_, lane) = lanes.find(|(categories, _)| categories == prefer)?;
+        Some(lane)
+    }
+
+    /// Takes the set apart, to make another one of its members.
+    pub(crate) fn members(&self) -> impl Iterator<Item = Member<S>>
+    where
+        S: Clone,
+    {
+        let services = self.services.iter().cloned();
+        let members = self.endpoints.iter().cloned().zip(services);
+        members.map(|(endpoint, service)| Member::from_parts(endpoint, service))
+    }
+}
+
+/// Returns every list of categories that a plan can prefer.
+fn preferences() -> impl Iterator<Item = Vec<&'static str>> {
+    let [one, other] = RouteRule::PREFERABLE;
+    [vec![one], vec![other], vec![one, other]].into_iter()
 }
 
 impl<S> fmt::Debug for ReplicaSet<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.members).finish()
+        f.debug_list().entries(&self.endpoints).finish()
     }
 }

@@ -1,58 +1,48 @@
 //! Whose turn it is, by counting.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-/// The turn counters of one replica set.
+/// The turn counters of one list of servers.
 ///
-/// Calls that choose from different lists count apart. With one counter for all, reads and
-/// destructive calls that alternate would send every destructive call to the same server.
+/// One counter for all calls that choose from the whole list, whatever tool they are for, so that any
+/// number of successive calls is spread evenly. Those that choose from a part of it count apart: with
+/// one counter for both, reads and destructive calls that alternate would send every destructive call
+/// to the same server.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    lanes: [AtomicU64; 4],
+    whole: AtomicU64,
+    part: AtomicU64,
 }
 
 impl Turns {
-    /// Returns the counter of calls that need a weight, or do not, and that choose from all
-    /// eligible members, or only from those that were fit.
-    pub(crate) fn lane(&self, restricted: bool, narrowed: bool) -> &AtomicU64 {
-        let [open, open_narrowed, heavy, heavy_narrowed] = &self.lanes;
-        match (restricted, narrowed) {
-            (false, false) => open,
-            (false, true) => open_narrowed,
-            (true, false) => heavy,
-            (true, true) => heavy_narrowed,
-        }
+    pub(crate) fn counter(&self, is_whole: bool) -> &AtomicU64 {
+        if is_whole { &self.whole } else { &self.part }
     }
 }
 
-/// Takes the next of `places` in turn. 0 if there are none.
-pub(crate) fn in_turn(lane: &AtomicU64, places: usize) -> usize {
-    place(lane.fetch_add(1, Ordering::Relaxed), places).0
-}
-
-/// Takes the next of `places` in turn, leaving out those whose weight says so.
+/// Takes the next of `places` in turn, leaving out those whose weight says so. 0 if there are none.
 ///
 /// Tickets go round and round; a place of weight `w` takes its ticket in `w` of every `heaviest`
 /// rounds, evenly spread. So shares are exact over `heaviest` rounds, and the only shared state
 /// is one counter: smooth weighting without a lock and without a schedule to rebuild. The
 /// heaviest place takes every ticket it gets, so one round of tickets always finds somebody.
 pub(crate) fn by_weight(
-    lane: &AtomicU64,
+    mut ticket: impl FnMut() -> u64,
     places: usize,
     heaviest: u32,
     weight: impl Fn(usize) -> u32,
 ) -> usize {
     if heaviest == 0 {
-        return in_turn(lane, places);
+        return place(ticket(), places).0;
     }
     // others may take the tickets in between, hence some more than one round
     for _ in 0..places.saturating_mul(4) {
-        let (place, round) = place(lane.fetch_add(1, Ordering::Relaxed), places);
+        let (place, round) = place(ticket(), places);
         if is_due(round, place, places, weight(place), heaviest) {
             return place;
         }
     }
-    in_turn(lane, places)
+    place(ticket(), places).0
 }
 
 /// Splits a ticket into the place it belongs to and the round it is of.
@@ -79,10 +69,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn sequence(weights: &[u32], count: usize) -> Vec<usize> {
-        let lane = AtomicU64::new(0);
+        let mut tickets = 0..;
         let heaviest = weights.iter().copied().max().unwrap();
         (0..count)
-            .map(|_| by_weight(&lane, weights.len(), heaviest, |i| weights[i]))
+            .map(|_| {
+                by_weight(
+                    || tickets.next().unwrap(),
+                    weights.len(),
+                    heaviest,
+                    |i| weights[i],
+                )
+            })
             .collect()
     }
 

@@ -20,6 +20,12 @@ const TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(5), Duration::f
 /// A first backoff derived from `estimatedDuration` stays between these.
 const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 
+impl RouteRule {
+    /// The categories that a rule may prefer, in the order it names them: `caching` for idempotent
+    /// tools, `high-compute` for complex or costly ones.
+    pub const PREFERABLE: [&'static str; 2] = [CACHING, HIGH_COMPUTE];
+}
+
 impl CallPlan {
     /// Derives the plan from the effective hints, by the profile's numbers.
     #[must_use]

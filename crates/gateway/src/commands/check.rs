@@ -53,7 +53,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
         let servers = config.servers.iter().map(|one| CheckedServer {
             id: one.id.as_str(),
             set: one.set.as_str(),
-            weight: one.weight,
+            weight: one.weight.get(),
             prefix: one.prefix.as_deref(),
             target: server(one),
             changed: one.changed(),

@@ -9,7 +9,8 @@ use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::{Profile, Trust};
+use tollgate::router::StrategyName;
+use tollgate::{Profile, Trust, Weight};
 
 use super::limits::{Adaptive, Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
@@ -148,17 +149,7 @@ pub(crate) enum Partition {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Router {
-    pub(crate) strategy: Strategy,
-}
-
-/// Which of the servers that may take a call gets it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Strategy {
-    RoundRobin,
-    Weighted,
-    #[default]
-    LeastConnections,
+    pub(crate) strategy: StrategyName,
 }
 
 /// `[servers.ID]`
@@ -196,7 +187,7 @@ impl Default for Server {
             url: None,
             headers: BTreeMap::new(),
             set: None,
-            weight: 100,
+            weight: Weight::DEFAULT.get(),
             categories: Vec::new(),
             trust: Trust::default(),
             prefix: Prefix::default(),

@@ -26,15 +26,16 @@ use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::RetryConfig;
 use tollgate::retry::hedge::HedgeConfig;
+use tollgate::router::StrategyName;
 use tollgate::{
     Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
-    ToolName, Trust,
+    ToolName, Trust, Weight,
 };
 
 pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{EraName, Partition, Rules, Strategy};
+pub(crate) use self::file::{EraName, Partition, Rules};
 pub(crate) use self::units::{show_duration, show_size};
 
 use self::error::Source;
@@ -59,7 +60,7 @@ pub(crate) struct Config {
     pub(crate) breaker: BreakerConfig,
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: StrategyName,
     pub(crate) servers: Vec<ServerConfig>,
 }
 
@@ -96,7 +97,7 @@ pub(crate) struct ServerConfig {
     pub(crate) id: ServerId,
     pub(crate) target: TargetConfig,
     pub(crate) set: ReplicaSetId,
-    pub(crate) weight: u32,
+    pub(crate) weight: Weight,
     pub(crate) categories: Vec<String>,
     pub(crate) trust: Trust,
     pub(crate) prefix: Option<String>,
@@ -227,14 +228,12 @@ impl ServerConfig {
     }
 
     fn with_defaults(id: ServerId, target: TargetConfig) -> Self {
-        let file::Server {
-            weight, trust, era, ..
-        } = file::Server::default();
+        let file::Server { trust, era, .. } = file::Server::default();
         Self {
             set: ReplicaSetId::from(id.clone()),
             id,
             target,
-            weight,
+            weight: Weight::DEFAULT,
             categories: Vec::new(),
             trust,
             prefix: None,

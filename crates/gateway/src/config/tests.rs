@@ -257,10 +257,10 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "no header name",
         ),
         (
-            "[servers.b]\ncommand = \"x\"\nweight = 1001\n",
+            "[servers.b]\ncommand = \"x\"\nweight = 101\n",
             3,
             "servers.b.weight",
-            "0 to 1000",
+            "101 is no weight: expected a whole number from 0 to 100",
         ),
         (
             "[servers.b]\ncommand = \"x\"\nweight = \"all\"\n",
@@ -400,7 +400,10 @@ fn what_a_file_leaves_out_is_the_default() {
     assert_eq!(config.cache.max_bytes, 64 << 20);
     let server = &config.servers[0];
     assert_eq!(server.prefix.as_deref(), Some("a"));
-    assert_eq!((server.weight, server.limits.max_concurrent), (100, 64));
+    assert_eq!(
+        (server.weight.get(), server.limits.max_concurrent),
+        (50, 64)
+    );
 }
 
 #[test]

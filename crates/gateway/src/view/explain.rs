@@ -276,7 +276,7 @@ impl RouteView {
         let plan = explanation.plan();
         let candidate = |candidate: &Candidate| CandidateView {
             server: candidate.server.to_string(),
-            weight: candidate.weight,
+            weight: candidate.weight.get(),
             categories: candidate.categories.clone(),
             calls_per_minute: candidate.calls_per_minute,
             may_take: candidate.may_take(plan),

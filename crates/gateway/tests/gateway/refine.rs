@@ -43,7 +43,7 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         let read = of(r#"{"order_id": 1, "text": "open"}"#).await;
         for part in [
             r#"This call only reads, because rule 1 of this tool says so where text = "open"."#,
-            "Any healthy server may get it: shop (weight 100).",
+            "Any healthy server may get it: shop (weight 50).",
             "kept for 300 s",
             "<- this call",
         ] {

@@ -12,7 +12,7 @@ use tollgate_core::{
 };
 use tollgate_retry::hedge::{Hedge, HedgeConfig, HedgeLayer};
 use tollgate_retry::{RetryConfig, RetryLayer};
-use tollgate_router::{Member, Pool, Router, Strategy};
+use tollgate_router::{Member, Pool, Router, StrategyName};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
@@ -82,7 +82,7 @@ impl Bed {
             .map(|(place, server)| Member::new(name(place), server.clone()));
         let pool = Arc::new(Pool::new());
         pool.set_members(ReplicaSetId::new("test").unwrap(), members.collect());
-        let router = Router::new(pool).with_strategy(Strategy::RoundRobin);
+        let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
         let retry = RetryLayer::new(budget).unwrap();
         let layer = retry.hedge(config).unwrap();
         Self {

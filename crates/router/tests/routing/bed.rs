@@ -6,18 +6,23 @@ use std::sync::Arc;
 use serde_json::json;
 use tollgate_core::{
     CallRecord, Delivery, ErrorKind, ReplicaSetId, ServerId, Tool, ToolCall, ToolError, ToolOutput,
+    Weight,
 };
-use tollgate_router::{Member, Pool, Router, Strategy};
+use tollgate_router::{Member, Pool, Router, StrategyName};
 use tollgate_testkit::{MockService, call};
 use tower::ServiceExt;
 
 pub(crate) struct Bed {
     pub(crate) pool: Arc<Pool<MockService>>,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: StrategyName,
 }
 
 pub(crate) fn server(id: &str) -> ServerId {
     ServerId::new(id).unwrap()
+}
+
+pub(crate) fn weight(weight: u32) -> Weight {
+    Weight::new(weight).unwrap()
 }
 
 pub(crate) fn test_set() -> ReplicaSetId {
@@ -44,7 +49,7 @@ pub(crate) fn not_sent(kind: ErrorKind) -> ToolError {
 }
 
 impl Bed {
-    pub(crate) fn new(strategy: Strategy, members: Vec<Member<MockService>>) -> Self {
+    pub(crate) fn new(strategy: StrategyName, members: Vec<Member<MockService>>) -> Self {
         let pool = Arc::new(Pool::new());
         pool.set_members(test_set(), members);
         Self { pool, strategy }
@@ -81,11 +86,11 @@ impl Bed {
 
     pub(crate) fn started(&self, id: &str) -> usize {
         let set = self.pool.get(&test_set()).unwrap();
-        set.member(&server(id)).unwrap().service().started()
+        set.service(&server(id)).unwrap().started()
     }
 
     pub(crate) fn in_flight(&self, id: &str) -> usize {
         let set = self.pool.get(&test_set()).unwrap();
-        set.member(&server(id)).unwrap().in_flight()
+        set.endpoint(&server(id)).unwrap().in_flight()
     }
 }

@@ -1,9 +1,9 @@
 //! Attempts that run beside another one of the same call.
 
-use crate::bed::{Bed, counting, not_sent, refusing, server};
+use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
 use serde_json::json;
 use tollgate_core::{ChosenServer, Delivery, ErrorKind, ToolCall};
-use tollgate_router::Strategy;
+use tollgate_router::StrategyName;
 use tollgate_testkit::{call, tool};
 
 /// A read that `a` already has.
@@ -19,9 +19,9 @@ fn beside_a() -> (ToolCall, ChosenServer) {
 #[tokio::test(start_paused = true)]
 async fn it_goes_to_another_server_and_tells_which() {
     for strategy in [
-        Strategy::LeastConnections,
-        Strategy::RoundRobin,
-        Strategy::Weighted,
+        StrategyName::LeastConnections,
+        StrategyName::RoundRobin,
+        StrategyName::Weighted,
     ] {
         let bed = Bed::new(strategy, vec![counting("a"), counting("b")]);
         for _ in 0..4 {
@@ -37,11 +37,11 @@ async fn it_fails_at_once_if_no_other_server_is_as_fit() {
     let beds = [
         vec![counting("a")],
         vec![counting("a"), counting("b").with_health(|_| false)],
-        vec![counting("a"), counting("b").with_weight(0)],
+        vec![counting("a"), counting("b").with_weight(weight(0))],
         vec![],
     ];
     for members in beds {
-        let bed = Bed::new(Strategy::default(), members);
+        let bed = Bed::new(StrategyName::default(), members);
         let (beside, chosen) = beside_a();
         let error = bed.send(beside).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
@@ -54,14 +54,14 @@ async fn it_fails_at_once_if_no_other_server_is_as_fit() {
 async fn it_goes_on_where_one_refuses_but_never_back() {
     let refuses = || refusing("b", not_sent(ErrorKind::Overloaded));
     let bed = Bed::new(
-        Strategy::RoundRobin,
+        StrategyName::RoundRobin,
         vec![counting("a"), refuses(), counting("c")],
     );
     let (beside, chosen) = beside_a();
     bed.send(beside).await.unwrap();
     assert_eq!(chosen.get(), Some(server("c")));
 
-    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), refuses()]);
+    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), refuses()]);
     let error = bed.send(beside_a().0).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Overloaded);
 }

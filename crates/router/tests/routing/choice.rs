@@ -3,42 +3,79 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bed::{Bed, counting, member, not_sent, refusing, server};
+use crate::bed::{Bed, counting, member, not_sent, refusing, server, weight};
 use serde_json::json;
 use tollgate_core::{Delivery, ErrorKind};
-use tollgate_router::Strategy;
+use tollgate_router::{StrategyName, Unfit};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
 #[tokio::test(start_paused = true)]
-async fn a_lone_server_is_chosen_without_asking_for_its_health() {
-    let asked = Arc::new(AtomicBool::new(false));
-    let seen = asked.clone();
-    let lone = counting("a").with_health(move |_| {
-        seen.store(true, Ordering::SeqCst);
-        false
+async fn a_lone_server_is_chosen_however_it_is() {
+    let sick = Arc::new(AtomicBool::new(false));
+    let health = sick.clone();
+    let lone = counting("a").with_health(move |_| !health.load(Ordering::SeqCst));
+    let bed = Bed::new(StrategyName::default(), vec![lone]);
+    let read = tool("read").read_only().build();
+    assert_eq!(bed.route(&read).await, ("a".to_owned(), "only server"));
+    sick.store(true, Ordering::SeqCst);
+    let reason = "no healthy server";
+    assert_eq!(bed.route(&read).await, ("a".to_owned(), reason));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_no_candidate_is_never_asked() {
+    let gone = || counting("a").with_gate(|_| Err(Unfit::NotOffered));
+    let read = tool("read").read_only().build();
+    let bed = Bed::new(StrategyName::default(), vec![gone(), counting("b")]);
+    assert_eq!(bed.route_many(&read, 8).await, "bbbbbbbb");
+    let bed = Bed::new(StrategyName::default(), vec![gone()]);
+    let error = bed.send(call(&read, json!({}))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+    let words = "a does not offer the tool";
+    assert!(error.message().contains(words), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_server_gets_no_call_and_says_when_it_is_idle() {
+    let slow = MockService::new(|_, _| async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        Ok(tollgate_core::ToolOutput::text("late"))
     });
-    let bed = Bed::new(Strategy::default(), vec![lone]);
-    let routed = bed.route(&tool("read").read_only().build()).await;
-    assert_eq!(routed, ("a".to_owned(), "only server"));
-    assert!(!asked.load(Ordering::SeqCst));
+    let bed = Bed::new(StrategyName::default(), vec![member("a", &slow)]);
+    let read = tool("read").read_only().build();
+    let running = tokio::spawn(bed.router().oneshot(call(&read, json!({}))));
+    tokio::task::yield_now().await;
+    let idle = bed.pool.drain(&server("a")).unwrap();
+    let error = bed.send(call(&read, json!({}))).await.unwrap_err();
+    assert!(error.message().contains("a is drained"), "{error}");
+    assert!(!running.is_finished());
+    idle.await;
+    running.await.unwrap().unwrap();
+    bed.pool.undrain(&server("a")).unwrap();
+    assert!(bed.send(call(&read, json!({}))).await.is_ok());
+    assert!(bed.pool.drain(&server("z")).is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn round_robin_takes_turns_whatever_the_weights() {
     let bed = Bed::new(
-        Strategy::RoundRobin,
-        vec![counting("a"), counting("b").with_weight(1), counting("c")],
+        StrategyName::RoundRobin,
+        vec![
+            counting("a"),
+            counting("b").with_weight(weight(1)),
+            counting("c"),
+        ],
     );
     // heaviest first, then as given
     let read = tool("read").read_only().build();
     assert_eq!(bed.route_many(&read, 6).await, "acbacb");
-    assert_eq!(bed.route(&read).await.1, "round robin");
+    assert_eq!(bed.route(&read).await.1, "round_robin");
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_set_takes_its_own_turns() {
-    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), counting("b")]);
+    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), counting("b")]);
     let other = "other".parse().unwrap();
     bed.pool
         .set_members(other, vec![counting("x"), counting("y")]);
@@ -51,8 +88,8 @@ async fn each_set_takes_its_own_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn destructive_calls_take_turns_of_their_own() {
-    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), counting("b")]);
+async fn calls_that_choose_among_the_same_servers_share_their_turns() {
+    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), counting("b")]);
     let read = tool("read").read_only().build();
     let delete = tool("delete").destructive().build();
     let mut deletes = String::new();
@@ -60,14 +97,14 @@ async fn destructive_calls_take_turns_of_their_own() {
         bed.route(&read).await;
         deletes.push_str(&bed.route(&delete).await.0);
     }
-    assert_eq!(deletes, "abab");
+    assert_eq!(deletes, "bbbb");
 }
 
 #[tokio::test(start_paused = true)]
 async fn weights_are_exact_over_a_cycle_and_spread_within_it() {
-    for strategy in [Strategy::Weighted, Strategy::LeastConnections] {
+    for strategy in [StrategyName::Weighted] {
         let weights = [("a", 5), ("b", 1), ("c", 1)];
-        let members = weights.map(|(id, weight)| counting(id).with_weight(weight));
+        let members = weights.map(|(id, weight)| counting(id).with_weight(self::weight(weight)));
         let bed = Bed::new(strategy, members.into());
         let read = tool("read").read_only().build();
         let cycle = bed.route_many(&read, 7).await;
@@ -80,7 +117,10 @@ async fn weights_are_exact_over_a_cycle_and_spread_within_it() {
 async fn the_share_of_a_sick_server_is_spread_over_all_others() {
     let members = ["a", "b", "c"].map(counting);
     let [a, b, c] = members;
-    let bed = Bed::new(Strategy::RoundRobin, vec![a.with_health(|_| false), b, c]);
+    let bed = Bed::new(
+        StrategyName::RoundRobin,
+        vec![a.with_health(|_| false), b, c],
+    );
     let routed = bed.route_many(&tool("read").build(), 12).await;
     assert_eq!(routed.matches('b').count(), 6, "{routed}");
     assert_eq!(routed.matches('c').count(), 6, "{routed}");
@@ -90,7 +130,7 @@ async fn the_share_of_a_sick_server_is_spread_over_all_others() {
 async fn the_server_with_the_fewest_calls_in_flight_gets_the_next() {
     let (busy, gate) = MockService::gated();
     let bed = Bed::new(
-        Strategy::LeastConnections,
+        StrategyName::LeastConnections,
         vec![member("a", &busy), counting("b")],
     );
     let read = tool("read").read_only().build();
@@ -102,7 +142,7 @@ async fn the_server_with_the_fewest_calls_in_flight_gets_the_next() {
     }
     assert_eq!(bed.in_flight("a"), 1);
     assert_eq!(bed.route_many(&read, 4).await, "bbbb");
-    assert_eq!(bed.route(&read).await.1, "least connections");
+    assert_eq!(bed.route(&read).await.1, "least_connections");
 
     gate.open(100);
     held.await.unwrap().unwrap();
@@ -116,10 +156,10 @@ async fn calls_in_flight_are_measured_by_weight() {
     let (heavy, _heavy_gate) = MockService::gated();
     let (light, _light_gate) = MockService::gated();
     let bed = Bed::new(
-        Strategy::LeastConnections,
+        StrategyName::LeastConnections,
         vec![
-            member("a", &heavy).with_weight(75),
-            member("b", &light).with_weight(25),
+            member("a", &heavy).with_weight(weight(75)),
+            member("b", &light).with_weight(weight(25)),
         ],
     );
     let read = tool("read").read_only().build();
@@ -133,7 +173,7 @@ async fn calls_in_flight_are_measured_by_weight() {
 
 #[tokio::test(start_paused = true)]
 async fn servers_that_failed_this_call_come_last() {
-    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), counting("b")]);
+    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), counting("b")]);
     let read = tool("read").read_only().build();
     for _ in 0..3 {
         let mut again = call(&read, json!({}));
@@ -154,14 +194,14 @@ async fn a_preferred_category_comes_first_while_one_of_it_is_healthy() {
     let caching = counting("b")
         .with_categories(["caching", "eu"])
         .with_health(move |_| !health.load(Ordering::SeqCst));
-    let bed = Bed::new(Strategy::RoundRobin, vec![counting("a"), caching]);
+    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), caching]);
     let set_name = tool("set_name").idempotent().build();
     for _ in 0..3 {
         let routed = bed.route(&set_name).await;
         assert_eq!(routed, ("b".to_owned(), "preferred category"));
     }
     sick.store(true, Ordering::SeqCst);
-    assert_eq!(bed.route(&set_name).await, ("a".to_owned(), "round robin"));
+    assert_eq!(bed.route(&set_name).await, ("a".to_owned(), "round_robin"));
     // a tool that prefers nothing takes turns
     let routed = bed.route_many(&tool("read").read_only().build(), 4).await;
     assert_eq!(routed, "aaaa");
@@ -170,14 +210,14 @@ async fn a_preferred_category_comes_first_while_one_of_it_is_healthy() {
 #[tokio::test(start_paused = true)]
 async fn a_standby_is_asked_when_nobody_else_can_be() {
     for strategy in [
-        Strategy::RoundRobin,
-        Strategy::Weighted,
-        Strategy::LeastConnections,
+        StrategyName::RoundRobin,
+        StrategyName::Weighted,
+        StrategyName::LeastConnections,
     ] {
         let sick = Arc::new(AtomicBool::new(false));
         let health = sick.clone();
         let main = counting("a").with_health(move |_| !health.load(Ordering::SeqCst));
-        let bed = Bed::new(strategy, vec![main, counting("b").with_weight(0)]);
+        let bed = Bed::new(strategy, vec![main, counting("b").with_weight(weight(0))]);
         let read = tool("read").read_only().build();
         assert_eq!(bed.route_many(&read, 4).await, "aaaa", "{strategy:?}");
         sick.store(true, Ordering::SeqCst);
@@ -188,10 +228,10 @@ async fn a_standby_is_asked_when_nobody_else_can_be() {
 #[tokio::test(start_paused = true)]
 async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
     let bed = Bed::new(
-        Strategy::default(),
+        StrategyName::default(),
         vec![
-            counting("a").with_weight(49),
-            counting("b").with_weight(10).with_health(|_| false),
+            counting("a").with_weight(weight(49)),
+            counting("b").with_weight(weight(10)).with_health(|_| false),
         ],
     );
     let delete = tool("delete_order").destructive().build();
@@ -200,21 +240,21 @@ async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert_eq!(
         error.message(),
-        "no server may take tool \"delete_order\": it needs a healthy server of weight 50 or \
-         more, and set \"test\" has only a (weight 49, healthy), b (weight 10, unhealthy)"
+        "no server of set \"test\" may take tool \"delete_order\": a has weight 49, below 50; \
+         b has weight 10, below 50, and is unhealthy"
     );
     assert_eq!(bed.started("a") + bed.started("b"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_unknown_or_empty_is_named() {
-    let bed = Bed::new(Strategy::default(), vec![]);
+    let bed = Bed::new(StrategyName::default(), vec![]);
     let empty = bed.send(call(&tool("x").build(), json!({}))).await;
     let unknown = bed
         .send(call(&tool("x").set("nowhere").build(), json!({})))
         .await;
     for (result, words) in [
-        (empty, "set \"test\" has no servers"),
+        (empty, "set \"test\" may take tool \"x\": it has none"),
         (unknown, "no replica set \"nowhere\""),
     ] {
         let error = result.unwrap_err();
@@ -228,7 +268,7 @@ async fn a_set_that_is_unknown_or_empty_is_named() {
 async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
     let open = not_sent(ErrorKind::BreakerOpen);
     let members = ["a", "b"].map(|id| refusing(id, open.clone()).with_health(|_| false));
-    let bed = Bed::new(Strategy::default(), members.into());
+    let bed = Bed::new(StrategyName::default(), members.into());
     let error = bed
         .send(call(&tool("read").read_only().build(), json!({})))
         .await
@@ -243,17 +283,14 @@ async fn a_destructive_call_is_never_tried_on_a_sick_server() {
     let delete = tool("delete").destructive().build();
     for members in [
         vec![sick("a")],
-        vec![sick("a"), counting("b").with_weight(49)],
+        vec![sick("a"), counting("b").with_weight(weight(49))],
         vec![sick("a"), sick("b")],
     ] {
-        let bed = Bed::new(Strategy::default(), members);
+        let bed = Bed::new(StrategyName::default(), members);
         let error = bed.send(call(&delete, json!({}))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
         assert_eq!(error.delivery(), Delivery::NotSent);
-        assert!(
-            error.message().contains("a (weight 100, unhealthy)"),
-            "{error}"
-        );
+        assert!(error.message().contains("a is unhealthy"), "{error}");
         assert_eq!(bed.started("a"), 0);
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set};
+use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set, weight};
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_router::{Member, Pool, Router, Strategy};
+use tollgate_router::{Member, Pool, Router, StrategyName};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
@@ -24,7 +24,7 @@ async fn a_gate_that_refuses_sends_the_call_to_the_next_server_whatever_the_tool
             tool("delete").destructive().build(),
         ] {
             let bed = Bed::new(
-                Strategy::RoundRobin,
+                StrategyName::RoundRobin,
                 vec![refusing("a", not_sent(kind)), counting("b")],
             );
             let routed = bed.route(&tool).await;
@@ -37,10 +37,10 @@ async fn a_gate_that_refuses_sends_the_call_to_the_next_server_whatever_the_tool
 #[tokio::test(start_paused = true)]
 async fn the_fallback_of_a_destructive_call_is_heavy_enough_too() {
     let bed = Bed::new(
-        Strategy::RoundRobin,
+        StrategyName::RoundRobin,
         vec![
             refusing("a", not_sent(ErrorKind::BreakerOpen)),
-            counting("b").with_weight(10),
+            counting("b").with_weight(weight(10)),
         ],
     );
     let delete = tool("delete").destructive().build();
@@ -60,7 +60,7 @@ async fn any_other_failure_ends_the_call() {
     ];
     for failure in failures {
         let bed = Bed::new(
-            Strategy::RoundRobin,
+            StrategyName::RoundRobin,
             vec![refusing("a", failure.clone()), counting("b")],
         );
         let read = tool("read").read_only().build();
@@ -74,7 +74,7 @@ async fn any_other_failure_ends_the_call() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_names_itself_keeps_its_name() {
     let named = not_sent(ErrorKind::ConnectFailed).with_server(server("behind-a"));
-    let bed = Bed::new(Strategy::default(), vec![refusing("a", named)]);
+    let bed = Bed::new(StrategyName::default(), vec![refusing("a", named)]);
     let error = bed
         .send(call(&tool("x").build(), json!({})))
         .await
@@ -87,7 +87,7 @@ async fn if_all_refuse_the_refusal_that_passes_first_is_returned() {
     let refusal =
         |secs| not_sent(ErrorKind::BreakerOpen).with_retry_after(Duration::from_secs(secs));
     let bed = Bed::new(
-        Strategy::RoundRobin,
+        StrategyName::RoundRobin,
         vec![
             refusing("a", refusal(30)),
             refusing("b", refusal(4)),
@@ -107,7 +107,7 @@ async fn if_all_refuse_the_refusal_that_passes_first_is_returned() {
 #[tokio::test(start_paused = true)]
 async fn a_sick_server_is_no_fallback_for_a_healthy_one() {
     let bed = Bed::new(
-        Strategy::RoundRobin,
+        StrategyName::RoundRobin,
         vec![
             refusing("a", not_sent(ErrorKind::Overloaded)),
             counting("b").with_health(|_| false),
@@ -124,7 +124,7 @@ async fn a_sick_server_is_no_fallback_for_a_healthy_one() {
 #[tokio::test(start_paused = true)]
 async fn at_most_32_servers_are_asked() {
     let members = (0..40).map(|n| refusing(&format!("s{n}"), not_sent(ErrorKind::Overloaded)));
-    let bed = Bed::new(Strategy::RoundRobin, members.collect());
+    let bed = Bed::new(StrategyName::RoundRobin, members.collect());
     let result = bed.send(call(&tool("x").build(), json!({}))).await;
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Overloaded);
     let asked: usize = (0..40).map(|n| bed.started(&format!("s{n}"))).sum();
@@ -167,7 +167,7 @@ async fn a_refusal_in_poll_ready_counts_as_a_refusal() {
         NotReady(Some(not_sent(ErrorKind::Overloaded))),
         NotReady(Some(not_sent(ErrorKind::ConnectFailed))),
     ]);
-    let router = Router::new(pool).with_strategy(Strategy::RoundRobin);
+    let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
     let record = Arc::new(CallRecord::new());
     let request = call(&tool("x").build(), json!({})).with_record(record.clone());
     let error = router.oneshot(request).await.unwrap_err();
@@ -192,7 +192,7 @@ async fn a_dropped_call_is_not_in_flight_any_more_whatever_stage_it_was_in() {
     let x = tool("x").build();
     // waiting for readiness: not polled, and polled
     let pool = pool_of(vec![NotReady(None)]);
-    let in_flight = || pool.get(&test_set()).unwrap().members()[0].in_flight();
+    let in_flight = || pool.get(&test_set()).unwrap().endpoints()[0].in_flight();
     let mut router = Router::new(pool.clone());
     let mut waiting = Box::pin(router.call(call(&x, json!({}))));
     assert_eq!(in_flight(), 1);
@@ -205,7 +205,7 @@ async fn a_dropped_call_is_not_in_flight_any_more_whatever_stage_it_was_in() {
 
     // running
     let (slow, _gate) = MockService::gated();
-    let bed = Bed::new(Strategy::default(), vec![member("a", &slow)]);
+    let bed = Bed::new(StrategyName::default(), vec![member("a", &slow)]);
     let mut running = Box::pin(bed.router().call(call(&x, json!({}))));
     assert!(running.as_mut().now_or_never().is_none());
     assert_eq!((slow.running(), bed.in_flight("a")), (1, 1));
@@ -213,7 +213,7 @@ async fn a_dropped_call_is_not_in_flight_any_more_whatever_stage_it_was_in() {
     assert_eq!((slow.running(), bed.in_flight("a")), (0, 0));
 
     // done, but not yet dropped
-    let bed = Bed::new(Strategy::default(), vec![counting("a")]);
+    let bed = Bed::new(StrategyName::default(), vec![counting("a")]);
     let mut done = Box::pin(bed.router().call(call(&x, json!({}))));
     assert!(done.as_mut().now_or_never().is_some());
     assert_eq!(bed.in_flight("a"), 0);

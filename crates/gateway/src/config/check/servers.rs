@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tollgate::{ReplicaSetId, ServerId, ToolName};
+use tollgate::{ReplicaSetId, ServerId, ToolName, Weight};
 use tollgate_mcp::upstream::HttpSpec;
 
 use super::super::file::{Hints, Prefix, Server};
 use super::super::{ServerConfig, TargetConfig, ToolConfig, hints, rules, scopes};
 use super::Faults;
-
-/// The most a server may weigh: shares are relative, and a bound keeps their sums small.
-const MAX_WEIGHT: u32 = 1_000;
 
 impl Faults<'_, '_> {
     pub(super) fn server(&mut self, key: &str, server: Server) -> Option<ServerConfig> {
@@ -21,11 +18,7 @@ impl Faults<'_, '_> {
             Some(set) => self.ok(ReplicaSetId::new(set), &at("set")),
             None => id.clone().map(ReplicaSetId::from),
         };
-        self.expect(
-            server.weight <= MAX_WEIGHT,
-            &at("weight"),
-            "expected a whole number from 0 to 1000 (50 or more may take destructive calls)",
-        );
+        let weight = self.ok(Weight::new(server.weight), &at("weight"));
         let limits = self.server_limits(key, &server);
         let prefix = match &server.prefix {
             Prefix::Set => set.as_ref().map(ToString::to_string),
@@ -48,7 +41,7 @@ impl Faults<'_, '_> {
             id: id?,
             target: target?,
             set: set?,
-            weight: server.weight,
+            weight: weight?,
             categories: server.categories,
             trust: server.trust,
             prefix,

@@ -1,0 +1,141 @@
+//! How much a server weighs: its share of calls, and its licence to take destructive ones.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A server's weight, 0 to 100: its share of its replica set's calls, and from
+/// [`PRIMARY`](Self::PRIMARY) on its licence to take destructive ones.
+///
+/// A server that nothing is said of weighs 50, so it is a primary: a set of servers without weights
+/// shares calls evenly and can do everything. Weight 0 is a standby: it gets a call only where no
+/// other server can.
+///
+/// ```
+/// use tollgate_core::Weight;
+///
+/// assert_eq!(Weight::default(), Weight::PRIMARY);
+/// assert!(Weight::new(20)? < Weight::PRIMARY);
+/// assert_eq!("80".parse::<Weight>()?.get(), 80);
+///
+/// let fault = Weight::new(101).unwrap_err();
+/// assert_eq!(fault.to_string(), "101 is no weight: expected a whole number from 0 to 100");
+/// # Ok::<_, tollgate_core::InvalidWeight>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct Weight(u8);
+
+impl Weight {
+    /// No share: a server that stands by, and gets what no other can take.
+    pub const STANDBY: Self = Self(0);
+
+    /// The least weight of a primary: by the profiles that exist, of a server that takes destructive
+    /// calls.
+    pub const PRIMARY: Self = Self(50);
+
+    /// The weight of a server that nothing is said of: that of a primary.
+    pub const DEFAULT: Self = Self::PRIMARY;
+
+    /// The greatest.
+    pub const MAX: Self = Self(100);
+
+    /// Checks and takes a weight.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidWeight`] if it is above 100.
+    pub fn new(weight: u32) -> Result<Self, InvalidWeight> {
+        match u8::try_from(weight) {
+            Ok(small) if small <= Self::MAX.0 => Ok(Self(small)),
+            _ => Err(InvalidWeight(weight.to_string())),
+        }
+    }
+
+    /// Returns the weight as a number, 0 to 100.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for Weight {
+    type Err = InvalidWeight;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse()
+            .ok()
+            .and_then(|weight| Self::new(weight).ok())
+            .ok_or_else(|| InvalidWeight(text.to_owned()))
+    }
+}
+
+impl TryFrom<u32> for Weight {
+    type Error = InvalidWeight;
+
+    fn try_from(weight: u32) -> Result<Self, Self::Error> {
+        Self::new(weight)
+    }
+}
+
+impl From<Weight> for u32 {
+    fn from(weight: Weight) -> Self {
+        weight.get()
+    }
+}
+
+/// A weight that is none: not a whole number, or not within 0 to 100.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidWeight(String);
+
+impl fmt::Display for InvalidWeight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} is no weight: expected a whole number from 0 to {}",
+            self.0,
+            Weight::MAX
+        )
+    }
+}
+
+impl std::error::Error for InvalidWeight {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_end_at_a_hundred_however_they_are_given() {
+        assert_eq!(Weight::new(0), Ok(Weight::STANDBY));
+        assert_eq!(Weight::new(100), Ok(Weight::MAX));
+        for beyond in [101, 256, 306, u32::MAX] {
+            let fault = Weight::new(beyond).unwrap_err().to_string();
+            assert!(fault.starts_with(&format!("{beyond} is no")), "{fault}");
+            assert!(serde_json::from_str::<Weight>(&beyond.to_string()).is_err());
+        }
+        for text in ["101", "-1", "2.5", "", "half"] {
+            assert!(text.parse::<Weight>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_weight_is_written_as_a_number() {
+        let weight: Weight = serde_json::from_str("80").unwrap();
+        assert_eq!(serde_json::to_string(&weight).unwrap(), "80");
+        assert_eq!(format!("{weight:>4}"), "  80");
+    }
+}

@@ -1,0 +1,43 @@
+//! The strategies that can be asked for by name.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
+
+/// A strategy that comes with the router, by the name that configs use.
+///
+/// ```
+/// use tollgate_router::StrategyName;
+///
+/// assert_eq!(serde_json::to_string(&StrategyName::default())?, r#""peak_ewma""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StrategyName {
+    /// See [`PeakEwma`].
+    #[default]
+    PeakEwma,
+    /// See [`LeastConnections`].
+    LeastConnections,
+    /// See [`RoundRobin`].
+    RoundRobin,
+    /// See [`Weighted`].
+    Weighted,
+}
+
+impl StrategyName {
+    /// Makes the strategy.
+    #[must_use]
+    pub fn strategy(self) -> Arc<dyn Strategy> {
+        match self {
+            Self::PeakEwma => Arc::new(PeakEwma::new()),
+            Self::LeastConnections => Arc::new(LeastConnections),
+            Self::RoundRobin => Arc::new(RoundRobin),
+            Self::Weighted => Arc::new(Weighted),
+        }
+    }
+}
