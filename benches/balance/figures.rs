@@ -74,11 +74,13 @@ pub(crate) struct Figures {
     pub(crate) servers: usize,
     pub(crate) policy: &'static str,
     pub(crate) seed: u64,
-    /// Calls that were answered, and what half, 99 of 100 and 999 of 1,000 of them did not exceed.
-    pub(crate) answered: u64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
-    pub(crate) p999_ms: f64,
+    pub(crate) calls: u64,
+    /// Within what time half of the calls, 99 of 100 and 999 of 1,000 were answered. None: never,
+    /// because more of them failed. To leave those out would make a strategy look quick that sends
+    /// calls where they fail.
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p99_ms: Option<f64>,
+    pub(crate) p999_ms: Option<f64>,
     /// Calls that were not answered, over all.
     pub(crate) failed: f64,
     /// The most that one server had, over the mean: calls, and time at work.
@@ -88,8 +90,8 @@ pub(crate) struct Figures {
     pub(crate) struck: f64,
     /// The same, second by second of the whole run.
     pub(crate) struck_by_second: Vec<f64>,
-    /// Milliseconds that a share of the answered calls did not exceed, for each of [`SHARES`].
-    pub(crate) tail_ms: Vec<f64>,
+    /// Within how many milliseconds a share of the calls was answered, for each of [`SHARES`].
+    pub(crate) tail_ms: Vec<Option<f64>>,
 }
 
 impl Figures {
@@ -102,10 +104,10 @@ impl Figures {
     ) -> Self {
         tally.took.sort_unstable();
         let took = &tally.took;
-        let reached = |share: f64| {
-            let place = (took.len() as f64 * share) as usize;
-            let last = took.get(place.min(took.len().saturating_sub(1)));
-            last.copied().unwrap_or_default().as_secs_f64() * 1e3
+        let calls = took.len() as u64 + tally.failed;
+        let within = |share: f64| {
+            let last = took.get((calls as f64 * share) as usize)?;
+            Some(last.as_secs_f64() * 1e3)
         };
         let numbers = 0..size.servers;
         let struck = numbers.filter(|number| scenario.strikes(*number)).count();
@@ -114,19 +116,18 @@ impl Figures {
             |part: u64, of: u64| part as f64 / of.max(1) as f64 / fair.max(f64::MIN_POSITIVE);
         let seconds = || tally.struck.iter().skip(whole(size.turn()));
         let busy: Vec<_> = tally.busy.iter().map(Duration::as_secs_f64).collect();
-        let calls: Vec<_> = tally.calls.iter().map(|calls| *calls as f64).collect();
-        let answered = took.len() as u64;
+        let arrived: Vec<_> = tally.calls.iter().map(|calls| *calls as f64).collect();
         Self {
             scenario: scenario.name(),
             servers: size.servers,
             policy: policy.name(),
             seed,
-            answered,
-            p50_ms: reached(0.5),
-            p99_ms: reached(0.99),
-            p999_ms: reached(0.999),
-            failed: tally.failed as f64 / (answered + tally.failed).max(1) as f64,
-            most_calls: most_over_mean(&calls),
+            calls,
+            p50_ms: within(0.5),
+            p99_ms: within(0.99),
+            p999_ms: within(0.999),
+            failed: tally.failed as f64 / calls.max(1) as f64,
+            most_calls: most_over_mean(&arrived),
             most_busy: most_over_mean(&busy),
             struck: multiple(
                 seconds().map(|(struck, _)| struck).sum(),
@@ -137,7 +138,7 @@ impl Figures {
                 .iter()
                 .map(|(struck, all)| multiple(*struck, *all))
                 .collect(),
-            tail_ms: SHARES.map(reached).to_vec(),
+            tail_ms: SHARES.map(within).to_vec(),
         }
     }
 }

@@ -24,12 +24,12 @@ pub(crate) fn svg(scenario: Scenario, sizes: &[Size], found: &[Figures]) -> Stri
 
 /// Latency over the share of calls that do not exceed it.
 fn tail(scenario: Scenario, size: &Size, found: &[&Figures]) -> Panel {
-    let all = || found.iter().flat_map(|figures| &figures.tail_ms);
-    let least = all()
-        .copied()
-        .fold(f64::INFINITY, f64::min)
-        .max(1.0)
-        .log10();
+    let all = || {
+        found
+            .iter()
+            .flat_map(|figures| figures.tail_ms.iter().flatten())
+    };
+    let least = all().copied().fold(1e3, f64::min).max(1.0).log10();
     let most = all().copied().fold(10.0, f64::max).log10();
     let shares = [0.5, 0.9, 0.99, 0.999, 0.9999];
     let steps = [20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4];
@@ -52,8 +52,9 @@ fn tail(scenario: Scenario, size: &Size, found: &[&Figures]) -> Panel {
         },
         lines: lines(found, |figures| {
             let points = SHARES.iter().zip(&figures.tail_ms);
+            // where the rest is never answered, the line ends
             points
-                .map(|(share, ms)| (nines(*share), ms.max(1.0).log10()))
+                .filter_map(|(share, ms)| Some((nines(*share), ms.as_ref()?.max(1.0).log10())))
                 .collect()
         }),
         ..Panel::default()

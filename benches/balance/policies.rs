@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate::core::BoxFuture;
-use tollgate::router::{Member, Pool, Router, Strategy};
+use tollgate::router::{Member, Pool, Router, StrategyName};
 use tollgate::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
 use tower::Service;
 
@@ -14,26 +14,25 @@ use crate::world::{Leaf, Simulated, work_of};
 /// Who chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
-    Strategy(Strategy),
+    Strategy(StrategyName),
     /// Knows each queue, what each call will take, and who is slow or failing: sends a call where it
     /// is answered first. No router can do this.
     Oracle,
 }
 
 impl Policy {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Oracle,
-        Self::Strategy(Strategy::LeastConnections),
-        Self::Strategy(Strategy::Weighted),
-        Self::Strategy(Strategy::RoundRobin),
+        Self::Strategy(StrategyName::PeakEwma),
+        Self::Strategy(StrategyName::LeastConnections),
+        Self::Strategy(StrategyName::RoundRobin),
+        Self::Strategy(StrategyName::Weighted),
     ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oracle => "oracle",
-            Self::Strategy(Strategy::LeastConnections) => "least_connections",
-            Self::Strategy(Strategy::Weighted) => "weighted",
-            Self::Strategy(_) => "round_robin",
+            Self::Strategy(name) => name.strategy().name(),
         }
     }
 }
@@ -47,9 +46,8 @@ pub(crate) enum Front {
 impl Front {
     pub(crate) fn new(policy: Policy, servers: &[Arc<Simulated>]) -> Self {
         match policy {
-            Policy::Strategy(strategy) => {
-                let front =
-                    Self::Router(Router::new(Arc::new(Pool::new())).with_strategy(strategy));
+            Policy::Strategy(name) => {
+                let front = Self::Router(Router::new(Arc::new(Pool::new())).with_strategy(name));
                 front.admit(servers, Duration::ZERO);
                 front
             }
@@ -96,11 +94,18 @@ impl Oracle {
         // another one begins each time, so that equals share
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.servers.len();
         let (before, after) = self.servers.split_at(turn);
-        let first = after
-            .iter()
-            .chain(before)
-            .min_by_key(|server| server.answers(now, work));
-        Leaf(first.expect("a server").clone())
+        let mut best = (Duration::MAX, &self.servers[0]);
+        for server in after.iter().chain(before) {
+            let answers = server.answers(now, work);
+            if answers < best.0 {
+                best = (answers, server);
+            }
+            if answers <= now + work {
+                // nobody can be quicker
+                break;
+            }
+        }
+        Leaf(best.1.clone())
     }
 }
 

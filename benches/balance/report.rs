@@ -42,14 +42,15 @@ fn table(
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |{dashes}"
     )?;
     for figures in found.iter().filter(of_this) {
-        let to_oracle = oracle.map_or(0.0, |oracle| figures.p99_ms / oracle.p99_ms);
+        let to_oracle = figures.p99_ms.zip(oracle.and_then(|oracle| oracle.p99_ms));
         write!(
             tables,
-            "| {} | {:.0} | {:.0} | {:.0} | {to_oracle:.2} | {:.2} | {:.2} | {} |",
+            "| {} | {} | {} | {} | {} | {:.2} | {:.2} | {} |",
             figures.policy,
-            figures.p50_ms,
-            figures.p99_ms,
-            figures.p999_ms,
+            or_never(figures.p50_ms, 0),
+            or_never(figures.p99_ms, 0),
+            or_never(figures.p999_ms, 0),
+            or_never(to_oracle.map(|(own, oracle)| own / oracle), 2),
             figures.most_calls,
             figures.most_busy,
             percent(figures.failed),
@@ -60,4 +61,11 @@ fn table(
         writeln!(tables)?;
     }
     writeln!(tables)
+}
+
+fn or_never(number: Option<f64>, decimals: usize) -> String {
+    number.map_or_else(
+        || "never".to_owned(),
+        |number| format!("{number:.decimals$}"),
+    )
 }
