@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use pin_project_lite::pin_project;
@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use crate::choose::Candidates;
 use crate::ineligible;
+use crate::outcome::Outcome;
 use crate::state::InFlight;
 
 pin_project! {
@@ -131,9 +132,10 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         let service = candidates.set().service_at(choice.place)?;
-        let Some(in_flight) = endpoint.state().begin() else {
+        let Some(mut in_flight) = endpoint.state().begin() else {
             continue;
         };
+        in_flight.measure(candidates.set().tools(), call.tool());
         if let Some(record) = call.record() {
             record.set_server(endpoint.server().clone(), choice.reason);
         }
@@ -191,10 +193,11 @@ where
         if let StageOwn::Waiting {
             mut service,
             call,
-            in_flight,
+            mut in_flight,
             ..
         } = self.as_mut().project_replace(Self::Done)
         {
+            in_flight.send();
             let answer = service.call(call);
             self.set(Self::Running { answer, in_flight });
         }
@@ -238,22 +241,29 @@ impl<S: ToolService> Future for RouteFuture<S> {
                 StageProj::Waiting {
                     service,
                     call,
+                    in_flight,
                     timer,
-                    ..
-                } => match std::task::ready!(poll_ready(service, call.deadline(), timer, cx)) {
+                } => match ready!(poll_ready(service, call.deadline(), timer, cx)) {
                     Ok(()) => {
                         this.stage.as_mut().send();
                         continue;
                     }
-                    Err(error) => error,
-                },
-                StageProj::Running { answer, .. } => match std::task::ready!(answer.poll(cx)) {
-                    Ok(output) => {
-                        this.stage.set(Stage::Done);
-                        return Poll::Ready(Ok(output));
+                    Err(error) => {
+                        in_flight.end(Outcome::of_error(&error));
+                        error
                     }
-                    Err(error) => error,
                 },
+                StageProj::Running { answer, in_flight } => {
+                    let result = ready!(answer.poll(cx));
+                    in_flight.end(Outcome::of(&result));
+                    match result {
+                        Ok(output) => {
+                            this.stage.set(Stage::Done);
+                            return Poll::Ready(Ok(output));
+                        }
+                        Err(error) => error,
+                    }
+                }
                 StageProj::Failed { .. } | StageProj::Done => {
                     return match this.stage.as_mut().project_replace(Stage::Done) {
                         StageOwn::Failed { error } => Poll::Ready(Err(error)),

@@ -75,18 +75,23 @@
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
 mod choose;
+mod draw;
 mod eligible;
 mod endpoint;
+mod ewma;
 mod flaws;
 mod future;
 mod ineligible;
 mod lane;
+mod measured;
 mod member;
+mod outcome;
 mod pool;
 mod service;
 mod set;
 mod state;
 mod strategy;
+mod tools;
 mod turn;
 mod unfit;
 
@@ -94,8 +99,11 @@ pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use future::RouteFuture;
 pub use member::Member;
+pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
-pub use strategy::{LeastConnections, PeakEwma, RoundRobin, Strategy, StrategyName, Weighted};
+pub use strategy::{
+    LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
+};
 pub use unfit::Unfit;

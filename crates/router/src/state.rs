@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
+use tollgate_core::Tool;
+
+use crate::measured::{Measured, Took};
+use crate::outcome::Outcome;
+use crate::tools::{Column, Tools};
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
+    measured: Measured,
 }
 
 impl ServerState {
@@ -33,8 +41,28 @@ impl ServerState {
     /// Counts one call until the guard is dropped; none where the server is drained meanwhile.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        let counted = InFlight(self.clone());
-        (!self.draining.load(Ordering::SeqCst)).then_some(counted)
+        if self.draining.load(Ordering::SeqCst) {
+            self.leave();
+            return None;
+        }
+        Some(InFlight {
+            state: self.clone(),
+            sent: None,
+            outcome: Outcome::Cancelled,
+            measure: None,
+        })
+    }
+
+    fn leave(&self) {
+        let before = self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if before == 1 && self.draining.load(Ordering::SeqCst) {
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// Returns what calls take here.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.measured
     }
 
     /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
@@ -51,15 +79,68 @@ impl ServerState {
     }
 }
 
-/// One call in flight: counted until dropped.
+impl Default for ServerState {
+    fn default() -> Self {
+        Self {
+            in_flight: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            idle: Notify::new(),
+            measured: Measured::new(),
+        }
+    }
+}
+
+/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<ServerState>);
+pub(crate) struct InFlight {
+    state: Arc<ServerState>,
+    sent: Option<Instant>,
+    outcome: Outcome,
+    measure: Option<Measure>,
+}
+
+/// Where to note what a call took.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    column: Option<Column>,
+    /// What nanoseconds are counted from.
+    origin: Instant,
+}
+
+impl InFlight {
+    /// Notes the call as one of a tool, among the tools of its set.
+    pub(crate) fn measure(&mut self, tools: &Tools, tool: &Arc<Tool>) {
+        let column = tools.column(tool);
+        if let Some(column) = column {
+            self.state.measured.begin(column);
+        }
+        self.measure = Some(Measure {
+            column,
+            origin: tools.origin(),
+        });
+    }
+
+    /// Notes that the call is sent now: its time begins.
+    pub(crate) fn send(&mut self) {
+        self.sent = Some(Instant::now());
+    }
+
+    /// Notes how the call ended.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let before = self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
-        if before == 1 && self.0.draining.load(Ordering::SeqCst) {
-            self.0.idle.notify_waiters();
+        let now = Instant::now();
+        let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
+        if let Some(Measure { column, origin }) = self.measure {
+            let took = Took::of(self.outcome, took);
+            let nanos = Tools::nanos_from(origin, now);
+            self.state.measured.end(column, took, nanos);
         }
+        // first what was learned, so that whoever finds the server idle finds it learned
+        self.state.leave();
     }
 }

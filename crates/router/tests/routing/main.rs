@@ -5,3 +5,5 @@ mod beside;
 mod choice;
 mod fallback;
 mod filter;
+mod latency;
+mod spread;
