@@ -6,8 +6,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tollgate_core::ToolCall;
 
-use crate::eligible::Eligible;
+use crate::eligible::{Eligible, Tickets};
 use crate::endpoint::Endpoint;
+use crate::events::RouteEvents;
 use crate::flaws::{Flaws, Judge};
 use crate::lane::Lane;
 use crate::set::ReplicaSet;
@@ -22,11 +23,19 @@ const MOST_TRIED: usize = 32;
 /// one of those not yet tried, so the fallback is the same choice once more.
 pub(crate) struct Candidates<S> {
     set: Arc<ReplicaSet<S>>,
-    strategy: Arc<dyn Strategy>,
+    ways: Arc<Ways>,
     /// Places in the set.
     tried: SmallVec<[u32; 4]>,
     tried_a_fit_one: bool,
-    is_dry: bool,
+    /// Whose turn it is stays as it is, where this is there.
+    dry: Option<Box<Tickets>>,
+}
+
+/// How a router chooses, and whom it tells.
+#[derive(Debug, Clone)]
+pub(crate) struct Ways {
+    pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) events: Arc<RouteEvents>,
 }
 
 /// A server chosen for a call, and why.
@@ -38,24 +47,48 @@ pub(crate) struct Choice {
 }
 
 impl<S> Candidates<S> {
-    pub(crate) fn new(set: Arc<ReplicaSet<S>>, strategy: Arc<dyn Strategy>) -> Self {
+    pub(crate) fn new(set: Arc<ReplicaSet<S>>, ways: Arc<Ways>) -> Self {
         Self {
             set,
-            strategy,
+            ways,
             tried: SmallVec::new(),
             tried_a_fit_one: false,
-            is_dry: false,
+            dry: None,
         }
     }
 
     /// Chooses as for a call that is not sent: whose turn it is stays as it is.
     pub(crate) fn dry(mut self) -> Self {
-        self.is_dry = true;
+        self.dry = Some(Box::default());
         self
     }
 
     pub(crate) fn set(&self) -> &ReplicaSet<S> {
         &self.set
+    }
+
+    /// Goes on from here as for a call that is not sent.
+    pub(crate) fn as_if(&self) -> Self {
+        Self {
+            set: self.set.clone(),
+            ways: self.ways.clone(),
+            tried: self.tried.clone(),
+            tried_a_fit_one: self.tried_a_fit_one,
+            dry: Some(self.dry.clone().unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn strategy(&self) -> &dyn Strategy {
+        &*self.ways.strategy
+    }
+
+    pub(crate) fn events(&self) -> &RouteEvents {
+        &self.ways.events
+    }
+
+    /// Returns the places that were chosen so far.
+    pub(crate) fn tried(&self) -> &[u32] {
+        &self.tried
     }
 
     /// Says whether any candidate is left, fit or not.
@@ -145,13 +178,13 @@ impl<S> Candidates<S> {
             len,
             tried: &self.tried,
             flaws,
-            dry: self.is_dry.then(Cell::default),
+            dry: self.dry.as_deref(),
             tools: self.set.tools(),
             column: OnceCell::new(),
             now: OnceCell::new(),
             found: Cell::new(None),
         };
-        let index = self.strategy.next(&among)?;
+        let index = self.ways.strategy.next(&among)?;
         // a strategy of somebody else's may be wrong, and must not be believed
         let index = if among.fits(index) {
             index
@@ -180,13 +213,13 @@ impl<S> Candidates<S> {
         } else if self.judge(call).prefers && !flaws.has(Flaws::NOT_PREFERRED) {
             "preferred category"
         } else {
-            self.strategy.name()
+            self.ways.strategy.name()
         }
     }
 }
 
 /// Returns the least weight that a call may go to.
-fn least(call: &ToolCall) -> u32 {
+pub(crate) fn least(call: &ToolCall) -> u32 {
     call.plan().route.min_weight.unwrap_or(0)
 }
 

@@ -1,10 +1,11 @@
 //! What a strategy sees of a replica set.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use tollgate_core::ToolCall;
 
@@ -31,8 +32,8 @@ pub struct Eligible<'a> {
     pub(crate) tried: &'a [u32],
     /// What is put up with this time, exactly.
     pub(crate) flaws: Flaws,
-    /// Counters are read and not moved; how many tickets were taken all the same.
-    pub(crate) dry: Option<Cell<u64>>,
+    /// Counters are read and not moved: where the tickets come from instead.
+    pub(crate) dry: Option<&'a Tickets>,
     pub(crate) tools: &'a Tools,
     /// Asked for once, if at all.
     pub(crate) column: OnceCell<Option<Column>>,
@@ -98,9 +99,7 @@ impl<'a> Eligible<'a> {
         let is_whole = self.flaws == Flaws::NONE && self.len == self.lane.at_least(1);
         let counter = self.lane.turns().counter(is_whole);
         match &self.dry {
-            Some(taken) => counter
-                .load(Ordering::Relaxed)
-                .wrapping_add(taken.replace(taken.get() + 1)),
+            Some(tickets) => tickets.take(counter),
             None => counter.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -181,6 +180,28 @@ impl<'a> Eligible<'a> {
         }
         let place = self.lane.place(index);
         self.tried.iter().any(|tried| *tried as usize == place)
+    }
+}
+
+/// Tickets of a walk that is no call's: the next ones of each counter, which stays where it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tickets(RefCell<SmallVec<[(usize, u64); 2]>>);
+
+impl Tickets {
+    fn take(&self, counter: &AtomicU64) -> u64 {
+        let next = counter.load(Ordering::Relaxed);
+        let address = std::ptr::from_ref(counter).addr();
+        let mut all = self.0.borrow_mut();
+        match all.iter_mut().find(|(of, _)| *of == address) {
+            Some((_, taken)) => {
+                *taken += 1;
+                next.wrapping_add(*taken)
+            }
+            None => {
+                all.push((address, 0));
+                next
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::choose::Candidates;
 use crate::ineligible;
 use crate::outcome::Outcome;
 use crate::state::InFlight;
+use crate::trail;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -57,7 +58,7 @@ struct Route<S> {
     candidates: Candidates<S>,
     /// The member asked last.
     asked: usize,
-    /// The call, if there is another server to send it to.
+    /// The call, if there is another server to send it to, or somebody to tell that there is none.
     call: Option<ToolCall>,
     /// The refusal that passes first.
     refusal: Option<ToolError>,
@@ -73,9 +74,12 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            return Self::failed(ineligible::error(&call, candidates.set()));
+            let error = ineligible::error(&call, candidates.set());
+            trail::failed(&candidates, &call, &error);
+            return Self::failed(error);
         };
-        let spare = candidates.are_left(&call).then(|| call.clone());
+        let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
+        let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
@@ -104,6 +108,7 @@ impl<S: ToolService> Route<S> {
             return Err(refusal);
         };
         let Some(begun) = begin(&mut self.candidates, call) else {
+            trail::failed(&self.candidates, call, &refusal);
             return Err(refusal);
         };
         self.asked = begun.place;
@@ -136,12 +141,7 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
             continue;
         };
         in_flight.measure(candidates.set().tools(), call.tool());
-        if let Some(record) = call.record() {
-            record.set_server(endpoint.server().clone(), choice.reason);
-        }
-        if let Some(chosen) = &call.attempt().chosen {
-            chosen.set(endpoint.server().clone());
-        }
+        trail::chosen(candidates, call, choice);
         return Some(Begun {
             place: choice.place,
             service: service.clone(),

@@ -78,6 +78,7 @@ mod choose;
 mod draw;
 mod eligible;
 mod endpoint;
+mod events;
 mod ewma;
 mod flaws;
 mod future;
@@ -90,19 +91,23 @@ mod pool;
 mod service;
 mod set;
 mod state;
+mod stats;
 mod strategy;
 mod tools;
+mod trail;
 mod turn;
 mod unfit;
 
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
+pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
 pub use member::Member;
 pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
+pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
     LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
 };

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tollgate_core::{ReplicaSetId, ServerId, Weight};
 
 use crate::member::Member;
 use crate::set::ReplicaSet;
 use crate::state::ServerState;
+use crate::stats::{ServerStats, SetStats};
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
 ///
@@ -156,6 +158,24 @@ impl<S> Pool<S> {
     #[must_use]
     pub fn get(&self, id: &ReplicaSetId) -> Option<Arc<ReplicaSet<S>>> {
         self.sets.load().by_id.get(id).cloned()
+    }
+
+    /// Returns what is known of each server, in numbers, in the order of the sets' names. Meant for
+    /// dashboards, not for every call.
+    #[must_use]
+    pub fn stats(&self) -> Vec<SetStats> {
+        let now = Instant::now();
+        let sets = self.sets.load();
+        let of_set = |(id, set): (&ReplicaSetId, &Arc<ReplicaSet<S>>)| {
+            let servers = set.endpoints().iter();
+            SetStats {
+                set: id.clone(),
+                servers: servers.map(|one| ServerStats::of(one, now)).collect(),
+            }
+        };
+        let mut stats: Vec<_> = sets.iter().map(of_set).collect();
+        stats.sort_by(|one, other| one.set.cmp(&other.set));
+        stats
     }
 
     /// Returns all sets as they are now.

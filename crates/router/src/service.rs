@@ -4,20 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{ServerId, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{RouteDecision, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use crate::choose::{Candidates, DryRun};
+use crate::choose::{Candidates, DryRun, Ways};
 use crate::endpoint::Endpoint;
+use crate::events::{RouteEvents, RouteListener};
 use crate::future::RouteFuture;
 use crate::ineligible;
 use crate::pool::Pool;
 use crate::strategy::{Strategy, StrategyName};
+use crate::trail;
 
 /// Sends each call to one server of its tool's replica set.
 pub struct Router<S> {
     pool: Arc<Pool<S>>,
-    strategy: Arc<dyn Strategy>,
+    ways: Arc<Ways>,
 }
 
 impl<S> Router<S> {
@@ -26,7 +28,10 @@ impl<S> Router<S> {
     pub fn new(pool: Arc<Pool<S>>) -> Self {
         Self {
             pool,
-            strategy: StrategyName::default().strategy(),
+            ways: Arc::new(Ways {
+                strategy: StrategyName::default().strategy(),
+                events: Arc::default(),
+            }),
         }
     }
 
@@ -39,7 +44,7 @@ impl<S> Router<S> {
     /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.
     #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
-        self.strategy = strategy;
+        Arc::make_mut(&mut self.ways).strategy = strategy;
         self
     }
 
@@ -52,7 +57,33 @@ impl<S> Router<S> {
     /// Returns the strategy.
     #[must_use]
     pub fn strategy(&self) -> &dyn Strategy {
-        &*self.strategy
+        &*self.ways.strategy
+    }
+
+    /// Returns what the router does from now on, as it does it: which server gets which call and why,
+    /// and what is found out about servers. A listener that does not keep up loses the oldest and is
+    /// told how many; no call waits for one, and without any nothing is made.
+    #[must_use]
+    pub fn events(&self) -> RouteListener {
+        self.ways.events.listen()
+    }
+
+    /// Returns where events are told, for those who find out something about servers.
+    #[must_use]
+    pub fn event_sink(&self) -> &Arc<RouteEvents> {
+        &self.ways.events
+    }
+
+    /// Says which server a call would get now, and why, down to the servers that would not get it.
+    /// Nothing is sent, nobody is told, and whose turn it is stays as it is.
+    #[must_use]
+    pub fn explain(&self, call: &ToolCall) -> RouteDecision {
+        let Some(set) = self.pool.get(call.tool().set()) else {
+            return trail::no_set(call, self.ways.strategy.name());
+        };
+        let mut candidates = Candidates::new(set, self.ways.clone()).dry();
+        let choice = candidates.next(call);
+        trail::decision(&candidates, call, choice)
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no
@@ -60,7 +91,7 @@ impl<S> Router<S> {
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
         let set = self.pool.get(call.tool().set())?;
-        let choice = Candidates::new(set.clone(), self.strategy.clone()).next(call)?;
+        let choice = Candidates::new(set.clone(), self.ways.clone()).next(call)?;
         let endpoint = set.endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
     }
@@ -72,9 +103,9 @@ impl<S> Router<S> {
         call: &'a ToolCall,
     ) -> impl Iterator<Item = Endpoint> + use<'a, S> {
         let set = self.pool.get(call.tool().set());
-        let strategy = self.strategy.clone();
+        let ways = self.ways.clone();
         set.into_iter().flat_map(move |set| DryRun {
-            candidates: Candidates::new(set, strategy.clone()).dry(),
+            candidates: Candidates::new(set, ways.clone()).dry(),
             call,
         })
     }
@@ -84,7 +115,7 @@ impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
-            strategy: self.strategy.clone(),
+            ways: self.ways.clone(),
         }
     }
 }
@@ -93,7 +124,7 @@ impl<S> fmt::Debug for Router<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router")
             .field("pool", &self.pool)
-            .field("strategy", &self.strategy)
+            .field("strategy", &self.ways.strategy)
             .finish()
     }
 }
@@ -113,8 +144,13 @@ where
 
     fn call(&mut self, call: ToolCall) -> RouteFuture<S> {
         match self.pool.get(call.tool().set()) {
-            None => RouteFuture::failed(ineligible::unknown_set(&call)),
-            Some(set) => RouteFuture::start(Candidates::new(set, self.strategy.clone()), call),
+            None => {
+                let error = ineligible::unknown_set(&call);
+                let Ways { strategy, events } = &*self.ways;
+                trail::unknown_set(events, &call, strategy.name(), &error);
+                RouteFuture::failed(error)
+            }
+            Some(set) => RouteFuture::start(Candidates::new(set, self.ways.clone()), call),
         }
     }
 }

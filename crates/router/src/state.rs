@@ -10,6 +10,7 @@ use tollgate_core::Tool;
 
 use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
+use crate::stats::Tally;
 use crate::tools::{Column, Tools};
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
@@ -20,6 +21,7 @@ pub(crate) struct ServerState {
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
     measured: Measured,
+    tally: Tally,
 }
 
 impl ServerState {
@@ -60,9 +62,23 @@ impl ServerState {
         }
     }
 
+    /// Takes how one call ended: each call that began, once. This is the one place that learns from
+    /// calls.
+    fn ended(&self, outcome: Outcome, took: Duration, now: Instant, measure: Option<Measure>) {
+        if let Some(Measure { column, origin }) = measure {
+            let nanos = Tools::nanos_from(origin, now);
+            self.measured.end(column, Took::of(outcome, took), nanos);
+        }
+        self.tally.ended(outcome, took, now);
+    }
+
     /// Returns what calls take here.
     pub(crate) fn measured(&self) -> &Measured {
         &self.measured
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
@@ -86,6 +102,7 @@ impl Default for ServerState {
             draining: AtomicBool::new(false),
             idle: Notify::new(),
             measured: Measured::new(),
+            tally: Tally::new(Instant::now()),
         }
     }
 }
@@ -135,12 +152,8 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
-        if let Some(Measure { column, origin }) = self.measure {
-            let took = Took::of(self.outcome, took);
-            let nanos = Tools::nanos_from(origin, now);
-            self.state.measured.end(column, took, nanos);
-        }
         // first what was learned, so that whoever finds the server idle finds it learned
+        self.state.ended(self.outcome, took, now, self.measure);
         self.state.leave();
     }
 }

@@ -3,7 +3,10 @@
 mod bed;
 mod beside;
 mod choice;
+mod decision;
+mod events;
 mod fallback;
 mod filter;
 mod latency;
 mod spread;
+mod stats;
