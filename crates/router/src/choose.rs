@@ -137,6 +137,7 @@ impl<S> Candidates<S> {
         let len = lane.at_least(least(call).max(1));
         let judge = Judge {
             call,
+            strategy: self.strategy(),
             prefers: preferred.is_some(),
         };
         self.ask(lane, len, judge, Flaws::NONE)
@@ -156,10 +157,12 @@ impl<S> Candidates<S> {
         self.ask(lane, len, judge, best)
     }
 
-    fn judge<'a>(&self, call: &'a ToolCall) -> Judge<'a> {
+    /// Returns what servers are judged by, wherever they stand.
+    pub(crate) fn judge<'a>(&'a self, call: &'a ToolCall) -> Judge<'a> {
         let prefer = &call.plan().route.prefer;
         Judge {
             call,
+            strategy: self.strategy(),
             prefers: !prefer.is_empty() && self.set.preferred_lane(prefer).is_some(),
         }
     }
@@ -179,6 +182,7 @@ impl<S> Candidates<S> {
             tried: &self.tried,
             flaws,
             dry: self.dry.as_deref(),
+            groups: self.set.groups(),
             tools: self.set.tools(),
             column: OnceCell::new(),
             now: OnceCell::new(),

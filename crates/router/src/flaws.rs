@@ -3,6 +3,8 @@
 use tollgate_core::ToolCall;
 
 use crate::endpoint::Endpoint;
+use crate::strategy::Strategy;
+use crate::unfit::Unfit;
 
 /// What speaks against a server for a call, the worst in the highest bit: fewer is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,15 +40,22 @@ impl Flaws {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judge<'a> {
     pub(crate) call: &'a ToolCall,
+    pub(crate) strategy: &'a dyn Strategy,
     /// A server of a preferred category exists.
     pub(crate) prefers: bool,
 }
 
 impl Judge<'_> {
+    /// Says whether a server may get the call, its weight aside.
+    pub(crate) fn check(&self, endpoint: &Endpoint) -> Result<(), Unfit> {
+        self.strategy.admits(self.call, endpoint)?;
+        endpoint.check(self.call)
+    }
+
     pub(crate) fn flaws(&self, endpoint: &Endpoint) -> Flaws {
         let avoid = &self.call.attempt().avoid;
         let prefer = &self.call.plan().route.prefer;
-        let (doubtful, is_final) = match endpoint.check(self.call) {
+        let (doubtful, is_final) = match self.check(endpoint) {
             Ok(()) => (false, false),
             Err(unfit) => (!unfit.is_final(), unfit.is_final()),
         };

@@ -74,7 +74,7 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            let error = ineligible::error(&call, candidates.set());
+            let error = ineligible::error(&call, &candidates);
             trail::failed(&candidates, &call, &error);
             return Self::failed(error);
         };

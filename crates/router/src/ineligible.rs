@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError};
 
+use crate::choose::Candidates;
 use crate::endpoint::Endpoint;
-use crate::set::ReplicaSet;
 use crate::unfit::Unfit;
 
 /// A message names at most this many servers.
@@ -22,7 +22,7 @@ pub(crate) fn unknown_set(call: &ToolCall) -> ToolError {
 }
 
 /// States why no member of the set may take the call.
-pub(crate) fn error<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+pub(crate) fn error<S>(call: &ToolCall, candidates: &Candidates<S>) -> ToolError {
     if call.attempt().elsewhere_only {
         // the usual end of a hedge where there is one server: nobody reads more than the kind
         return ToolError::new(
@@ -31,13 +31,14 @@ pub(crate) fn error<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
             "no other healthy server may take the call beside the one that has it",
         );
     }
-    none_fit(call, set)
+    none_fit(call, candidates)
 }
 
 /// States of each server of the set why it does not get the call.
-fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+fn none_fit<S>(call: &ToolCall, candidates: &Candidates<S>) -> ToolError {
     let (tool, name) = (call.tool().name(), call.tool().set());
-    let servers = set.endpoints();
+    let servers = candidates.set().endpoints();
+    let judge = candidates.judge(call);
     let mut message = format!("no server of set \"{name}\" may take tool \"{tool}\": ");
     if servers.is_empty() {
         message.push_str("it has none");
@@ -47,7 +48,7 @@ fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
         let separator = if place == 0 { "" } else { "; " };
         // writing to a String cannot fail
         let _ = write!(message, "{separator}{} ", server.server());
-        let _ = match (too_light(call, server), server.check(call)) {
+        let _ = match (too_light(call, server), judge.check(server)) {
             (None, Ok(())) => message.write_str("refused the call"),
             (Some(light), Ok(())) => write!(message, "{light}"),
             (None, Err(unfit)) => write!(message, "{unfit}"),

@@ -82,6 +82,7 @@ mod events;
 mod ewma;
 mod flaws;
 mod future;
+mod groups;
 mod ineligible;
 mod lane;
 mod measured;
@@ -109,6 +110,7 @@ pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
-    LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
+    Capability, Category, Lacking, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
+    Strategy, StrategyName, Weighted,
 };
 pub use unfit::Unfit;

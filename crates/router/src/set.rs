@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tollgate_core::{RouteRule, ServerId, Tool};
 
 use crate::endpoint::Endpoint;
+use crate::groups::Groups;
 use crate::lane::Lane;
 use crate::member::Member;
 use crate::tools::Tools;
@@ -20,6 +21,8 @@ pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
     all: Lane,
+    categories: Groups,
+    capabilities: Groups,
     tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
@@ -59,6 +62,8 @@ impl<S> ReplicaSet<S> {
             })
             .collect();
         Self {
+            categories: Groups::new(&endpoints, Endpoint::categories),
+            capabilities: Groups::new(&endpoints, Endpoint::capabilities),
             endpoints,
             services,
             all,
@@ -108,6 +113,11 @@ impl<S> ReplicaSet<S> {
 
     pub(crate) fn all(&self) -> &Lane {
         &self.all
+    }
+
+    /// Returns who is in which category, and who has which capability.
+    pub(crate) fn groups(&self) -> [&Groups; 2] {
+        [&self.categories, &self.capabilities]
     }
 
     /// Returns the tools that are measured apart.

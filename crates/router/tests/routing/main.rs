@@ -8,5 +8,6 @@ mod events;
 mod fallback;
 mod filter;
 mod latency;
+mod matching;
 mod spread;
 mod stats;
