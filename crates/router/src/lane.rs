@@ -63,15 +63,6 @@ impl Lane {
         }
     }
 
-    /// Returns where in the lane the server stands that has this place in the set.
-    pub(crate) fn index(&self, place: usize) -> Option<usize> {
-        match &self.places {
-            None => Some(place),
-            // both lists are heaviest first
-            Some(places) => places.binary_search(&u32::try_from(place).ok()?).ok(),
-        }
-    }
-
     /// Returns where in the set all servers of the lane stand.
     pub(crate) fn all_places(&self) -> impl Iterator<Item = usize> {
         (0..self.at_least(0)).map(|index| self.place(index))
@@ -98,6 +89,15 @@ impl Lane {
     /// Returns what servers of the lane are drawn from.
     pub(crate) fn draw(&self) -> &Draw {
         &self.draw
+    }
+
+    /// Returns where in the lane the server stands that has this place in the set.
+    pub(crate) fn index(&self, place: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(place),
+            // both lists are heaviest first
+            Some(places) => places.binary_search(&u32::try_from(place).ok()?).ok(),
+        }
     }
 
     pub(crate) fn turns(&self) -> &Turns {

@@ -74,6 +74,7 @@
 //!
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
+pub mod affinity;
 mod choose;
 mod draw;
 mod eligible;
@@ -83,12 +84,14 @@ mod ewma;
 mod flaws;
 mod future;
 mod groups;
+mod health;
 mod ineligible;
 mod lane;
 mod measured;
 mod member;
 mod outcome;
 mod pool;
+mod rule;
 mod service;
 mod set;
 mod state;
@@ -103,6 +106,10 @@ pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
+pub use health::{
+    HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,
+    Presence, Verdict, Witness, judge,
+};
 pub use member::Member;
 pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};
@@ -110,7 +117,7 @@ pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
-    Capability, Category, Lacking, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
-    Strategy, StrategyName, Weighted,
+    Affinity, Capability, Category, Lacking, LeastConnections, PeakEwma, Priority, Random,
+    RoundRobin, Strategy, StrategyName, Weighted,
 };
 pub use unfit::Unfit;

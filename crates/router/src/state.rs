@@ -1,5 +1,6 @@
 //! What is counted for one server, whatever snapshots of its set come and go.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tollgate_core::Tool;
 
+use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
 use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
 use crate::stats::Tally;
@@ -18,6 +20,7 @@ use crate::tools::{Column, Tools};
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
+    health: ServerHealth,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
     measured: Measured,
@@ -28,6 +31,10 @@ impl ServerState {
     /// Returns how many calls were given to the server that have not ended.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn health(&self) -> &ServerHealth {
+        &self.health
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -52,6 +59,7 @@ impl ServerState {
             sent: None,
             outcome: Outcome::Cancelled,
             measure: None,
+            ticket: Ticket::Extra,
         })
     }
 
@@ -100,6 +108,7 @@ impl Default for ServerState {
         Self {
             in_flight: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            health: ServerHealth::default(),
             idle: Notify::new(),
             measured: Measured::new(),
             tally: Tally::new(Instant::now()),
@@ -107,13 +116,15 @@ impl Default for ServerState {
     }
 }
 
-/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled.
+/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled, and
+/// counts as nothing for the server's health.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     state: Arc<ServerState>,
     sent: Option<Instant>,
     outcome: Outcome,
     measure: Option<Measure>,
+    ticket: Ticket,
 }
 
 /// Where to note what a call took.
@@ -137,6 +148,18 @@ impl InFlight {
         });
     }
 
+    /// Says how its outcome will count for the server's health.
+    pub(crate) fn with_ticket(mut self, ticket: Ticket) -> Self {
+        self.ticket = ticket;
+        self
+    }
+
+    /// Counts its outcome for the server's health, once.
+    pub(crate) fn settle(&mut self, verdict: Verdict, set: &SetHealth) -> Option<HealthChange> {
+        let ticket = mem::replace(&mut self.ticket, Ticket::Extra);
+        self.state.health.settle(ticket, verdict, set, Instant::now)
+    }
+
     /// Notes that the call is sent now: its time begins.
     pub(crate) fn send(&mut self) {
         self.sent = Some(Instant::now());
@@ -150,6 +173,9 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        if let Ticket::Probe(probe) = self.ticket {
+            self.state.health.give_back(probe);
+        }
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
         // first what was learned, so that whoever finds the server idle finds it learned

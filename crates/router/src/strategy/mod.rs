@@ -1,5 +1,6 @@
 //! How calls are spread over servers that are equally fit for them.
 
+mod affinity;
 mod any;
 mod capability;
 mod category;
@@ -15,6 +16,7 @@ mod weighted;
 
 use std::fmt;
 
+pub use affinity::Affinity;
 pub use capability::{Capability, Lacking};
 pub use category::Category;
 pub use least_connections::LeastConnections;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Capability, Category, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy,
-    Weighted,
+    Affinity, Capability, Category, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
+    Strategy, Weighted,
 };
 
 /// A strategy that comes with the router, by the name that configs use.
@@ -21,6 +21,8 @@ use super::{
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StrategyName {
+    /// See [`Affinity`]; with the default settings if none are given.
+    Affinity,
     /// See [`Capability`]; servers that lack one come last.
     Capability,
     /// See [`Category`].
@@ -45,6 +47,7 @@ impl StrategyName {
     #[must_use]
     pub fn strategy(self) -> Arc<dyn Strategy> {
         match self {
+            Self::Affinity => Arc::new(Affinity::default()),
             Self::Capability => Arc::new(Capability::default()),
             Self::Category => Arc::new(Category),
             Self::PeakEwma => Arc::new(PeakEwma::new()),

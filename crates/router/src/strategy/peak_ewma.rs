@@ -113,7 +113,8 @@ fn of_few(among: &Eligible<'_>, first: usize, wanted: impl Fn(usize) -> bool) ->
     let mean = mean(&known);
     let cost = |(index, estimate): (usize, &Estimate)| {
         let server = among.server(index)?;
-        let weight = f64::from(server.weight().get().max(1));
+        // one that has just come has a part of its weight
+        let weight = f64::from(server.weight().get().max(1)) * server.share();
         Some((index, work(server, estimate, mean) / weight))
     };
     few::cheapest(indexes.into_iter().zip(&known).filter_map(cost), wanted)

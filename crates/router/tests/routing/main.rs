@@ -9,5 +9,7 @@ mod fallback;
 mod filter;
 mod latency;
 mod matching;
+mod never_below;
+mod pinned;
 mod spread;
 mod stats;
