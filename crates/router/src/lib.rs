@@ -76,6 +76,7 @@
 
 pub mod affinity;
 mod choose;
+mod drain;
 mod draw;
 mod eligible;
 mod endpoint;
@@ -102,6 +103,7 @@ mod trail;
 mod turn;
 mod unfit;
 
+pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};

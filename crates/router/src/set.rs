@@ -66,6 +66,10 @@ impl<S> ReplicaSet<S> {
         for (given, member) in (0u32..).zip(&mut ordered) {
             member.endpoint_mut().set_given(given);
         }
+        for endpoint in ordered.iter().map(Member::endpoint) {
+            // before the set is seen: calls that go by an older one ask, too
+            endpoint.state().set_weight(endpoint.weight());
+        }
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();

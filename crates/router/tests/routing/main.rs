@@ -2,6 +2,7 @@
 
 mod bed;
 mod beside;
+mod changes;
 mod choice;
 mod decision;
 mod events;
