@@ -27,7 +27,7 @@ pub mod truth;
 
 pub use at_once::AtOnce;
 pub use mock::{Gate, MockFuture, MockService};
-pub use server::MockServer;
+pub use server::{MockServer, Ping};
 pub use share::share;
 pub use tollgate_chaos as chaos;
 pub use tool::{ToolBuilder, call, tool};
