@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tollgate_core::{ServerId, ToolCall, Weight};
 
+use crate::affinity::rendezvous::{Candidate, server_digest};
 use crate::health::{
     Doubt, HealthStatus, Presence, Risk, SetHealth, Start, Ticket, Verdict, Witness,
 };
@@ -20,12 +21,16 @@ pub(crate) type Gate = dyn Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync;
 #[derive(Clone)]
 pub struct Endpoint {
     server: ServerId,
+    /// What stands for it where keys are ranked.
+    digest: u64,
     weight: Weight,
     categories: Arc<[Box<str>]>,
     capabilities: Arc<[Box<str>]>,
     zone: Option<Arc<str>>,
     cost_factor: f64,
     gate: Option<Arc<Gate>>,
+    /// Its place in the order that servers were given in.
+    given: u32,
     state: Arc<ServerState>,
     /// The health of its set, once it is in one.
     set: Option<Arc<SetHealth>>,
@@ -34,6 +39,7 @@ pub struct Endpoint {
 impl Endpoint {
     pub(crate) fn new(server: ServerId) -> Self {
         Self {
+            digest: server_digest(&server),
             server,
             weight: Weight::DEFAULT,
             categories: Arc::default(),
@@ -41,6 +47,7 @@ impl Endpoint {
             zone: None,
             cost_factor: 1.0,
             gate: None,
+            given: 0,
             state: Arc::default(),
             set: None,
         }
@@ -66,6 +73,14 @@ impl Endpoint {
         self.cost_factor = factor;
     }
 
+    pub(crate) fn set_given(&mut self, given: u32) {
+        self.given = given;
+    }
+
+    pub(crate) fn given(&self) -> u32 {
+        self.given
+    }
+
     pub(crate) fn set_gate(&mut self, gate: Arc<Gate>) {
         self.gate = Some(gate);
     }
@@ -81,6 +96,14 @@ impl Endpoint {
 
     pub(crate) fn state(&self) -> &Arc<ServerState> {
         &self.state
+    }
+
+    /// Returns what it takes part with where keys are ranked.
+    pub(crate) fn candidate(&self) -> Candidate {
+        Candidate {
+            digest: self.digest,
+            weight: self.weight,
+        }
     }
 
     /// Returns the server's id.
@@ -131,7 +154,8 @@ impl Endpoint {
         self.state.is_draining()
     }
 
-    /// Says whether the server may get this call, its weight aside.
+    /// Says whether the server may get this call, as far as that is its own affair: its weight, a
+    /// pin and a budget aside.
     ///
     /// # Errors
     ///

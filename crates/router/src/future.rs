@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use pin_project_lite::pin_project;
@@ -14,7 +14,9 @@ use tower_service::Service;
 use crate::choose::Candidates;
 use crate::health::{self, Verdict};
 use crate::ineligible;
+use crate::outcome::Outcome;
 use crate::state::InFlight;
+use crate::trail;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -58,7 +60,7 @@ struct Route<S> {
     candidates: Candidates<S>,
     /// The member asked last.
     asked: usize,
-    /// The call, if there is another server to send it to.
+    /// The call, if there is another server to send it to, or somebody to tell that there is none.
     call: Option<ToolCall>,
     /// The refusal that passes first.
     refusal: Option<ToolError>,
@@ -74,9 +76,12 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            return Self::failed(ineligible::error(&call, candidates.set()));
+            let error = ineligible::error(&call, &candidates);
+            trail::failed(&candidates, &call, &error);
+            return Self::failed(error);
         };
-        let spare = candidates.are_left(&call).then(|| call.clone());
+        let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
+        let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
@@ -105,6 +110,7 @@ impl<S: ToolService> Route<S> {
             return Err(refusal);
         };
         let Some(begun) = begin(&mut self.candidates, call) else {
+            trail::failed(&self.candidates, call, &refusal);
             return Err(refusal);
         };
         self.asked = begun.place;
@@ -134,13 +140,15 @@ struct Begun<S> {
     in_flight: InFlight,
 }
 
-/// Chooses the next server. One that is drained between the choice and here is passed over.
+/// Chooses the next server. One that is drained or made lighter between the choice and here is passed
+/// over.
 fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Option<Begun<S>> {
+    let least = call.plan().route.min_weight.unwrap_or(0);
     loop {
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         let service = candidates.set().service_at(choice.place)?;
-        let Some(in_flight) = endpoint.state().begin() else {
+        let Some(mut in_flight) = endpoint.state().begin(least) else {
             continue;
         };
         let Some(ticket) = endpoint.admit(call, choice.doubtful) else {
@@ -149,12 +157,8 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
             candidates.take_back(choice);
             continue;
         };
-        if let Some(record) = call.record() {
-            record.set_server(endpoint.server().clone(), choice.reason);
-        }
-        if let Some(chosen) = &call.attempt().chosen {
-            chosen.set(endpoint.server().clone());
-        }
+        in_flight.measure(candidates.set().tools(), call.tool());
+        trail::chosen(candidates, call, choice);
         return Some(Begun {
             place: choice.place,
             service: service.clone(),
@@ -206,10 +210,11 @@ where
         if let StageOwn::Waiting {
             mut service,
             call,
-            in_flight,
+            mut in_flight,
             ..
         } = self.as_mut().project_replace(Self::Done)
         {
+            in_flight.send();
             let hurry = health::hurry(&call);
             let answer = service.call(call);
             self.set(Self::Running {
@@ -258,21 +263,25 @@ impl<S: ToolService> Future for RouteFuture<S> {
                 StageProj::Waiting {
                     service,
                     call,
+                    in_flight,
                     timer,
-                    ..
-                } => match std::task::ready!(poll_ready(service, call.deadline(), timer, cx)) {
+                } => match ready!(poll_ready(service, call.deadline(), timer, cx)) {
                     Ok(()) => {
                         this.stage.as_mut().send();
                         continue;
                     }
-                    Err(error) => error,
+                    Err(error) => {
+                        in_flight.end(Outcome::of_error(&error));
+                        error
+                    }
                 },
                 StageProj::Running {
                     answer,
                     in_flight,
                     hurry,
                 } => {
-                    let result = std::task::ready!(answer.poll(cx));
+                    let result = ready!(answer.poll(cx));
+                    in_flight.end(Outcome::of(&result));
                     if let Some(route) = &this.route {
                         let verdict = health::judge_in_hurry(&result, hurry.as_ref());
                         route.settle(in_flight, verdict);

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 
+use crate::drain::Draining;
 use crate::endpoint::Endpoint;
 use crate::health::{
     Health, HealthConfig, HealthStatus, HealthUpdate, Presence, SetHealth, Witness,
@@ -16,6 +17,7 @@ use crate::health::{
 use crate::member::Member;
 use crate::set::ReplicaSet;
 use crate::state::ServerState;
+use crate::stats::{ServerStats, SetStats};
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
 ///
@@ -118,18 +120,23 @@ impl<S> Pool<S> {
         });
     }
 
-    /// Removes a server from its set. Calls that run there are left alone.
+    /// Removes a server from its set; the last one takes the set along. Calls that run there are left
+    /// alone, and a server that is added under the same id is another one: it counts from 0.
     ///
     /// # Errors
     ///
     /// [`UnknownServer`] if no set has it.
-    pub fn remove_server(&self, server: &ServerId) -> Result<(), UnknownServer>
+    pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer>
     where
         S: Clone,
     {
+        let state = self.state(server)?;
         self.change_set_of(server, |members| {
             members.retain(|member| member.server() != server);
-        })
+        })?;
+        // who chose it by the set of before finds it closed
+        state.set_draining(true);
+        Ok(Draining::new(state))
     }
 
     /// Sets the weight of a server. It goes on counting.
@@ -148,19 +155,15 @@ impl<S> Pool<S> {
         })
     }
 
-    /// Gives a server no new calls from now on. Returns a future of the moment when none runs there
-    /// any more; dropping it leaves the server drained.
+    /// Gives a server no new calls from now on: none begins there once this has returned.
     ///
     /// # Errors
     ///
     /// [`UnknownServer`] if no set has it.
-    pub fn drain(
-        &self,
-        server: &ServerId,
-    ) -> Result<impl Future<Output = ()> + Send + 'static, UnknownServer> {
+    pub fn drain(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
         let state = self.state(server)?;
         state.set_draining(true);
-        Ok(async move { state.idle().await })
+        Ok(Draining::new(state))
     }
 
     /// Gives a drained server calls again.
@@ -203,7 +206,11 @@ impl<S> Pool<S> {
                 .ok_or_else(|| UnknownServer(server.clone()))?;
             let mut members = sets.members_of(&id);
             change(&mut members);
-            sets.set_members(id, members);
+            if members.is_empty() {
+                sets.remove(&id);
+            } else {
+                sets.set_members(id, members);
+            }
             Ok(())
         })
     }
@@ -222,6 +229,24 @@ impl<S> Pool<S> {
     #[must_use]
     pub fn get(&self, id: &ReplicaSetId) -> Option<Arc<ReplicaSet<S>>> {
         self.sets.load().by_id.get(id).cloned()
+    }
+
+    /// Returns what is known of each server, in numbers, in the order of the sets' names. Meant for
+    /// dashboards, not for every call.
+    #[must_use]
+    pub fn stats(&self) -> Vec<SetStats> {
+        let now = Instant::now();
+        let sets = self.sets.load();
+        let of_set = |(id, set): (&ReplicaSetId, &Arc<ReplicaSet<S>>)| {
+            let servers = set.endpoints().iter();
+            SetStats {
+                set: id.clone(),
+                servers: servers.map(|one| ServerStats::of(one, now)).collect(),
+            }
+        };
+        let mut stats: Vec<_> = sets.iter().map(of_set).collect();
+        stats.sort_by(|one, other| one.set.cmp(&other.set));
+        stats
     }
 
     /// Returns all sets as they are now.

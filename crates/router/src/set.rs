@@ -5,13 +5,16 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{RouteRule, ServerId};
+use tokio::time::Instant;
+use tollgate_core::{RouteRule, ServerId, Tool};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::health::{SetHealth, Start};
 use crate::lane::Lane;
 use crate::member::Member;
 use crate::state::ServerState;
+use crate::tools::Tools;
 
 /// Servers that may stand in for one another, heaviest first.
 ///
@@ -19,7 +22,12 @@ use crate::state::ServerState;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Of each endpoint, close together: all are read for a new key.
+    candidates: Box<[Candidate]>,
+    /// Where each server stands.
+    places: HashMap<ServerId, u32>,
     all: Lane,
+    tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
     health: Arc<SetHealth>,
@@ -52,9 +60,19 @@ impl<S> ReplicaSet<S> {
                 None => ordered.push(member),
             }
         }
+        for (given, member) in (0u32..).zip(&mut ordered) {
+            member.endpoint_mut().set_given(given);
+        }
+        for endpoint in ordered.iter().map(Member::endpoint) {
+            // before the set is seen: calls that go by an older one ask, too
+            endpoint.state().set_weight(endpoint.weight());
+        }
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let candidates = endpoints.iter().map(Endpoint::candidate).collect();
+        let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
+        let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
         let preferred = preferences()
             .filter_map(|prefer| {
@@ -66,7 +84,13 @@ impl<S> ReplicaSet<S> {
         Self {
             endpoints,
             services,
+            candidates,
+            places,
             all,
+            tools: previous.map_or_else(
+                || Arc::new(Tools::new(Instant::now())),
+                |set| set.tools.clone(),
+            ),
             preferred,
             health,
         }
@@ -81,17 +105,32 @@ impl<S> ReplicaSet<S> {
     /// Finds what is known of this server.
     #[must_use]
     pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
-        self.endpoints.iter().find(|known| known.server() == server)
+        self.endpoints.get(*self.places.get(server)? as usize)
     }
 
     /// Finds the service that leads to this server.
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
-        let place = self
-            .endpoints
-            .iter()
-            .position(|known| known.server() == server)?;
-        self.services.get(place)
+        self.services.get(*self.places.get(server)? as usize)
+    }
+
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Says where each server stands.
+    pub(crate) fn places(&self) -> &HashMap<ServerId, u32> {
+        &self.places
+    }
+
+    /// Returns how many calls of a tool the router has given to this server that have not ended; 0 if
+    /// the set has no such server. The first 256 tools of a set are counted apart, as long as they live.
+    #[must_use]
+    pub fn in_flight_of(&self, server: &ServerId, tool: &Arc<Tool>) -> usize {
+        let (Some(endpoint), Some(column)) = (self.endpoint(server), self.tools.find(tool)) else {
+            return 0;
+        };
+        endpoint.state().measured().in_flight(column)
     }
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
@@ -131,6 +170,11 @@ impl<S> ReplicaSet<S> {
         &self.all
     }
 
+    /// Returns the tools that are measured apart.
+    pub(crate) fn tools(&self) -> &Arc<Tools> {
+        &self.tools
+    }
+
     /// Returns the servers of categories that a plan prefers, if there are any.
     pub(crate) fn preferred_lane(&self, prefer: &[&'static str]) -> Option<&Lane> {
         let mut lanes = self.preferred.iter();
@@ -138,13 +182,16 @@ impl<S> ReplicaSet<S> {
         Some(lane)
     }
 
-    /// Takes the set apart, to make another one of its members.
+    /// Takes the set apart, to make another one of its members, in the order they were given.
     pub(crate) fn members(&self) -> impl Iterator<Item = Member<S>>
     where
         S: Clone,
     {
         let services = self.services.iter().cloned();
         let members = self.endpoints.iter().cloned().zip(services);
+        let mut members: Vec<_> = members.collect();
+        members.sort_by_key(|(endpoint, _)| endpoint.given());
+        let members = members.into_iter();
         members.map(|(endpoint, service)| Member::from_parts(endpoint, service))
     }
 }

@@ -64,6 +64,24 @@ impl Unfit {
             | Self::Unhealthy => false,
         }
     }
+
+    /// Returns the word used in decisions, spans and tables.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::NotOffered => "not_offered",
+            Self::Draining => "draining",
+            Self::TooLight { .. } => "too_light",
+            Self::LacksCapability => "lacks_capability",
+            Self::OverBudget { .. } => "over_budget",
+            Self::PinnedElsewhere => "pinned_elsewhere",
+            Self::BreakerOpen => "breaker_open",
+            Self::Ejected => "ejected",
+            Self::Unreachable => "unreachable",
+            Self::HeldDown => "held_down",
+            Self::Unhealthy => "unhealthy",
+        }
+    }
 }
 
 impl fmt::Display for Unfit {
