@@ -263,6 +263,14 @@ mod tests {
     }
 
     #[test]
+    fn detours_of_tools_are_apart() {
+        let keys = keys("user");
+        let detour = |name: &str| keys.detour(1, &ToolCall::new(tool(name).build(), "{}"));
+        assert_eq!(detour("a"), detour("a"));
+        assert_ne!(detour("a"), detour("b"));
+    }
+
+    #[test]
     fn a_digest_that_is_told_says_nothing_to_another_process() {
         let one = call("ada", None, "{}");
         let told = || {

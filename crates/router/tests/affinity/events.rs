@@ -133,9 +133,9 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
             start.wait();
             bed.read_all(SESSIONS)
         };
-        let homes: Vec<Vec<String>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
-            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        let homes: [Vec<String>; 4] = std::thread::scope(|scope| {
+            let threads: [_; 4] = std::array::from_fn(|_| scope.spawn(read));
+            threads.map(|thread| thread.join().unwrap())
         });
         assert!(homes.iter().all(|others| *others == homes[0]));
         homes[0].clone()
@@ -146,4 +146,20 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
     read_at_once();
     let moved = homes.iter().filter(|home| *home == "b").count();
     assert_eq!(bed.told.take().len(), 2 * moved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
+    let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50)]);
+    let home = bed.read("1");
+    bed.spoil(&home, Unfit::Ejected);
+    bed.told.take();
+    // both have found the key at the same home before either moves it
+    let (router, told) = (bed.router.clone(), bed.told.clone());
+    bed.interrupt(move || {
+        assert!(router.decide(&crate::bed::read("1")).is_some());
+        assert_eq!(told.take().len(), 2);
+    });
+    bed.read("1");
+    assert!(bed.told.take().is_empty());
 }
