@@ -76,6 +76,7 @@
 
 pub mod affinity;
 mod choose;
+mod config;
 mod eligible;
 mod endpoint;
 mod flaws;
@@ -91,6 +92,7 @@ mod strategy;
 mod turn;
 mod unfit;
 
+pub use config::RouterConfig;
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use future::RouteFuture;

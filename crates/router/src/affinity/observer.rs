@@ -1,16 +1,17 @@
 //! Who is told where keys go.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tollgate_core::ServerId;
+use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{KeyDigest, KeyKind};
 
 /// Is told where keys go.
 ///
 /// Called on the path of the call that set or ended an affinity, with no lock held: an observer must
-/// neither block nor be slow. A call whose key stays where it is tells nothing.
+/// not block, be slow or panic. A call whose key stays where it is tells nothing.
 pub trait AffinityObserver: fmt::Debug + Send + Sync + 'static {
     /// A key has a server from now on: it is new, or its server before was lost.
     fn on_set(&self, set: &AffinitySet) {
@@ -31,8 +32,12 @@ pub struct AffinitySet {
     pub kind: KeyKind,
     /// What stands for the key; never the name of a session or user, nor an argument.
     pub key: KeyDigest,
+    /// In which replica set.
+    pub set: ReplicaSetId,
     /// Which server.
     pub server: ServerId,
+    /// For how long, if no other call comes.
+    pub ttl: Duration,
 }
 
 /// A key has lost its server.
@@ -43,6 +48,8 @@ pub struct AffinityExpired {
     pub kind: KeyKind,
     /// What stands for the key; never the name of a session or user, nor an argument.
     pub key: KeyDigest,
+    /// In which replica set.
+    pub set: ReplicaSetId,
     /// Which server it had.
     pub server: ServerId,
     /// Why it has it no more.
