@@ -1,10 +1,10 @@
 //! What happened to one call on its way through the stack.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::{ErrorKind, ServerId};
+use crate::{Attempt, ErrorKind, RouteDecision, ServerId};
 
 /// What the cache did with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,14 +123,48 @@ pub struct CallRecord {
     hedge: AtomicU8,
     guarded: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
-    server: Mutex<Option<(ServerId, &'static str)>>,
+    counts_only: AtomicBool,
+    routes: Mutex<Routes>,
+}
+
+/// Where the call went.
+#[derive(Debug, Default)]
+struct Routes {
+    /// The server chosen last, and why.
+    server: Option<(ServerId, &'static str)>,
+    decisions: Vec<Arc<RouteDecision>>,
+    left_out: u32,
 }
 
 impl CallRecord {
+    /// So many decisions of a router are kept: the first ones, and the last.
+    pub const MOST_ROUTES: usize = 16;
+
     /// Starts an empty record.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Starts an empty record for somebody who only counts calls: no router need say how it decided,
+    /// only which server it chose.
+    #[must_use]
+    pub fn for_counting() -> Self {
+        Self {
+            counts_only: AtomicBool::new(true),
+            ..Self::default()
+        }
+    }
+
+    /// Says whether routers are to write how they decided.
+    #[must_use]
+    pub fn wants_routes(&self) -> bool {
+        !self.counts_only.load(Ordering::Relaxed)
+    }
+
+    /// Asks routers to write how they decide, from now on.
+    pub fn ask_for_routes(&self) {
+        self.counts_only.store(false, Ordering::Relaxed);
     }
 
     /// Writes what the cache did.
@@ -215,13 +249,48 @@ impl CallRecord {
 
     /// Writes which server the router chose for the running attempt, and why.
     pub fn set_server(&self, server: ServerId, reason: &'static str) {
-        *lock(&self.server) = Some((server, reason));
+        lock(&self.routes).server = Some((server, reason));
     }
 
     /// Returns the server chosen last, and why.
     #[must_use]
     pub fn server(&self) -> Option<(ServerId, &'static str)> {
-        lock(&self.server).clone()
+        lock(&self.routes).server.clone()
+    }
+
+    /// Writes how the router decided, and which server it chose for the running attempt if it chose
+    /// one. Beyond [`MOST_ROUTES`](Self::MOST_ROUTES) it takes the place of the one before.
+    pub fn note_route(&self, decision: Arc<RouteDecision>) {
+        let mut routes = lock(&self.routes);
+        if let Some(server) = &decision.chosen {
+            routes.server = Some((server.clone(), decision.reason));
+        }
+        if routes.decisions.len() >= Self::MOST_ROUTES {
+            routes.decisions.pop();
+            routes.left_out = routes.left_out.saturating_add(1);
+        }
+        routes.decisions.push(decision);
+    }
+
+    /// Returns how the router decided, each time it did: for each attempt, and for each server asked
+    /// after one that refused. Empty where nobody routes, and for a call the cache answers.
+    #[must_use]
+    pub fn routes(&self) -> Vec<Arc<RouteDecision>> {
+        lock(&self.routes).decisions.clone()
+    }
+
+    /// Returns how many decisions are not kept, because there were too many.
+    #[must_use]
+    pub fn routes_left_out(&self) -> u32 {
+        lock(&self.routes).left_out
+    }
+
+    /// Returns the last decision made for this attempt, if it is kept.
+    #[must_use]
+    pub fn route_of(&self, attempt: &Attempt) -> Option<Arc<RouteDecision>> {
+        let routes = lock(&self.routes);
+        let mut latest = routes.decisions.iter().rev();
+        latest.find(|decision| decision.is_of(attempt)).cloned()
     }
 
     /// Writes how an attempt ended.
@@ -239,4 +308,89 @@ impl CallRecord {
 /// A record is only told about, never relied on: a panic elsewhere must not spread through it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall,
+        ToolDefinition,
+    };
+
+    fn call() -> ToolCall {
+        let listed = br#"{"name":"read","inputSchema":{"type":"object"}}"#;
+        let definition = ToolDefinition::from_json(Bytes::from_static(listed)).unwrap();
+        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
+        let plan = CallPlan::derive(&resolved, &Profile::standard());
+        let set = ReplicaSetId::new("orders").unwrap();
+        ToolCall::new(Arc::new(Tool::new(set, definition, resolved, plan)), "")
+    }
+
+    fn decision(call: &ToolCall, chosen: Option<&str>) -> Arc<RouteDecision> {
+        let mut decision = RouteDecision::new(call, "round_robin");
+        decision.chosen = chosen.map(|id| ServerId::new(id).unwrap());
+        decision.reason = "in turn";
+        Arc::new(decision)
+    }
+
+    #[test]
+    fn the_server_is_that_of_the_last_decision_that_chose_one() {
+        let (call, record) = (call(), CallRecord::new());
+        assert_eq!(record.server(), None);
+        record.note_route(decision(&call, Some("a")));
+        record.note_route(decision(&call, Some("b")));
+        record.note_route(decision(&call, None));
+        let (server, reason) = record.server().unwrap();
+        assert_eq!((server.as_str(), reason), ("b", "in turn"));
+        // who knows better, such as which of two attempts won, may say so
+        record.set_server(ServerId::new("a").unwrap(), "won");
+        assert_eq!(record.server().unwrap().1, "won");
+        assert_eq!(record.routes().len(), 3);
+    }
+
+    #[test]
+    fn a_record_keeps_the_first_decisions_and_the_last_and_counts_the_rest() {
+        let (call, record) = (call(), CallRecord::new());
+        for number in 0..20 {
+            record.note_route(decision(&call, Some(&format!("s{number}"))));
+        }
+        let chosen: Vec<_> = record.routes().iter().map(|d| d.chosen.clone()).collect();
+        assert_eq!(chosen.len(), CallRecord::MOST_ROUTES);
+        assert_eq!(chosen[14].as_ref().unwrap().as_str(), "s14");
+        assert_eq!(chosen[15].as_ref().unwrap().as_str(), "s19");
+        assert_eq!(record.routes_left_out(), 4);
+    }
+
+    #[test]
+    fn each_attempt_finds_its_own_decision() {
+        let (mut call, record) = (call(), CallRecord::new());
+        let first = call.attempt().clone();
+        record.note_route(decision(&call, Some("a")));
+        record.note_route(decision(&call, Some("b")));
+        call.attempt_mut().elsewhere_only = true;
+        let beside = call.attempt().clone();
+        record.note_route(decision(&call, Some("c")));
+        call.attempt_mut().advance(None);
+        let second = call.attempt().clone();
+        assert_eq!(record.route_of(&second), None);
+        record.note_route(decision(&call, None));
+        let chosen = |attempt| record.route_of(attempt).unwrap().chosen.clone();
+        assert_eq!(chosen(&first).unwrap().as_str(), "b");
+        assert_eq!(chosen(&beside).unwrap().as_str(), "c");
+        assert_eq!(chosen(&second), None);
+    }
+
+    #[test]
+    fn only_a_record_for_counting_wants_no_decisions_until_somebody_asks() {
+        assert!(CallRecord::new().wants_routes() && CallRecord::default().wants_routes());
+        let counting = CallRecord::for_counting();
+        assert!(!counting.wants_routes());
+        counting.ask_for_routes();
+        assert!(counting.wants_routes());
+    }
 }

@@ -1,15 +1,17 @@
 //! Which server gets a call: the candidates in order, each computed when it is needed.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate_core::ToolCall;
+use tollgate_core::{ServerId, ToolCall};
 
-use crate::eligible::Eligible;
+use crate::eligible::{Eligible, Tickets};
 use crate::endpoint::Endpoint;
+use crate::events::RouteEvents;
 use crate::flaws::{Flaws, Judge};
 use crate::lane::Lane;
+use crate::rule::Rule;
 use crate::set::ReplicaSet;
 use crate::strategy::Strategy;
 
@@ -22,11 +24,22 @@ const MOST_TRIED: usize = 32;
 /// one of those not yet tried, so the fallback is the same choice once more.
 pub(crate) struct Candidates<S> {
     set: Arc<ReplicaSet<S>>,
-    strategy: Arc<dyn Strategy>,
+    ways: Arc<Ways>,
     /// Places in the set.
     tried: SmallVec<[u32; 4]>,
-    tried_a_fit_one: bool,
-    is_dry: bool,
+    /// How many of them were fit.
+    fit_ones: u32,
+    /// Whose turn it is stays as it is, where this is there.
+    dry: Option<Box<Tickets>>,
+}
+
+/// How a router chooses, and whom it tells.
+#[derive(Debug, Clone)]
+pub(crate) struct Ways {
+    pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) events: Arc<RouteEvents>,
+    /// What a call may cost at most.
+    pub(crate) cost_budget: Option<f64>,
 }
 
 /// A server chosen for a call, and why.
@@ -35,22 +48,24 @@ pub(crate) struct Choice {
     /// Its place in the set.
     pub(crate) place: usize,
     pub(crate) reason: &'static str,
+    /// Something speaks against it, but against all others, too.
+    pub(crate) doubtful: bool,
 }
 
 impl<S> Candidates<S> {
-    pub(crate) fn new(set: Arc<ReplicaSet<S>>, strategy: Arc<dyn Strategy>) -> Self {
+    pub(crate) fn new(set: Arc<ReplicaSet<S>>, ways: Arc<Ways>) -> Self {
         Self {
             set,
-            strategy,
+            ways,
             tried: SmallVec::new(),
-            tried_a_fit_one: false,
-            is_dry: false,
+            fit_ones: 0,
+            dry: None,
         }
     }
 
     /// Chooses as for a call that is not sent: whose turn it is stays as it is.
     pub(crate) fn dry(mut self) -> Self {
-        self.is_dry = true;
+        self.dry = Some(Box::default());
         self
     }
 
@@ -58,10 +73,64 @@ impl<S> Candidates<S> {
         &self.set
     }
 
+    /// Goes on from here as for a call that is not sent.
+    pub(crate) fn as_if(&self) -> Self {
+        Self {
+            set: self.set.clone(),
+            ways: self.ways.clone(),
+            tried: self.tried.clone(),
+            fit_ones: self.fit_ones,
+            dry: Some(self.dry.clone().unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn strategy(&self) -> &dyn Strategy {
+        &*self.ways.strategy
+    }
+
+    pub(crate) fn events(&self) -> &RouteEvents {
+        &self.ways.events
+    }
+
+    /// Returns the places that were chosen so far.
+    pub(crate) fn tried(&self) -> &[u32] {
+        &self.tried
+    }
+
     /// Says whether any candidate is left, fit or not.
     pub(crate) fn are_left(&self, call: &ToolCall) -> bool {
-        let eligible = self.set.all().at_least(least(call));
+        let eligible = match call.pin() {
+            Some(_) => 1,
+            None => self.set.all().at_least(least(call)),
+        };
         self.tried.len() < eligible.min(MOST_TRIED)
+    }
+
+    /// Returns what decides whether a server may get the call at all.
+    pub(crate) fn rule<'a>(&self, call: &'a ToolCall) -> Rule<'a> {
+        Rule::new(call, self.ways.cost_budget)
+    }
+
+    /// Lists the servers that the annotation rule gives the call to, in the order they were given:
+    /// all that may get it and are fit, or those of them in a category that the plan prefers, if there
+    /// are any.
+    pub(crate) fn admitted(&self, call: &ToolCall) -> Vec<&Endpoint> {
+        let judge = self.judge(call);
+        let fit = |prefers: bool| {
+            let flaws = move |endpoint: &&Endpoint| {
+                let flaws = judge.flaws(endpoint);
+                let of_others = prefers && flaws.has(Flaws::NOT_PREFERRED);
+                !(of_others || flaws.has(Flaws::DOUBTFUL) || flaws.has(Flaws::FINAL))
+            };
+            let admitted = self.set.endpoints().iter().filter(flaws);
+            admitted.collect::<Vec<_>>()
+        };
+        let mut admitted = fit(true);
+        if admitted.is_empty() {
+            admitted = fit(false);
+        }
+        admitted.sort_by_key(|endpoint| endpoint.given());
+        admitted
     }
 
     /// Returns the best candidate that was not tried.
@@ -72,7 +141,10 @@ impl<S> Candidates<S> {
         if !self.are_left(call) {
             return None;
         }
-        let (place, flaws) = self.usual(call).or_else(|| self.best_of_all(call))?;
+        let (place, flaws) = match call.pin() {
+            Some(pin) => self.pinned(call, pin)?,
+            None => self.usual(call).or_else(|| self.best_of_all(call))?,
+        };
         let beside = call.attempt().elsewhere_only;
         let not_beside = [Flaws::AVOIDED, Flaws::STANDBY, Flaws::DOUBTFUL];
         if beside && not_beside.iter().any(|flaw| flaws.has(*flaw)) {
@@ -81,14 +153,31 @@ impl<S> Candidates<S> {
             return None;
         }
         let doubtful = flaws.has(Flaws::DOUBTFUL);
-        if doubtful && (self.tried_a_fit_one || call.plan().route.min_weight.is_some()) {
+        if doubtful && (self.fit_ones > 0 || call.plan().route.min_weight.is_some()) {
             return None;
         }
         let reason = self.reason(call, flaws);
-        self.tried_a_fit_one |= !doubtful;
+        self.fit_ones += u32::from(!doubtful);
         // a set has fewer servers than that
         self.tried.push(u32::try_from(place).ok()?);
-        Some(Choice { place, reason })
+        Some(Choice {
+            place,
+            reason,
+            doubtful,
+        })
+    }
+
+    /// Takes the last choice back: the server was not asked, and may be chosen again.
+    pub(crate) fn take_back(&mut self, choice: Choice) {
+        self.tried.pop();
+        self.fit_ones -= u32::from(!choice.doubtful);
+    }
+
+    /// Takes the one server that the call is meant for, if it may get it.
+    fn pinned(&self, call: &ToolCall, pin: &ServerId) -> Option<(usize, Flaws)> {
+        let place = *self.set.places().get(pin)? as usize;
+        let flaws = self.judge(call).flaws(self.set.endpoints().get(place)?);
+        (!flaws.has(Flaws::FINAL)).then_some((place, flaws))
     }
 
     /// Lets the strategy choose among those with nothing against them. The usual case, and the only
@@ -103,7 +192,7 @@ impl<S> Candidates<S> {
         // standbys have weight 0
         let len = lane.at_least(least(call).max(1));
         let judge = Judge {
-            call,
+            rule: self.rule(call),
             prefers: preferred.is_some(),
         };
         self.ask(lane, len, judge, Flaws::NONE)
@@ -115,18 +204,19 @@ impl<S> Candidates<S> {
         let len = lane.at_least(least(call));
         let judge = self.judge(call);
         let untried = self.set.endpoints().iter().take(len).enumerate();
-        let best = untried
+        let (place, best) = untried
             .filter(|(place, _)| !self.tried.iter().any(|tried| *tried as usize == *place))
-            .map(|(_, endpoint)| judge.flaws(endpoint))
-            .min()
-            .filter(|best| !best.has(Flaws::FINAL))?;
-        self.ask(lane, len, judge, best)
+            .map(|(place, endpoint)| (place, judge.flaws(endpoint)))
+            .min_by_key(|(_, flaws)| *flaws)
+            .filter(|(_, best)| !best.has(Flaws::FINAL))?;
+        // those that were best may not be any more, and a call must not fail for that
+        self.ask(lane, len, judge, best).or(Some((place, best)))
     }
 
     fn judge<'a>(&self, call: &'a ToolCall) -> Judge<'a> {
         let prefer = &call.plan().route.prefer;
         Judge {
-            call,
+            rule: self.rule(call),
             prefers: !prefer.is_empty() && self.set.preferred_lane(prefer).is_some(),
         }
     }
@@ -147,9 +237,13 @@ impl<S> Candidates<S> {
             len,
             tried: &self.tried,
             flaws,
-            dry: self.is_dry.then(Cell::default),
+            dry: self.dry.as_deref(),
+            tools: self.set.tools(),
+            column: OnceCell::new(),
+            now: OnceCell::new(),
+            found: Cell::new(None),
         };
-        let index = self.strategy.next(&among)?;
+        let index = self.ways.strategy.next(&among)?;
         // a strategy of somebody else's may be wrong, and must not be believed
         let index = if among.fits(index) {
             index
@@ -162,6 +256,8 @@ impl<S> Candidates<S> {
     fn reason(&self, call: &ToolCall, flaws: Flaws) -> &'static str {
         if !self.tried.is_empty() {
             "fallback: first choice refused"
+        } else if call.pin().is_some() {
+            "pinned"
         } else if call.attempt().elsewhere_only {
             "beside a slow attempt"
         } else if flaws.has(Flaws::DOUBTFUL) {
@@ -178,13 +274,13 @@ impl<S> Candidates<S> {
         } else if self.judge(call).prefers && !flaws.has(Flaws::NOT_PREFERRED) {
             "preferred category"
         } else {
-            self.strategy.name()
+            self.ways.strategy.name()
         }
     }
 }
 
 /// Returns the least weight that a call may go to.
-fn least(call: &ToolCall) -> u32 {
+pub(crate) fn least(call: &ToolCall) -> u32 {
     call.plan().route.min_weight.unwrap_or(0)
 }
 

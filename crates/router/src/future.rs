@@ -3,17 +3,20 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::choose::Candidates;
+use crate::health::{self, Verdict};
 use crate::ineligible;
+use crate::outcome::Outcome;
 use crate::state::InFlight;
+use crate::trail;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -46,6 +49,7 @@ pin_project! {
             #[pin]
             answer: F,
             in_flight: InFlight,
+            hurry: Option<Share>,
         },
         Done,
     }
@@ -56,7 +60,7 @@ struct Route<S> {
     candidates: Candidates<S>,
     /// The member asked last.
     asked: usize,
-    /// The call, if there is another server to send it to.
+    /// The call, if there is another server to send it to, or somebody to tell that there is none.
     call: Option<ToolCall>,
     /// The refusal that passes first.
     refusal: Option<ToolError>,
@@ -72,9 +76,12 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            return Self::failed(ineligible::error(&call, candidates.set()));
+            let error = ineligible::error(&call, &candidates);
+            trail::failed(&candidates, &call, &error);
+            return Self::failed(error);
         };
-        let spare = candidates.are_left(&call).then(|| call.clone());
+        let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
+        let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
@@ -103,11 +110,19 @@ impl<S: ToolService> Route<S> {
             return Err(refusal);
         };
         let Some(begun) = begin(&mut self.candidates, call) else {
+            trail::failed(&self.candidates, call, &refusal);
             return Err(refusal);
         };
         self.asked = begun.place;
         self.refusal = Some(refusal);
         Ok(begun.ask(call.clone()))
+    }
+
+    /// Counts the outcome of the call for the health of the server that was asked.
+    fn settle(&self, call: &mut InFlight, verdict: Verdict) {
+        if let Some(asked) = self.candidates.set().endpoints().get(self.asked) {
+            asked.settle(call, verdict);
+        }
     }
 
     fn name_server(&self, error: ToolError) -> ToolError {
@@ -125,25 +140,29 @@ struct Begun<S> {
     in_flight: InFlight,
 }
 
-/// Chooses the next server. One that is drained between the choice and here is passed over.
+/// Chooses the next server. One that is drained or made lighter between the choice and here is passed
+/// over.
 fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Option<Begun<S>> {
+    let least = call.plan().route.min_weight.unwrap_or(0);
     loop {
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         let service = candidates.set().service_at(choice.place)?;
-        let Some(in_flight) = endpoint.state().begin() else {
+        let Some(mut in_flight) = endpoint.state().begin(least) else {
             continue;
         };
-        if let Some(record) = call.record() {
-            record.set_server(endpoint.server().clone(), choice.reason);
-        }
-        if let Some(chosen) = &call.attempt().chosen {
-            chosen.set(endpoint.server().clone());
-        }
+        let Some(ticket) = endpoint.admit(call, choice.doubtful) else {
+            // another call was a moment before, and is its probe now
+            drop(in_flight);
+            candidates.take_back(choice);
+            continue;
+        };
+        in_flight.measure(candidates.set().tools(), call.tool());
+        trail::chosen(candidates, call, choice);
         return Some(Begun {
             place: choice.place,
             service: service.clone(),
-            in_flight,
+            in_flight: in_flight.with_ticket(ticket),
         });
     }
 }
@@ -191,12 +210,18 @@ where
         if let StageOwn::Waiting {
             mut service,
             call,
-            in_flight,
+            mut in_flight,
             ..
         } = self.as_mut().project_replace(Self::Done)
         {
+            in_flight.send();
+            let hurry = health::hurry(&call);
             let answer = service.call(call);
-            self.set(Self::Running { answer, in_flight });
+            self.set(Self::Running {
+                answer,
+                in_flight,
+                hurry,
+            });
         }
     }
 }
@@ -238,22 +263,37 @@ impl<S: ToolService> Future for RouteFuture<S> {
                 StageProj::Waiting {
                     service,
                     call,
+                    in_flight,
                     timer,
-                    ..
-                } => match std::task::ready!(poll_ready(service, call.deadline(), timer, cx)) {
+                } => match ready!(poll_ready(service, call.deadline(), timer, cx)) {
                     Ok(()) => {
                         this.stage.as_mut().send();
                         continue;
                     }
-                    Err(error) => error,
-                },
-                StageProj::Running { answer, .. } => match std::task::ready!(answer.poll(cx)) {
-                    Ok(output) => {
-                        this.stage.set(Stage::Done);
-                        return Poll::Ready(Ok(output));
+                    Err(error) => {
+                        in_flight.end(Outcome::of_error(&error));
+                        error
                     }
-                    Err(error) => error,
                 },
+                StageProj::Running {
+                    answer,
+                    in_flight,
+                    hurry,
+                } => {
+                    let result = ready!(answer.poll(cx));
+                    in_flight.end(Outcome::of(&result));
+                    if let Some(route) = &this.route {
+                        let verdict = health::judge_in_hurry(&result, hurry.as_ref());
+                        route.settle(in_flight, verdict);
+                    }
+                    match result {
+                        Ok(output) => {
+                            this.stage.set(Stage::Done);
+                            return Poll::Ready(Ok(output));
+                        }
+                        Err(error) => error,
+                    }
+                }
                 StageProj::Failed { .. } | StageProj::Done => {
                     return match this.stage.as_mut().project_replace(Stage::Done) {
                         StageOwn::Failed { error } => Poll::Ready(Err(error)),

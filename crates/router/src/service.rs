@@ -4,20 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{ServerId, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use crate::choose::{Candidates, DryRun};
+use crate::choose::{Candidates, DryRun, Ways};
 use crate::endpoint::Endpoint;
+use crate::events::{RouteEvents, RouteListener};
 use crate::future::RouteFuture;
 use crate::ineligible;
 use crate::pool::Pool;
 use crate::strategy::{Strategy, StrategyName};
+use crate::trail;
 
 /// Sends each call to one server of its tool's replica set.
 pub struct Router<S> {
     pool: Arc<Pool<S>>,
-    strategy: Arc<dyn Strategy>,
+    ways: Arc<Ways>,
 }
 
 impl<S> Router<S> {
@@ -26,7 +28,11 @@ impl<S> Router<S> {
     pub fn new(pool: Arc<Pool<S>>) -> Self {
         Self {
             pool,
-            strategy: StrategyName::default().strategy(),
+            ways: Arc::new(Ways {
+                strategy: StrategyName::default().strategy(),
+                events: Arc::default(),
+                cost_budget: None,
+            }),
         }
     }
 
@@ -39,7 +45,25 @@ impl<S> Router<S> {
     /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.
     #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
-        self.strategy = strategy;
+        Arc::make_mut(&mut self.ways).strategy = strategy;
+        self
+    }
+
+    /// Sets what each attempt of a call may cost at most, in the units of `costHint`. What a call
+    /// costs on a server is its tool's `costHint` times the server's
+    /// [cost factor](crate::Member::with_cost_factor); servers where that is more than the budget are
+    /// no candidates, and where there is no other, the call fails. A tool without a `costHint` fits
+    /// any budget. A call may state a lower budget
+    /// ([`ToolCall::with_cost_budget`]). Default: any cost.
+    ///
+    /// A budget is a limit and no preference: within it the strategy chooses as it would without, as
+    /// the cheapest server would otherwise get every call.
+    ///
+    /// A budget below 0, or one that is no number, is one of 0.
+    #[must_use]
+    pub fn with_cost_budget(mut self, budget: f64) -> Self {
+        // NaN is no maximum
+        Arc::make_mut(&mut self.ways).cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -52,7 +76,97 @@ impl<S> Router<S> {
     /// Returns the strategy.
     #[must_use]
     pub fn strategy(&self) -> &dyn Strategy {
-        &*self.strategy
+        &*self.ways.strategy
+    }
+
+    /// Returns what the router does from now on, as it does it: which server gets which call and why,
+    /// and what is found out about servers. A listener that does not keep up loses the oldest and is
+    /// told how many; no call waits for one, and without any nothing is made.
+    #[must_use]
+    pub fn events(&self) -> RouteListener {
+        self.ways.events.listen()
+    }
+
+    /// Returns where events are told, for those who find out something about servers.
+    #[must_use]
+    pub fn event_sink(&self) -> &Arc<RouteEvents> {
+        &self.ways.events
+    }
+
+    /// Says which server a call would get now, and why, down to the servers that would not get it.
+    /// Nothing is sent, nobody is told, and whose turn it is stays as it is.
+    #[must_use]
+    pub fn explain(&self, call: &ToolCall) -> RouteDecision {
+        let Some(set) = self.pool.get(call.tool().set()) else {
+            return trail::no_set(call, self.ways.strategy.name());
+        };
+        let mut candidates = Candidates::new(set, self.ways.clone()).dry();
+        let choice = candidates.next(call);
+        trail::decision(&candidates, call, choice)
+    }
+
+    /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
+    /// order they were added. Nobody is listed whom any strategy, pin or affinity could not choose.
+    ///
+    /// - A destructive tool: fit servers that are heavy enough. None of them is an empty list: such a
+    ///   call fails, and never goes to a lighter server.
+    /// - A tool whose plan prefers categories (`caching` for idempotent ones, `high-compute` for
+    ///   complex or costly ones): fit servers of such a category, or all fit ones if there is none.
+    /// - Any other: all fit servers.
+    ///
+    /// It is the list for a call without arguments; [`admitted`](Self::admitted) takes a call.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use tollgate_core::{ReplicaSetId, ServerId, Weight};
+    /// use tollgate_router::{Member, Pool, Router};
+    /// # use tollgate_testkit::{MockService, tool};
+    ///
+    /// let server = |id: &str| ServerId::new(id);
+    /// # let (primary, replica) = (MockService::counting(), MockService::counting());
+    /// let pool = Arc::new(Pool::new());
+    /// pool.set_members(
+    ///     ReplicaSetId::new("database")?,
+    ///     vec![
+    ///         Member::new(server("primary-db")?, primary)
+    ///             .with_weight(Weight::new(80)?)
+    ///             .with_categories(["database", "caching"]),
+    ///         Member::new(server("replica-db")?, replica)
+    ///             .with_weight(Weight::new(20)?)
+    ///             .with_categories(["database"]),
+    ///     ],
+    /// );
+    /// let router = Router::new(pool);
+    ///
+    /// // a destructive tool goes to the primary alone
+    /// let delete = tool("deleteUser").set("database").destructive().build();
+    /// assert_eq!(router.route_by_annotation(&delete), [server("primary-db")?]);
+    ///
+    /// // a read-only tool goes to any healthy server
+    /// let query = tool("queryUsers").set("database").read_only().build();
+    /// assert_eq!(
+    ///     router.route_by_annotation(&query),
+    ///     [server("primary-db")?, server("replica-db")?]
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn route_by_annotation(&self, tool: &Arc<Tool>) -> Vec<ServerId> {
+        self.admitted(&ToolCall::new(tool.clone(), Vec::new()))
+    }
+
+    /// Lists the servers that the annotation rule gives a call to, as
+    /// [`route_by_annotation`](Self::route_by_annotation) does, under the plan that its arguments give
+    /// it, its pin and its budget.
+    #[must_use]
+    pub fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
+        let Some(set) = self.pool.get(call.tool().set()) else {
+            return Vec::new();
+        };
+        let candidates = Candidates::new(set, self.ways.clone());
+        let admitted = candidates.admitted(call).into_iter();
+        admitted.map(|server| server.server().clone()).collect()
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no
@@ -60,7 +174,7 @@ impl<S> Router<S> {
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
         let set = self.pool.get(call.tool().set())?;
-        let choice = Candidates::new(set.clone(), self.strategy.clone()).next(call)?;
+        let choice = Candidates::new(set.clone(), self.ways.clone()).next(call)?;
         let endpoint = set.endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
     }
@@ -72,9 +186,9 @@ impl<S> Router<S> {
         call: &'a ToolCall,
     ) -> impl Iterator<Item = Endpoint> + use<'a, S> {
         let set = self.pool.get(call.tool().set());
-        let strategy = self.strategy.clone();
+        let ways = self.ways.clone();
         set.into_iter().flat_map(move |set| DryRun {
-            candidates: Candidates::new(set, strategy.clone()).dry(),
+            candidates: Candidates::new(set, ways.clone()).dry(),
             call,
         })
     }
@@ -84,7 +198,7 @@ impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
-            strategy: self.strategy.clone(),
+            ways: self.ways.clone(),
         }
     }
 }
@@ -93,7 +207,7 @@ impl<S> fmt::Debug for Router<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router")
             .field("pool", &self.pool)
-            .field("strategy", &self.strategy)
+            .field("strategy", &self.ways.strategy)
             .finish()
     }
 }
@@ -113,8 +227,15 @@ where
 
     fn call(&mut self, call: ToolCall) -> RouteFuture<S> {
         match self.pool.get(call.tool().set()) {
-            None => RouteFuture::failed(ineligible::unknown_set(&call)),
-            Some(set) => RouteFuture::start(Candidates::new(set, self.strategy.clone()), call),
+            None => {
+                let error = ineligible::unknown_set(&call);
+                let Ways {
+                    strategy, events, ..
+                } = &*self.ways;
+                trail::unknown_set(events, &call, strategy.name(), &error);
+                RouteFuture::failed(error)
+            }
+            Some(set) => RouteFuture::start(Candidates::new(set, self.ways.clone()), call),
         }
     }
 }

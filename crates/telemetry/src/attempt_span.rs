@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tollgate_core::{
-    AttemptRecord, CallRecord, ChosenServer, Delivery, ErrorKind, ServerId, ToolCall, ToolError,
-    ToolOutput, ToolService,
+    Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, RouteDecision, ServerId, ToolCall,
+    ToolError, ToolOutput, ToolService,
 };
 use tower_layer::Layer;
 use tower_service::Service;
@@ -44,7 +44,9 @@ impl<S> Layer<S> for AttemptSpanLayer {
 /// Makes one span per attempt, and writes each attempt into the call's record if it has one.
 ///
 /// The server comes from the error if it names one, and else from where the router wrote it: the
-/// attempt's own place ([`ChosenServer`]) if it has one, or the record. An attempt that is dropped is recorded as `cancelled`, delivery unknown.
+/// attempt's own place ([`ChosenServer`](tollgate_core::ChosenServer)) if it has one, or the record.
+/// How the router decided comes from the record; an attempt with a span gets one if its call has none.
+/// An attempt that is dropped is recorded as `cancelled`, delivery unknown.
 #[derive(Debug, Clone)]
 pub struct AttemptSpan<S> {
     inner: S,
@@ -65,6 +67,11 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
             names::ATTEMPT_SPAN,
             { names::ATTEMPT_NUMBER } = call.attempt().number,
             { names::SERVER } = Empty,
+            { names::ROUTE_STRATEGY } = Empty,
+            { names::ROUTE_RULE } = Empty,
+            { names::ROUTE_REASON } = Empty,
+            { names::ROUTE_CANDIDATES } = Empty,
+            { names::ROUTE_ALTERNATES } = Empty,
             { names::ERROR_TYPE } = Empty,
             { names::DELIVERY } = Empty,
             { names::DURATION_MS } = Empty,
@@ -75,7 +82,7 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
                 observed: None,
             };
         }
-        let observed = Observed::begin(&call, span);
+        let (call, observed) = Observed::begin(call, span);
         AttemptSpanFuture {
             answer: observed.span.in_scope(|| self.inner.call(call)),
             observed: Some(observed),
@@ -87,26 +94,35 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
 #[derive(Debug)]
 struct Observed {
     span: Span,
-    record: Option<Arc<CallRecord>>,
-    /// Where two attempts run beside each other, each is told apart.
-    chosen: Option<ChosenServer>,
+    record: Arc<CallRecord>,
+    /// Which one, to find what the router decided about it.
+    attempt: Attempt,
     started: Instant,
     ended: bool,
 }
 
 impl Observed {
-    fn begin(call: &ToolCall, span: Span) -> Self {
-        let record = call.record().cloned();
-        if let Some(record) = &record {
-            record.start_attempt();
+    /// Begins to observe an attempt, and gives its call a record if it has none.
+    fn begin(call: ToolCall, span: Span) -> (ToolCall, Self) {
+        let (call, record) = match call.record().cloned() {
+            Some(record) => (call, record),
+            None => {
+                let record = Arc::new(CallRecord::new());
+                (call.with_record(record.clone()), record)
+            }
+        };
+        record.start_attempt();
+        if !span.is_disabled() {
+            record.ask_for_routes();
         }
-        Self {
+        let observed = Self {
             span,
             record,
-            chosen: call.attempt().chosen.clone(),
+            attempt: call.attempt().clone(),
             started: Instant::now(),
             ended: false,
-        }
+        };
+        (call, observed)
     }
 
     fn end(mut self, ending: Ending<'_>) {
@@ -127,15 +143,17 @@ impl Observed {
             if let Some(server) = &server {
                 span.record(names::SERVER, display(server));
             }
+            if let Some(decision) = self.record.route_of(&self.attempt) {
+                write_route(span, &decision);
+            }
             if let Some(error_type) = ending.error_type() {
                 span.record(names::ERROR_TYPE, &*error_type);
             }
             span.record(names::DELIVERY, delivery.as_str());
             span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
         }
-        if let Some(record) = &self.record {
-            record.end_attempt(AttemptRecord::new(server, kind, took));
-        }
+        self.record
+            .end_attempt(AttemptRecord::new(server, kind, took));
     }
 
     fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
@@ -143,11 +161,36 @@ impl Observed {
             Some(error) if error.server().is_some() => error.server().cloned(),
             // the record still holds the server of the attempt before
             Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
-            _ => match &self.chosen {
+            // where two attempts run beside each other, each is told apart
+            _ => match &self.attempt.chosen {
                 Some(chosen) => chosen.get(),
-                None => Some(self.record.as_ref()?.server()?.0),
+                None => Some(self.record.server()?.0),
             },
         }
+    }
+}
+
+/// Writes how the router decided; of an attempt that went from one server to the next, the last time.
+fn write_route(span: &Span, decision: &RouteDecision) {
+    span.record(names::ROUTE_STRATEGY, decision.strategy);
+    span.record(names::ROUTE_RULE, display(&decision.rule));
+    span.record(names::ROUTE_REASON, decision.reason);
+    span.record(names::ROUTE_CANDIDATES, display(List(&decision.candidates)));
+    if !decision.alternates.is_empty() {
+        span.record(names::ROUTE_ALTERNATES, display(List(&decision.alternates)));
+    }
+}
+
+/// Things with a comma between each two.
+struct List<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for List<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, item) in self.0.iter().enumerate() {
+            let before = if place == 0 { "" } else { ", " };
+            write!(f, "{before}{item}")?;
+        }
+        Ok(())
     }
 }
 

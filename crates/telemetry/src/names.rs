@@ -53,8 +53,16 @@ pub const GUARDED: &str = "tollgate.guarded";
 pub const ATTEMPT_NUMBER: &str = "tollgate.attempt.number";
 /// The server chosen last.
 pub const SERVER: &str = "tollgate.server";
-/// Why that server.
+/// Why that server, or why none.
 pub const ROUTE_REASON: &str = "tollgate.route.reason";
+/// The name of the strategy that chose it.
+pub const ROUTE_STRATEGY: &str = "tollgate.route.strategy";
+/// What the plan demands of servers and prefers, in words: it comes before the strategy.
+pub const ROUTE_RULE: &str = "tollgate.route.rule";
+/// Servers that were looked at, each with its weight and what speaks against it: at most eight.
+pub const ROUTE_CANDIDATES: &str = "tollgate.route.candidates";
+/// Servers that would be asked next, best first: at most four. Absent where there are none.
+pub const ROUTE_ALTERNATES: &str = "tollgate.route.alternates";
 /// How far an attempt got: `answered`, `not_sent` or `unknown`.
 pub const DELIVERY: &str = "tollgate.delivery";
 /// From start to end, in milliseconds.

@@ -1,8 +1,11 @@
-//! Without a subscriber and without metrics nothing is added to a call. In a process of its own:
+//! Without a subscriber and without metrics nothing is added to a call, and metrics alone add what
+//! they count. In a process of its own:
 //! a subscriber anywhere in the process would enable the spans.
 
+use std::sync::Arc;
+
 use serde_json::json;
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer};
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
 use tollgate_testkit::{MockService, call, contract, tool};
 use tower::{Layer, ServiceExt};
 
@@ -13,6 +16,21 @@ async fn a_call_that_nobody_observes_gets_no_record() {
     let request = call(&tool("x").build(), json!({}));
     stack.oneshot(request).await.unwrap();
     assert!(server.seen()[0].record().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_alone_have_no_router_say_how_it_decided() {
+    let metrics = Metrics::new(&opentelemetry::global::meter("test"));
+    let server = MockService::counting();
+    let stack = CallSpanLayer::new()
+        .with_metrics(Arc::new(metrics))
+        .layer(AttemptSpanLayer::new().layer(server.clone()));
+    let request = call(&tool("x").build(), json!({}));
+    stack.oneshot(request).await.unwrap();
+    let seen = server.seen();
+    let record = seen[0].record().unwrap();
+    assert!(!record.wants_routes());
+    assert_eq!(record.attempts().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

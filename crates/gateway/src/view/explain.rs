@@ -65,6 +65,12 @@ pub(crate) struct RouteView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) min_weight: Option<u32>,
     pub(crate) prefer: Vec<String>,
+    /// What strategies find servers by that go by categories or capabilities.
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    /// What a call costs, before a server's factor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<f64>,
     pub(crate) servers: Vec<CandidateView>,
 }
 
@@ -286,6 +292,8 @@ impl RouteView {
         Self {
             min_weight: plan.route.min_weight,
             prefer: plan.route.prefer.iter().map(ToString::to_string).collect(),
+            tags: plan.route.tags.iter().map(ToString::to_string).collect(),
+            cost: plan.route.cost,
             servers: explanation.candidates().iter().map(candidate).collect(),
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Affinity, LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
+use super::{
+    Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, Weighted,
+};
 
 /// A strategy that comes with the router, by the name that configs use.
 ///
@@ -25,6 +27,10 @@ pub enum StrategyName {
     PeakEwma,
     /// See [`LeastConnections`].
     LeastConnections,
+    /// See [`Priority`].
+    Priority,
+    /// See [`Random`].
+    Random,
     /// See [`RoundRobin`].
     RoundRobin,
     /// See [`Weighted`].
@@ -39,6 +45,8 @@ impl StrategyName {
             Self::Affinity => Arc::new(Affinity::default()),
             Self::PeakEwma => Arc::new(PeakEwma::new()),
             Self::LeastConnections => Arc::new(LeastConnections),
+            Self::Priority => Arc::new(Priority),
+            Self::Random => Arc::new(Random),
             Self::RoundRobin => Arc::new(RoundRobin),
             Self::Weighted => Arc::new(Weighted),
         }

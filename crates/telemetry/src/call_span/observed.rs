@@ -69,7 +69,11 @@ impl Observed {
         let (call, record) = match call.record().cloned() {
             Some(record) => (call, record),
             None => {
-                let record = Arc::new(CallRecord::new());
+                // metrics alone need no more than which server it was
+                let record = Arc::new(match span.is_disabled() {
+                    true => CallRecord::for_counting(),
+                    false => CallRecord::new(),
+                });
                 (call.with_record(record.clone()), record)
             }
         };

@@ -6,13 +6,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::json;
 use tollgate_core::{
-    AttemptRecord, CacheStatus, CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput,
+    AttemptRecord, CacheStatus, CallRecord, Delivery, ErrorKind, RouteCandidate, RouteDecision,
+    ToolCall, ToolError, ToolOutput,
 };
 use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
 use tollgate_testkit::{MockService, call, contract, tool};
 use tower::{Layer, ServiceExt};
 
-use crate::capture::{Capture, orders_eu, send, server};
+use crate::capture::{Capture, orders_eu, orders_us, send, server};
 
 const TOOK: Duration = Duration::from_millis(250);
 
@@ -114,6 +115,81 @@ async fn an_attempt_that_found_no_server_names_none() {
     let router = MockService::sequence(vec![Err(nobody)]);
     let _ = AttemptSpanLayer::new().layer(router).oneshot(request).await;
     assert_eq!(record.attempts()[0].server, None);
+}
+
+/// Stands in for a router that asks one server, which refuses, and then another.
+fn router(call: &ToolCall) {
+    let Some(record) = call.record().filter(|record| record.wants_routes()) else {
+        return;
+    };
+    let spare = orders_us();
+    let mut first = RouteDecision::new(call, "peak_ewma");
+    first.reason = "peak_ewma";
+    first.candidates = vec![
+        RouteCandidate::new(orders_eu(), 50, None),
+        RouteCandidate::new(spare.clone(), 10, Some("breaker_open")),
+    ];
+    first.chosen = Some(orders_eu());
+    first.alternates = vec![spare.clone(), orders_eu()];
+    let mut second = first.clone();
+    second.reason = "fallback: first choice refused";
+    second.chosen = Some(spare);
+    second.alternates.clear();
+    record.note_route(Arc::new(first));
+    if call.attempt().number > 1 {
+        record.note_route(Arc::new(second));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_says_how_its_server_was_chosen() {
+    let capture = Capture::start();
+    let server = MockService::new(|call: ToolCall, _| {
+        router(&call);
+        std::future::ready(Ok(ToolOutput::text("42")))
+    });
+    let mut request = call(&tool("x").destructive().build(), json!({}));
+    for _ in 0..2 {
+        send(&CallSpanLayer::new(), &server, request.clone())
+            .await
+            .unwrap();
+        request.attempt_mut().advance(None);
+    }
+    let seen = capture.all(names::ATTEMPT_SPAN);
+    for (name, value) in [
+        ("tollgate.server", "orders-eu"),
+        ("tollgate.route.strategy", "peak_ewma"),
+        ("tollgate.route.reason", "peak_ewma"),
+        (
+            "tollgate.route.rule",
+            "only healthy servers of weight 50 or more",
+        ),
+        (
+            "tollgate.route.candidates",
+            "orders-eu (50), orders-us (10, breaker_open)",
+        ),
+        ("tollgate.route.alternates", "orders-us, orders-eu"),
+    ] {
+        assert_eq!(seen[0].field(name), Some(value), "{seen:?}");
+    }
+    // the one that went on to another server tells of that one
+    assert_eq!(seen[1].field("tollgate.server"), Some("orders-us"));
+    assert_eq!(seen[1].field("tollgate.route.alternates"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_span_without_a_record_still_says_how_the_server_was_chosen() {
+    let capture = Capture::start();
+    let server = MockService::new(|call: ToolCall, _| {
+        router(&call);
+        std::future::ready(Ok(ToolOutput::text("42")))
+    });
+    let request = call(&tool("x").build(), json!({}));
+    let attempt = AttemptSpanLayer::new().layer(server);
+    attempt.oneshot(request).await.unwrap();
+    let seen = capture.one(names::ATTEMPT_SPAN);
+    assert_eq!(seen.field("tollgate.server"), Some("orders-eu"));
+    assert_eq!(seen.field("tollgate.route.strategy"), Some("peak_ewma"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -141,6 +141,11 @@ pub(crate) fn orders_eu() -> ServerId {
     ServerId::new("orders-eu").unwrap()
 }
 
+/// Another server.
+pub(crate) fn orders_us() -> ServerId {
+    ServerId::new("orders-us").unwrap()
+}
+
 /// Stands in for cache and router: writes into the record what they would.
 pub(crate) fn server(
     cache: CacheStatus,

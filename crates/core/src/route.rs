@@ -1,0 +1,187 @@
+//! Why one attempt of a call went to one server: a router's decision, as told afterwards.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::{ReplicaSetId, RouteRule, ServerId, ToolCall, ToolName};
+
+/// Why one attempt of a call went to one server, or to none.
+///
+/// A router writes one for each server it asks: into the call's [`CallRecord`](crate::CallRecord),
+/// and to whoever listens. Nobody decides by it, and where nobody reads it none is made.
+///
+/// Its `Display` is one line for people. As JSON, keys are in snake case, and the rule comes with
+/// its words:
+///
+/// ```
+/// use serde_json::json;
+/// use tollgate_core::{RouteCandidate, RouteDecision, ServerId, ToolCall};
+/// # use tollgate_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// # let listed = br#"{"name":"delete_order","inputSchema":{"type":"object"}}"#;
+/// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
+/// # let hints = Annotations::default().with_destructive(true);
+/// # let resolved = Resolved::from_single(hints, Source::Declared);
+/// # let plan = CallPlan::derive(&resolved, &Profile::standard());
+/// # let tool = std::sync::Arc::new(Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan));
+///
+/// let call = ToolCall::new(tool, "");
+/// let (primary, replica) = (ServerId::new("primary")?, ServerId::new("replica")?);
+/// let mut decision = RouteDecision::new(&call, "peak_ewma");
+/// (decision.servers, decision.eligible) = (2, 1);
+/// decision.candidates = vec![
+///     RouteCandidate::new(primary.clone(), 50, None),
+///     RouteCandidate::new(replica, 10, Some("too_light")),
+/// ];
+/// decision.chosen = Some(primary);
+/// decision.reason = "only server heavy enough";
+///
+/// assert_eq!(
+///     decision.to_string(),
+///     "primary, only server heavy enough (peak_ewma, only healthy servers of weight 50 or more, \
+///      1 of 2 eligible: primary (50), replica (10, too_light))"
+/// );
+/// let written = serde_json::to_value(&decision)?;
+/// assert_eq!(written["chosen"], "primary");
+/// assert_eq!(
+///     written["rule"],
+///     json!({
+///         "min_weight": 50,
+///         "prefer": [],
+///         "words": "only healthy servers of weight 50 or more",
+///     })
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RouteDecision {
+    /// The replica set.
+    pub set: ReplicaSetId,
+    /// The tool, as its server calls it.
+    pub tool: ToolName,
+    /// Which attempt of the call it is, from 1.
+    pub attempt: u32,
+    /// Whether the attempt runs beside a slow one that has the same number.
+    pub beside: bool,
+    /// How many servers were asked before in the same attempt, and refused at their own gate with
+    /// nothing sent. 0 for the first choice.
+    pub refused_before: u32,
+    /// The name of the strategy that chose among those the rule admits.
+    pub strategy: &'static str,
+    /// What the plan demands and prefers. It comes before any strategy, pin or affinity.
+    #[serde(serialize_with = "with_words")]
+    pub rule: RouteRule,
+    /// How many servers the set has.
+    pub servers: usize,
+    /// How many of them the rule admits, whatever their health.
+    pub eligible: usize,
+    /// Servers looked at and what speaks against each, the chosen one among them: at most
+    /// [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).
+    pub candidates: Vec<RouteCandidate>,
+    /// Who got the attempt; `None` if nobody may have it.
+    pub chosen: Option<ServerId>,
+    /// Who would be asked next if the chosen one refuses: at most
+    /// [`MOST_ALTERNATES`](Self::MOST_ALTERNATES).
+    pub alternates: Vec<ServerId>,
+    /// Why the chosen one, or why nobody: words of a bounded set.
+    pub reason: &'static str,
+}
+
+impl RouteDecision {
+    /// So many candidates are told of at most: what telling costs does not grow with the set.
+    pub const MOST_CANDIDATES: usize = 8;
+    /// So many alternates are told of at most.
+    pub const MOST_ALTERNATES: usize = 4;
+
+    /// Starts from what the call says: set, tool, attempt and rule. Nobody is chosen yet.
+    #[must_use]
+    pub fn new(call: &ToolCall, strategy: &'static str) -> Self {
+        Self {
+            set: call.tool().set().clone(),
+            tool: call.tool().name().clone(),
+            attempt: call.attempt().number,
+            beside: call.attempt().elsewhere_only,
+            refused_before: 0,
+            strategy,
+            rule: call.plan().route.clone(),
+            servers: 0,
+            eligible: 0,
+            candidates: Vec::new(),
+            chosen: None,
+            alternates: Vec::new(),
+            reason: "",
+        }
+    }
+
+    /// Says whether the decision is one of this attempt of its call.
+    #[must_use]
+    pub fn is_of(&self, attempt: &crate::Attempt) -> bool {
+        self.attempt == attempt.number && self.beside == attempt.elsewhere_only
+    }
+}
+
+impl fmt::Display for RouteDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.chosen {
+            Some(server) => write!(f, "{server}")?,
+            None => write!(f, "nobody")?,
+        }
+        write!(
+            f,
+            ", {} ({}, {}, {} of {} eligible",
+            self.reason, self.strategy, self.rule, self.eligible, self.servers
+        )?;
+        for (place, candidate) in self.candidates.iter().enumerate() {
+            let before = if place == 0 { ": " } else { ", " };
+            write!(f, "{before}{candidate}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// One server a router looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RouteCandidate {
+    /// The server.
+    pub server: ServerId,
+    /// Its weight.
+    pub weight: u32,
+    /// What speaks against it, as one word of a bounded set; `None` if it could have had the call.
+    pub unfit: Option<&'static str>,
+}
+
+impl RouteCandidate {
+    /// States what was found of a server.
+    #[must_use]
+    pub const fn new(server: ServerId, weight: u32, unfit: Option<&'static str>) -> Self {
+        Self {
+            server,
+            weight,
+            unfit,
+        }
+    }
+}
+
+impl fmt::Display for RouteCandidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}", self.server, self.weight)?;
+        if let Some(unfit) = self.unfit {
+            write!(f, ", {unfit}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Writes a rule as data, and as people read it.
+fn with_words<S: Serializer>(rule: &RouteRule, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct WithWords<'a> {
+        #[serde(flatten)]
+        rule: &'a RouteRule,
+        words: String,
+    }
+    let words = rule.to_string();
+    WithWords { rule, words }.serialize(to)
+}

@@ -1,0 +1,343 @@
+//! What a router does, told as it happens to whoever listens.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tollgate_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId};
+
+/// One thing that a router did or found out.
+///
+/// As JSON it is one object with its name in `type`: `routeDecision`, `routeFailed`,
+/// `healthUpdate`, `affinitySet`, `affinityExpired`; `missed` where the listener was too slow.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum RouteEvent {
+    /// A server was chosen for an attempt of a call.
+    RouteDecision(Arc<RouteDecision>),
+    /// No server got an attempt of a call, and no other will.
+    RouteFailed {
+        /// What was looked at, and what spoke against each.
+        #[serde(flatten)]
+        decision: Arc<RouteDecision>,
+        /// What the attempt failed with: `no_eligible_server`, or with what the last server refused.
+        #[serde(serialize_with = "word")]
+        error: ErrorKind,
+    },
+    /// A server's health changed.
+    HealthUpdate {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server.
+        server: ServerId,
+        /// How it was.
+        from: &'static str,
+        /// How it is.
+        to: &'static str,
+        /// Why, in a few words.
+        reason: Cow<'static, str>,
+    },
+    /// From now on the calls of a session, a user or a value go to one server.
+    AffinitySet {
+        /// Who goes where.
+        #[serde(flatten)]
+        affinity: AffinityNote,
+        /// For how long, if no other call comes.
+        #[serde(rename = "ttl_ms", serialize_with = "millis")]
+        ttl: Duration,
+    },
+    /// The calls of a session, a user or a value do not go to their server any more.
+    AffinityExpired {
+        /// Who went where.
+        #[serde(flatten)]
+        affinity: AffinityNote,
+        /// Why: its time passed, the server left, or it made room.
+        reason: &'static str,
+    },
+    /// The listener was so slow that events were dropped, the oldest first.
+    Missed {
+        /// How many.
+        events: u64,
+    },
+}
+
+/// Whose calls go to which server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AffinityNote {
+    /// The replica set.
+    pub set: ReplicaSetId,
+    /// What the calls have in common: `session`, `user` or `argument`.
+    pub by: &'static str,
+    /// Tells one session, user or value from another, and not which: names of sessions are secrets.
+    pub key: u64,
+    /// The server.
+    pub server: ServerId,
+}
+
+impl AffinityNote {
+    /// States whose calls go where. `key` must be a hash that cannot be undone.
+    #[must_use]
+    pub const fn new(set: ReplicaSetId, by: &'static str, key: u64, server: ServerId) -> Self {
+        Self {
+            set,
+            by,
+            key,
+            server,
+        }
+    }
+}
+
+/// The events of a router, on their way to listeners.
+///
+/// While nobody listens, telling costs one read of a number and makes nothing. Telling never waits:
+/// a listener that falls behind by more than the room there is loses the oldest events and is told
+/// how many ([`RouteEvent::Missed`]).
+pub struct RouteEvents {
+    waiting: usize,
+    listeners: Arc<AtomicUsize>,
+    /// Made when somebody first listens, as it has room for all that may wait.
+    channel: OnceLock<broadcast::Sender<RouteEvent>>,
+}
+
+impl RouteEvents {
+    /// So many events wait for a slow listener, if nothing else is said.
+    pub const DEFAULT_WAITING: usize = 1024;
+
+    /// Makes room for [`DEFAULT_WAITING`](Self::DEFAULT_WAITING) events.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_waiting(Self::DEFAULT_WAITING)
+    }
+
+    /// Makes room for so many events, rounded up to a power of two; at least 1, at most 65,536.
+    #[must_use]
+    pub fn with_waiting(events: usize) -> Self {
+        Self {
+            waiting: events.clamp(1, 1 << 16),
+            listeners: Arc::default(),
+            channel: OnceLock::new(),
+        }
+    }
+
+    /// Says whether anybody listens: if not, there is no need to find out what to tell.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    /// Tells all who listen; makes the event only if somebody does. Never waits.
+    pub fn tell(&self, event: impl FnOnce() -> RouteEvent) {
+        if self.is_heard()
+            && let Some(channel) = self.channel.get()
+        {
+            // the last listener may have left in this moment
+            let _nobody = channel.send(event());
+        }
+    }
+
+    /// Returns what happens from now on.
+    #[must_use]
+    pub fn listen(&self) -> RouteListener {
+        let channel = self
+            .channel
+            .get_or_init(|| broadcast::Sender::new(self.waiting));
+        let events = channel.subscribe();
+        // after it listens, so that whoever counts it finds it
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        RouteListener {
+            events,
+            listeners: self.listeners.clone(),
+        }
+    }
+}
+
+impl Default for RouteEvents {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for RouteEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteEvents")
+            .field("waiting", &self.waiting)
+            .field("listeners", &self.listeners.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hears the events of a router, one after the other, from the moment it was made.
+#[derive(Debug)]
+pub struct RouteListener {
+    events: broadcast::Receiver<RouteEvent>,
+    listeners: Arc<AtomicUsize>,
+}
+
+impl RouteListener {
+    /// Waits for the next event; `None` once the router is gone and all was heard. Dropping the
+    /// future loses no event.
+    pub async fn next(&mut self) -> Option<RouteEvent> {
+        match self.events.recv().await {
+            Ok(event) => Some(event),
+            Err(RecvError::Lagged(events)) => Some(RouteEvent::Missed { events }),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Drop for RouteListener {
+    fn drop(&mut self) {
+        self.listeners.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape serde asks for"
+)]
+fn word<S: Serializer>(kind: &ErrorKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.as_str())
+}
+
+fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use serde_json::json;
+    use tollgate_testkit::{call, tool};
+
+    use super::*;
+
+    fn decision(reason: &'static str) -> RouteEvent {
+        let call = call(&tool("read").set("orders").build(), json!({}));
+        let mut decision = RouteDecision::new(&call, "round_robin");
+        decision.reason = reason;
+        RouteEvent::RouteDecision(Arc::new(decision))
+    }
+
+    fn missed(events: u64) -> RouteEvent {
+        RouteEvent::Missed { events }
+    }
+
+    #[test]
+    fn nothing_is_made_while_nobody_listens() {
+        let events = RouteEvents::new();
+        let unheard = || panic!("nobody listens");
+        events.tell(unheard);
+        assert!(
+            events.channel.get().is_none(),
+            "no room before it is needed"
+        );
+        let listener = events.listen();
+        assert!(events.is_heard());
+        drop(listener);
+        assert!(!events.is_heard());
+        events.tell(unheard);
+    }
+
+    #[tokio::test]
+    async fn each_listener_hears_all_from_its_beginning_on() {
+        let events = RouteEvents::new();
+        let mut early = events.listen();
+        events.tell(|| decision("first"));
+        let mut late = events.listen();
+        events.tell(|| decision("second"));
+        assert_eq!(early.next().await, Some(decision("first")));
+        assert_eq!(early.next().await, Some(decision("second")));
+        assert_eq!(late.next().await, Some(decision("second")));
+        assert_eq!(late.next().now_or_never(), None);
+        drop(early);
+        assert!(events.is_heard(), "one is left");
+        drop(events);
+        assert_eq!(late.next().await, None, "the router is gone");
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_does_not_read_loses_the_oldest_and_is_told_how_many() {
+        let events = RouteEvents::with_waiting(4);
+        let mut slow = events.listen();
+        for _ in 0..1_000_000 {
+            events.tell(|| missed(0));
+        }
+        events.tell(|| decision("last"));
+        assert_eq!(slow.next().await, Some(missed(1_000_001 - 4)));
+        for _ in 0..3 {
+            assert_eq!(slow.next().await, Some(missed(0)));
+        }
+        assert_eq!(slow.next().await, Some(decision("last")));
+        assert_eq!(slow.next().now_or_never(), None);
+    }
+
+    #[test]
+    fn no_size_panics() {
+        for waiting in [0, 1, 3, usize::MAX] {
+            let events = RouteEvents::with_waiting(waiting);
+            let mut listener = events.listen();
+            events.tell(|| missed(7));
+            assert_eq!(listener.next().now_or_never(), Some(Some(missed(7))));
+        }
+    }
+
+    #[test]
+    fn each_event_is_an_object_with_its_name_as_type() {
+        let RouteEvent::RouteDecision(of) = decision("in turn") else {
+            unreachable!();
+        };
+        let id = ServerId::new("a").unwrap();
+        let note = AffinityNote::new(of.set.clone(), "session", 7, id.clone());
+        let written = |event: &RouteEvent| serde_json::to_value(event).unwrap();
+
+        let decided = written(&RouteEvent::RouteDecision(of.clone()));
+        assert_eq!(decided["type"], "routeDecision");
+        assert_eq!(decided["tool"], "read");
+        assert_eq!(decided["reason"], "in turn");
+        let failed = written(&RouteEvent::RouteFailed {
+            decision: of.clone(),
+            error: ErrorKind::NoEligibleServer,
+        });
+        assert_eq!(failed["type"], "routeFailed");
+        assert_eq!(failed["error"], "no_eligible_server");
+        assert_eq!(failed["set"], "orders");
+        assert_eq!(
+            written(&RouteEvent::HealthUpdate {
+                set: of.set.clone(),
+                server: id,
+                from: "healthy",
+                to: "ejected",
+                reason: "5 failures in a row".into(),
+            }),
+            json!({
+                "type": "healthUpdate", "set": "orders", "server": "a",
+                "from": "healthy", "to": "ejected", "reason": "5 failures in a row",
+            })
+        );
+        assert_eq!(
+            written(&RouteEvent::AffinitySet {
+                affinity: note.clone(),
+                ttl: Duration::from_secs(30),
+            }),
+            json!({
+                "type": "affinitySet", "set": "orders", "by": "session", "key": 7, "server": "a",
+                "ttl_ms": 30_000,
+            })
+        );
+        assert_eq!(
+            written(&RouteEvent::AffinityExpired {
+                affinity: note,
+                reason: "its time passed",
+            })["type"],
+            "affinityExpired"
+        );
+        assert_eq!(written(&missed(3)), json!({"type": "missed", "events": 3}));
+    }
+}
