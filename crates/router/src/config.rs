@@ -27,6 +27,9 @@ pub struct RouterConfig {
     /// What calls are kept together by, where the strategy is [`StrategyName::Affinity`]. Default:
     /// [`AffinityConfig::default`].
     pub affinity: AffinityConfig,
+    /// What each attempt of a call may cost at most, in the units of `costHint`. Default: any cost. See
+    /// [`Router::with_cost_budget`](crate::Router::with_cost_budget).
+    pub cost_budget: Option<f64>,
 }
 
 impl RouterConfig {
@@ -44,12 +47,28 @@ impl RouterConfig {
         self
     }
 
+    /// Sets what each attempt of a call may cost at most, in the units of `costHint`.
+    #[must_use]
+    pub const fn with_cost_budget(mut self, budget: f64) -> Self {
+        self.cost_budget = Some(budget);
+        self
+    }
+
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
+        if self
+            .cost_budget
+            .is_some_and(|budget| budget.is_nan() || budget < 0.0)
+        {
+            return Err(InvalidConfig::new(
+                "cost_budget",
+                "is no number of 0 or more",
+            ));
+        }
         self.affinity.validate()
     }
 
@@ -98,5 +117,12 @@ mod tests {
         let config = RouterConfig::default().with_affinity(affinity);
         let fault = config.make_strategy(None).unwrap_err();
         assert_eq!(fault.field(), "ttl");
+        for budget in [-1.0, f64::NAN] {
+            let config = RouterConfig::default().with_cost_budget(budget);
+            let fault = config.validate().unwrap_err();
+            assert_eq!(fault.field(), "cost_budget");
+        }
+        let config = RouterConfig::default().with_cost_budget(0.0);
+        assert_eq!(config.validate(), Ok(()));
     }
 }

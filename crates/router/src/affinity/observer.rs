@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{KeyDigest, KeyKind};
+use crate::events::{AffinityNote, RouteEvent, RouteEvents};
 
 /// Is told where keys go.
 ///
@@ -54,6 +55,30 @@ pub struct AffinityExpired {
     pub server: ServerId,
     /// Why it has it no more.
     pub cause: ExpiryCause,
+}
+
+/// Whoever listens to the router's events is told, as of anything else that happens.
+impl AffinityObserver for RouteEvents {
+    fn on_set(&self, set: &AffinitySet) {
+        self.tell(|| {
+            let (kind, key) = (set.kind.as_str(), u64::from(set.key.get()));
+            RouteEvent::AffinitySet {
+                affinity: AffinityNote::new(set.set.clone(), kind, key, set.server.clone()),
+                ttl: set.ttl,
+            }
+        });
+    }
+
+    fn on_expired(&self, expired: &AffinityExpired) {
+        self.tell(|| {
+            let (kind, key) = (expired.kind.as_str(), u64::from(expired.key.get()));
+            let (set, server) = (expired.set.clone(), expired.server.clone());
+            RouteEvent::AffinityExpired {
+                affinity: AffinityNote::new(set, kind, key, server),
+                reason: expired.cause.as_str(),
+            }
+        });
+    }
 }
 
 /// Why a key has lost its server.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::advance;
-use tollgate_router::Unfit;
 use tollgate_router::affinity::{AffinityConfig, AffinityKey};
+use tollgate_router::{Router, RouterConfig, StrategyName, Unfit};
 
 use crate::bed::{Bed, Event};
 
@@ -162,4 +162,33 @@ async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
     });
     bed.read("1");
     assert!(bed.told.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_tells_where_keys_go_among_its_other_events() {
+    let bed = Bed::new(&TWO);
+    let config = RouterConfig::default().with_strategy(StrategyName::Affinity);
+    let router = Router::with_config(bed.pool.clone(), &config).unwrap();
+    let mut events = router.events();
+    let home = router.decide(&crate::bed::read("1")).unwrap();
+    bed.spoil(home.as_str(), Unfit::Ejected);
+    router.decide(&crate::bed::read("1")).unwrap();
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        let event = serde_json::to_value(events.next().await.unwrap()).unwrap();
+        if event["by"] == "session" {
+            told.push(event);
+        }
+    }
+    let types: Vec<&str> = told
+        .iter()
+        .filter_map(|event| event["type"].as_str())
+        .collect();
+    assert_eq!(types, ["affinitySet", "affinityExpired", "affinitySet"]);
+    assert_eq!(told[0]["ttl_ms"], 30 * 60 * 1000);
+    assert_eq!(told[0]["server"], home.as_str());
+    assert_eq!(told[1]["server"], home.as_str());
+    assert_eq!(told[1]["reason"], "ejected");
+    assert_eq!(told[1]["key"], told[0]["key"]);
+    assert_ne!(told[2]["server"], home.as_str());
 }
