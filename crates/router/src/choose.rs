@@ -1,5 +1,6 @@
 //! Which server gets a call: the candidates in order, each computed when it is needed.
 
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -25,7 +26,8 @@ pub(crate) struct Candidates<S> {
     ways: Arc<Ways>,
     /// Places in the set.
     tried: SmallVec<[u32; 4]>,
-    tried_a_fit_one: bool,
+    /// How many of them were fit.
+    fit_ones: u32,
     /// Whose turn it is stays as it is, where this is there.
     dry: Option<Box<Tickets>>,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Choice {
     /// Its place in the set.
     pub(crate) place: usize,
     pub(crate) reason: &'static str,
+    /// Something speaks against it, but against all others, too.
+    pub(crate) doubtful: bool,
 }
 
 impl<S> Candidates<S> {
@@ -51,7 +55,7 @@ impl<S> Candidates<S> {
             set,
             ways,
             tried: SmallVec::new(),
-            tried_a_fit_one: false,
+            fit_ones: 0,
             dry: None,
         }
     }
@@ -72,7 +76,7 @@ impl<S> Candidates<S> {
             set: self.set.clone(),
             ways: self.ways.clone(),
             tried: self.tried.clone(),
-            tried_a_fit_one: self.tried_a_fit_one,
+            fit_ones: self.fit_ones,
             dry: Some(self.dry.clone().unwrap_or_default()),
         }
     }
@@ -113,14 +117,24 @@ impl<S> Candidates<S> {
             return None;
         }
         let doubtful = flaws.has(Flaws::DOUBTFUL);
-        if doubtful && (self.tried_a_fit_one || call.plan().route.min_weight.is_some()) {
+        if doubtful && (self.fit_ones > 0 || call.plan().route.min_weight.is_some()) {
             return None;
         }
         let reason = self.reason(call, flaws);
-        self.tried_a_fit_one |= !doubtful;
+        self.fit_ones += u32::from(!doubtful);
         // a set has fewer servers than that
         self.tried.push(u32::try_from(place).ok()?);
-        Some(Choice { place, reason })
+        Some(Choice {
+            place,
+            reason,
+            doubtful,
+        })
+    }
+
+    /// Takes the last choice back: the server was not asked, and may be chosen again.
+    pub(crate) fn take_back(&mut self, choice: Choice) {
+        self.tried.pop();
+        self.fit_ones -= u32::from(!choice.doubtful);
     }
 
     /// Lets the strategy choose among those with nothing against them. The usual case, and the only
@@ -173,11 +187,17 @@ impl<S> Candidates<S> {
         let among = Eligible {
             judge,
             endpoints: self.set.endpoints(),
+            candidates: self.set.candidates(),
+            places: self.set.places(),
             lane,
             len,
             tried: &self.tried,
             flaws,
             dry: self.dry.as_deref(),
+            tools: self.set.tools(),
+            column: OnceCell::new(),
+            now: OnceCell::new(),
+            found: Cell::new(None),
         };
         let index = self.ways.strategy.next(&among)?;
         // a strategy of somebody else's may be wrong, and must not be believed

@@ -74,14 +74,19 @@
 //!
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
+pub mod affinity;
 mod choose;
+mod draw;
 mod eligible;
 mod endpoint;
 mod events;
+mod ewma;
 mod flaws;
 mod future;
+mod health;
 mod ineligible;
 mod lane;
+mod measured;
 mod member;
 mod outcome;
 mod pool;
@@ -90,19 +95,27 @@ mod set;
 mod state;
 mod stats;
 mod strategy;
+mod tools;
 mod trail;
 mod turn;
 mod unfit;
 
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
-pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
+pub use events::{RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
+pub use health::{
+    HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,
+    Presence, Verdict, Witness, judge,
+};
 pub use member::Member;
 pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
-pub use strategy::{LeastConnections, PeakEwma, RoundRobin, Strategy, StrategyName, Weighted};
+pub use strategy::{
+    Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName,
+    Weighted,
+};
 pub use unfit::Unfit;

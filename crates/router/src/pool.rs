@@ -8,13 +8,18 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ServerId, Weight};
+use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 
+use crate::endpoint::Endpoint;
 use crate::events::RouteEvents;
+use crate::health::{
+    Health, HealthConfig, HealthStatus, HealthUpdate, Presence, SetHealth, Witness,
+};
 use crate::member::Member;
 use crate::set::ReplicaSet;
 use crate::state::ServerState;
 use crate::stats::{ServerStats, SetStats};
+use crate::tools::Tools;
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
 ///
@@ -28,14 +33,69 @@ pub struct Pool<S> {
 }
 
 impl<S> Pool<S> {
-    /// Starts without any set.
+    /// Starts without any set. Health is watched as [`HealthConfig::default`] says.
     #[must_use]
     pub fn new() -> Self {
+        Self::of_valid(HealthConfig::default())
+    }
+
+    /// Starts without any set, with settings of its own for the health of servers.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn with_health(config: HealthConfig) -> Result<Self, InvalidConfig> {
+        config.validate().map(|()| Self::of_valid(config))
+    }
+
+    fn of_valid(config: HealthConfig) -> Self {
+        let events = Arc::<RouteEvents>::default();
         Self {
-            sets: ArcSwap::from_pointee(Sets::default()),
+            sets: ArcSwap::from_pointee(Sets {
+                by_id: HashMap::new(),
+                health: Health::of_valid(config, events.clone()),
+            }),
             updating: Mutex::new(()),
-            events: Arc::default(),
+            events,
         }
+    }
+
+    /// Returns the settings of health.
+    #[must_use]
+    pub fn health_config(&self) -> HealthConfig {
+        self.sets.load().health.config
+    }
+
+    /// Has each change of a server's health told to `told`, which must neither block nor be slow: a
+    /// call may be what changed it. Only the first that is set is told; says whether this one is.
+    pub fn on_health(&self, told: impl Fn(HealthUpdate) + Send + Sync + 'static) -> bool {
+        self.sets.load().health.observer.set(told)
+    }
+
+    /// Takes note that somebody says a server is there, or is not. One that is not gets no call as
+    /// long as others are fit, and none that needs a weight, until the same witness says that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn set_health(
+        &self,
+        server: &ServerId,
+        who: Witness,
+        presence: Presence,
+    ) -> Result<(), UnknownServer> {
+        self.with_endpoint(server, |endpoint| endpoint.witness(who, presence))
+    }
+
+    /// Returns what is known of a server's health.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn health(&self, server: &ServerId) -> Result<HealthStatus, UnknownServer> {
+        // what a set has is in a set
+        let found = self.with_endpoint(server, Endpoint::health)?;
+        found.ok_or_else(|| UnknownServer(server.clone()))
     }
 
     /// Changes any number of sets in one step.
@@ -46,7 +106,9 @@ impl<S> Pool<S> {
         let _one_at_a_time = self.updating.lock();
         let mut next = Sets::clone(&self.sets.load());
         let result = change(&mut next);
-        self.sets.store(Arc::new(next));
+        let next = Arc::new(next);
+        let previous = self.sets.swap(next.clone());
+        next.count_health(&previous);
         result
     }
 
@@ -119,11 +181,17 @@ impl<S> Pool<S> {
     }
 
     fn state(&self, server: &ServerId) -> Result<Arc<ServerState>, UnknownServer> {
+        self.with_endpoint(server, |endpoint| endpoint.state().clone())
+    }
+
+    fn with_endpoint<R>(
+        &self,
+        server: &ServerId,
+        read: impl FnOnce(&Endpoint) -> R,
+    ) -> Result<R, UnknownServer> {
         let sets = self.sets.load();
         let found = sets.by_id.values().find_map(|set| set.endpoint(server));
-        found
-            .map(|endpoint| endpoint.state().clone())
-            .ok_or_else(|| UnknownServer(server.clone()))
+        found.map(read).ok_or_else(|| UnknownServer(server.clone()))
     }
 
     fn change_set_of(
@@ -176,10 +244,13 @@ impl<S> Pool<S> {
         let now = Instant::now();
         let sets = self.sets.load();
         let of_set = |(id, set): (&ReplicaSetId, &Arc<ReplicaSet<S>>)| {
+            let since = Tools::nanos_from(set.tools().origin(), now);
             let servers = set.endpoints().iter();
             SetStats {
                 set: id.clone(),
-                servers: servers.map(|one| ServerStats::of(one, now)).collect(),
+                servers: servers
+                    .map(|one| ServerStats::of(one, now, since))
+                    .collect(),
             }
         };
         let mut stats: Vec<_> = sets.iter().map(of_set).collect();
@@ -209,6 +280,7 @@ impl<S> fmt::Debug for Pool<S> {
 /// The table of replica sets at one moment.
 pub struct Sets<S> {
     by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
+    health: Health,
 }
 
 impl<S> Sets<S> {
@@ -218,7 +290,11 @@ impl<S> Sets<S> {
     /// set keeps whose turn it is. Of two members with the same server id the later one counts.
     pub fn set_members(&mut self, id: ReplicaSetId, members: Vec<Member<S>>) {
         let previous = self.by_id.get(&id).map(Arc::as_ref);
-        let set = Arc::new(ReplicaSet::new(members, previous));
+        let health = match previous {
+            Some(previous) => previous.health().clone(),
+            None => Arc::new(SetHealth::new(id.clone(), self.health.clone())),
+        };
+        let set = Arc::new(ReplicaSet::new(members, previous, health));
         self.by_id.insert(id, set);
     }
 
@@ -242,17 +318,25 @@ impl<S> Sets<S> {
         self.by_id.get(id)
     }
 
+    /// Begins and ends to count the health of servers, where this table has taken the place of
+    /// another.
+    fn count_health(&self, previous: &Self) {
+        for (id, set) in &self.by_id {
+            let before = previous.by_id.get(id);
+            if before.is_none_or(|before| !Arc::ptr_eq(before, set)) {
+                set.count_health(before.map(Arc::as_ref));
+            }
+        }
+        for (id, before) in &previous.by_id {
+            if !self.by_id.contains_key(id) {
+                before.endpoints().iter().for_each(Endpoint::leave);
+            }
+        }
+    }
+
     /// Lists all sets, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&ReplicaSetId, &Arc<ReplicaSet<S>>)> {
         self.by_id.iter()
-    }
-}
-
-impl<S> Default for Sets<S> {
-    fn default() -> Self {
-        Self {
-            by_id: HashMap::new(),
-        }
     }
 }
 
@@ -260,6 +344,7 @@ impl<S> Clone for Sets<S> {
     fn clone(&self) -> Self {
         Self {
             by_id: self.by_id.clone(),
+            health: self.health.clone(),
         }
     }
 }

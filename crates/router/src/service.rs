@@ -13,7 +13,7 @@ use crate::events::RouteListener;
 use crate::future::RouteFuture;
 use crate::ineligible;
 use crate::pool::Pool;
-use crate::strategy::{Strategy, StrategyName};
+use crate::strategy::{Affinity, Strategy, StrategyName};
 use crate::trail;
 use crate::unfit::Unfit;
 
@@ -37,7 +37,14 @@ impl<S> Router<S> {
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
     #[must_use]
     pub fn with_strategy(self, name: StrategyName) -> Self {
-        self.with_custom_strategy(name.strategy())
+        let strategy = match name {
+            StrategyName::Affinity => {
+                let events = self.pool.events().clone();
+                Arc::new(Affinity::default().with_observer(events))
+            }
+            other => other.strategy(),
+        };
+        self.with_custom_strategy(strategy)
     }
 
     /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.

@@ -1,14 +1,20 @@
 //! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
-use tollgate_core::{RouteRule, ServerId};
+use tokio::time::Instant;
+use tollgate_core::{RouteRule, ServerId, Tool};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
+use crate::health::{SetHealth, Start};
 use crate::lane::Lane;
 use crate::member::Member;
+use crate::state::ServerState;
+use crate::tools::Tools;
 
 /// Servers that may stand in for one another, heaviest first.
 ///
@@ -16,14 +22,24 @@ use crate::member::Member;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Of each endpoint, close together: all are read for a new key.
+    candidates: Box<[Candidate]>,
+    /// Where each server stands.
+    places: HashMap<ServerId, u32>,
     all: Lane,
+    tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
+    health: Arc<SetHealth>,
 }
 
 impl<S> ReplicaSet<S> {
     /// Orders the members. Those of a server that `previous` had too keep counting.
-    pub(crate) fn new(members: Vec<Member<S>>, previous: Option<&Self>) -> Self {
+    pub(crate) fn new(
+        members: Vec<Member<S>>,
+        previous: Option<&Self>,
+        health: Arc<SetHealth>,
+    ) -> Self {
         let known: HashMap<&ServerId, &Endpoint> = previous
             .iter()
             .flat_map(|set| &set.endpoints)
@@ -35,6 +51,7 @@ impl<S> ReplicaSet<S> {
             if let Some(before) = known.get(member.server()) {
                 member.endpoint_mut().continue_from(before);
             }
+            member.endpoint_mut().set_health(health.clone());
             let place = *places
                 .entry(member.server().clone())
                 .or_insert(ordered.len());
@@ -46,6 +63,9 @@ impl<S> ReplicaSet<S> {
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let candidates = endpoints.iter().map(Endpoint::candidate).collect();
+        let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
+        let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
         let preferred = preferences()
             .filter_map(|prefer| {
@@ -57,8 +77,15 @@ impl<S> ReplicaSet<S> {
         Self {
             endpoints,
             services,
+            candidates,
+            places,
             all,
+            tools: previous.map_or_else(
+                || Arc::new(Tools::new(Instant::now())),
+                |set| set.tools.clone(),
+            ),
             preferred,
+            health,
         }
     }
 
@@ -71,25 +98,74 @@ impl<S> ReplicaSet<S> {
     /// Finds what is known of this server.
     #[must_use]
     pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
-        self.endpoints.iter().find(|known| known.server() == server)
+        self.endpoints.get(*self.places.get(server)? as usize)
     }
 
     /// Finds the service that leads to this server.
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
-        let place = self
-            .endpoints
-            .iter()
-            .position(|known| known.server() == server)?;
-        self.services.get(place)
+        self.services.get(*self.places.get(server)? as usize)
+    }
+
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Says where each server stands.
+    pub(crate) fn places(&self) -> &HashMap<ServerId, u32> {
+        &self.places
+    }
+
+    /// Returns how many calls of a tool the router has given to this server that have not ended; 0 if
+    /// the set has no such server. The first 256 tools of a set are counted apart, as long as they live.
+    #[must_use]
+    pub fn in_flight_of(&self, server: &ServerId, tool: &Arc<Tool>) -> usize {
+        let (Some(endpoint), Some(column)) = (self.endpoint(server), self.tools.find(tool)) else {
+            return 0;
+        };
+        endpoint.state().measured().in_flight(column)
     }
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
         self.services.get(place)
     }
 
+    pub(crate) fn health(&self) -> &Arc<SetHealth> {
+        &self.health
+    }
+
+    /// Begins and ends to count the health of servers, when this set has taken the place of another.
+    pub(crate) fn count_health(&self, previous: Option<&Self>) {
+        let stays: HashSet<*const ServerState> = self.states().collect();
+        let was_there: HashSet<_> = previous.into_iter().flat_map(Self::states).collect();
+        for endpoint in previous.into_iter().flat_map(Self::endpoints) {
+            if !stays.contains(&Arc::as_ptr(endpoint.state())) {
+                endpoint.leave();
+            }
+        }
+        let start = match was_there.is_empty() {
+            true => Start::Full,
+            false => Start::Slow,
+        };
+        for endpoint in &self.endpoints {
+            if !was_there.contains(&Arc::as_ptr(endpoint.state())) {
+                endpoint.join(start);
+            }
+        }
+    }
+
+    fn states(&self) -> impl Iterator<Item = *const ServerState> {
+        let states = self.endpoints.iter().map(Endpoint::state);
+        states.map(Arc::as_ptr)
+    }
+
     pub(crate) fn all(&self) -> &Lane {
         &self.all
+    }
+
+    /// Returns the tools that are measured apart.
+    pub(crate) fn tools(&self) -> &Arc<Tools> {
+        &self.tools
     }
 
     /// Returns the servers of categories that a plan prefers, if there are any.

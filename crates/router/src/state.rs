@@ -1,22 +1,29 @@
 //! What is counted for one server, whatever snapshots of its set come and go.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tollgate_core::Tool;
 
+use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
+use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
 use crate::stats::Tally;
+use crate::tools::{Column, Tools};
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
+    health: ServerHealth,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
+    measured: Measured,
     tally: Tally,
 }
 
@@ -24,6 +31,10 @@ impl ServerState {
     /// Returns how many calls were given to the server that have not ended.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn health(&self) -> &ServerHealth {
+        &self.health
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -47,6 +58,8 @@ impl ServerState {
             state: self.clone(),
             sent: None,
             outcome: Outcome::Cancelled,
+            measure: None,
+            ticket: Ticket::Extra,
         })
     }
 
@@ -57,12 +70,12 @@ impl ServerState {
         }
     }
 
-    /// Takes how one call ended: each call that began, once. This is the one place that learns from
-    /// calls.
-    fn ended(&self, outcome: Outcome, took: Duration, now: Instant) {
-        self.tally.ended(outcome, took, now);
+    /// Returns what calls take here.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.measured
     }
 
+    /// Returns what became of the calls here.
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -86,21 +99,58 @@ impl Default for ServerState {
         Self {
             in_flight: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            health: ServerHealth::default(),
             idle: Notify::new(),
+            measured: Measured::new(),
             tally: Tally::new(Instant::now()),
         }
     }
 }
 
-/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled.
+/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled, and
+/// counts as nothing for the server's health.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     state: Arc<ServerState>,
     sent: Option<Instant>,
     outcome: Outcome,
+    measure: Option<Measure>,
+    ticket: Ticket,
+}
+
+/// Where to note what a call took.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    column: Option<Column>,
+    /// What nanoseconds are counted from.
+    origin: Instant,
 }
 
 impl InFlight {
+    /// Notes the call as one of a tool, among the tools of its set.
+    pub(crate) fn measure(&mut self, tools: &Tools, tool: &Arc<Tool>) {
+        let column = tools.column(tool);
+        if let Some(column) = column {
+            self.state.measured.begin(column);
+        }
+        self.measure = Some(Measure {
+            column,
+            origin: tools.origin(),
+        });
+    }
+
+    /// Says how its outcome will count for the server's health.
+    pub(crate) fn with_ticket(mut self, ticket: Ticket) -> Self {
+        self.ticket = ticket;
+        self
+    }
+
+    /// Counts its outcome for the server's health, once.
+    pub(crate) fn settle(&mut self, verdict: Verdict, set: &SetHealth) -> Option<HealthChange> {
+        let ticket = mem::replace(&mut self.ticket, Ticket::Extra);
+        self.state.health.settle(ticket, verdict, set, Instant::now)
+    }
+
     /// Notes that the call is sent now: its time begins.
     pub(crate) fn send(&mut self) {
         self.sent = Some(Instant::now());
@@ -114,10 +164,18 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        if let Ticket::Probe(probe) = self.ticket {
+            self.state.health.give_back(probe);
+        }
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
+        self.state.tally.ended(self.outcome, took, now);
+        if let Some(Measure { column, origin }) = self.measure {
+            let took = Took::of(self.outcome, took);
+            let nanos = Tools::nanos_from(origin, now);
+            self.state.measured.end(column, took, nanos);
+        }
         // first what was learned, so that whoever finds the server idle finds it learned
-        self.state.ended(self.outcome, took, now);
         self.state.leave();
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
+use super::{
+    Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, Weighted,
+};
 
 /// A strategy that comes with the router, by the name that configs use.
 ///
@@ -18,11 +20,17 @@ use super::{LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StrategyName {
+    /// See [`Affinity`]; with the default settings if none are given.
+    Affinity,
     /// See [`PeakEwma`].
     #[default]
     PeakEwma,
     /// See [`LeastConnections`].
     LeastConnections,
+    /// See [`Priority`].
+    Priority,
+    /// See [`Random`].
+    Random,
     /// See [`RoundRobin`].
     RoundRobin,
     /// See [`Weighted`].
@@ -34,8 +42,11 @@ impl StrategyName {
     #[must_use]
     pub fn strategy(self) -> Arc<dyn Strategy> {
         match self {
+            Self::Affinity => Arc::new(Affinity::default()),
             Self::PeakEwma => Arc::new(PeakEwma::new()),
             Self::LeastConnections => Arc::new(LeastConnections),
+            Self::Priority => Arc::new(Priority),
+            Self::Random => Arc::new(Random),
             Self::RoundRobin => Arc::new(RoundRobin),
             Self::Weighted => Arc::new(Weighted),
         }

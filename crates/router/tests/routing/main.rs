@@ -7,4 +7,6 @@ mod decision;
 mod events;
 mod fallback;
 mod filter;
+mod latency;
+mod spread;
 mod stats;
