@@ -121,6 +121,8 @@ reasons! {
         Settling = "settling",
         /// The tool's results were seen to change without a write.
         Volatile = "volatile",
+        /// The call is meant for one server, and no other's answer is one to it.
+        Pinned = "pinned",
     }
 }
 

@@ -134,11 +134,16 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
             }
             match call.plan().cache {
                 CacheRule::Bypass => self.pass(call, version, BypassReason::Plan),
+                CacheRule::Store { .. } if call.pin().is_some() => {
+                    self.pass(call, version, BypassReason::Pinned)
+                }
                 CacheRule::Store { .. } if version.is_volatile() => {
                     self.pass(call, version, BypassReason::Volatile)
                 }
                 CacheRule::Store { ttl } => self.read(call, version, ttl),
-                CacheRule::KeepOwn { ttl } if shared.config.idempotent_writes => {
+                CacheRule::KeepOwn { ttl }
+                    if shared.config.idempotent_writes && call.pin().is_none() =>
+                {
                     self.idempotent_write(call, version, ttl)
                 }
                 // a rule this crate does not know yet may stand for a write

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::refine::Applied;
-use crate::{Attempt, CallPlan, CallRecord, Caller, IdempotencyKey, Tool};
+use crate::{Attempt, CallPlan, CallRecord, Caller, IdempotencyKey, ServerId, Tool};
 
 /// One call of one tool: what every layer receives.
 ///
@@ -30,6 +30,8 @@ struct Meant {
     arguments: Bytes,
     caller: Arc<Caller>,
     trace: Option<Arc<TraceContext>>,
+    pin: Option<ServerId>,
+    cost_budget: Option<f64>,
     applied: Applied,
     purpose: Purpose,
 }
@@ -48,6 +50,8 @@ impl ToolCall {
             arguments,
             caller: Caller::local(),
             trace: None,
+            pin: None,
+            cost_budget: None,
             applied,
             purpose: Purpose::Caller,
         })
@@ -94,6 +98,30 @@ impl ToolCall {
     #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
         Arc::make_mut(&mut self.meant).trace = Some(trace);
+        self
+    }
+
+    /// Sends the call to this server of the tool's replica set and to no other: not where it fails,
+    /// not where it is slow, and not where the server may not get it, which is an error then. A pin
+    /// moves nothing that the plan forbids: what destroys never goes to a server that is too light.
+    /// Default: the router chooses.
+    ///
+    /// An answer that was kept is nobody's in particular, so a pinned read is sent, and its answer is
+    /// not kept either.
+    #[must_use]
+    pub fn pinned_to(mut self, server: ServerId) -> Self {
+        Arc::make_mut(&mut self.meant).pin = Some(server);
+        self
+    }
+
+    /// Sets what each attempt of the call may cost at most, in the units of `costHint`: servers where
+    /// it would cost more are no candidates. A tool that states no cost fits any budget; a budget
+    /// below 0, or that is no number, is one of 0. Default: what the router's own budget says, and
+    /// the lower of the two where there are both.
+    #[must_use]
+    pub fn with_cost_budget(mut self, budget: f64) -> Self {
+        // NaN is no maximum
+        Arc::make_mut(&mut self.meant).cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -183,6 +211,18 @@ impl ToolCall {
         self.meant.trace.as_ref()
     }
 
+    /// Returns the only server that may get the call, if there is only one.
+    #[must_use]
+    pub fn pin(&self) -> Option<&ServerId> {
+        self.meant.pin.as_ref()
+    }
+
+    /// Returns what each attempt may cost at most, if the caller set a budget.
+    #[must_use]
+    pub fn cost_budget(&self) -> Option<f64> {
+        self.meant.cost_budget
+    }
+
     /// Returns where progress reports go.
     #[must_use]
     pub fn progress(&self) -> Option<&Arc<dyn ProgressSink>> {
@@ -238,6 +278,7 @@ impl fmt::Debug for ToolCall {
             .field("applied", &self.meant.applied)
             .field("caller", &self.meant.caller)
             .field("deadline", &self.deadline)
+            .field("pin", &self.meant.pin)
             .field("attempt", &self.attempt)
             .field("purpose", &self.meant.purpose)
             .finish_non_exhaustive()

@@ -319,6 +319,8 @@ fn the_strictest_plan_joins_what_each_plan_demands() {
                 hints()
                     .with_read_only(true)
                     .with_rate_limit(5.0)
+                    .with_tags(["pages"])
+                    .with_cost(3.0)
                     .with_security_level(tollgate_core::SecurityLevel::Restricted),
             ),
         ],
@@ -326,6 +328,8 @@ fn the_strictest_plan_joins_what_each_plan_demands() {
     let strictest = tool.refinements().strictest().unwrap();
     assert_eq!(strictest.effect, Effect::Destructive);
     assert_eq!(strictest.route.min_weight, Some(50));
+    assert_eq!(strictest.route.tags.to_vec(), [Box::from("pages")]);
+    assert_eq!(strictest.route.cost, Some(3.0));
     assert_eq!(strictest.limits.calls_per_minute, Some(5.0));
     assert!(strictest.limits.restricted);
     assert!(strictest.reason.contains("more than one way"));

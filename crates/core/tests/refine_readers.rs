@@ -247,6 +247,12 @@ fn at_least(one: &CallPlan, other: &CallPlan) -> bool {
     let rate = |plan: &CallPlan| plan.limits.calls_per_minute.unwrap_or(f64::INFINITY);
     one.effect >= other.effect
         && one.route.min_weight >= other.route.min_weight
+        && other
+            .route
+            .tags
+            .iter()
+            .all(|tag| one.route.tags.contains(tag))
+        && one.route.cost >= other.route.cost
         && cache(one) >= cache(other)
         && !(one.repeat == RepeatRule::Safe && other.repeat != RepeatRule::Safe)
         && !(one.confirm == ConfirmRule::Skip && other.confirm != ConfirmRule::Skip)

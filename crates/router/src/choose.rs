@@ -4,13 +4,14 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate_core::ToolCall;
+use tollgate_core::{ServerId, ToolCall};
 
 use crate::eligible::{Eligible, Tickets};
 use crate::endpoint::Endpoint;
 use crate::events::RouteEvents;
 use crate::flaws::{Flaws, Judge};
 use crate::lane::Lane;
+use crate::rule::Rule;
 use crate::set::ReplicaSet;
 use crate::strategy::Strategy;
 
@@ -37,6 +38,8 @@ pub(crate) struct Candidates<S> {
 pub(crate) struct Ways {
     pub(crate) strategy: Arc<dyn Strategy>,
     pub(crate) events: Arc<RouteEvents>,
+    /// What a call may cost at most.
+    pub(crate) cost_budget: Option<f64>,
 }
 
 /// A server chosen for a call, and why.
@@ -96,8 +99,38 @@ impl<S> Candidates<S> {
 
     /// Says whether any candidate is left, fit or not.
     pub(crate) fn are_left(&self, call: &ToolCall) -> bool {
-        let eligible = self.set.all().at_least(least(call));
+        let eligible = match call.pin() {
+            Some(_) => 1,
+            None => self.set.all().at_least(least(call)),
+        };
         self.tried.len() < eligible.min(MOST_TRIED)
+    }
+
+    /// Returns what decides whether a server may get the call at all.
+    pub(crate) fn rule<'a>(&self, call: &'a ToolCall) -> Rule<'a> {
+        Rule::new(call, self.ways.cost_budget)
+    }
+
+    /// Lists the servers that the annotation rule gives the call to, in the order they were given:
+    /// all that may get it and are fit, or those of them in a category that the plan prefers, if there
+    /// are any.
+    pub(crate) fn admitted(&self, call: &ToolCall) -> Vec<&Endpoint> {
+        let judge = self.judge(call);
+        let fit = |prefers: bool| {
+            let flaws = move |endpoint: &&Endpoint| {
+                let flaws = judge.flaws(endpoint);
+                let of_others = prefers && flaws.has(Flaws::NOT_PREFERRED);
+                !(of_others || flaws.has(Flaws::DOUBTFUL) || flaws.has(Flaws::FINAL))
+            };
+            let admitted = self.set.endpoints().iter().filter(flaws);
+            admitted.collect::<Vec<_>>()
+        };
+        let mut admitted = fit(true);
+        if admitted.is_empty() {
+            admitted = fit(false);
+        }
+        admitted.sort_by_key(|endpoint| endpoint.given());
+        admitted
     }
 
     /// Returns the best candidate that was not tried.
@@ -108,7 +141,10 @@ impl<S> Candidates<S> {
         if !self.are_left(call) {
             return None;
         }
-        let (place, flaws) = self.usual(call).or_else(|| self.best_of_all(call))?;
+        let (place, flaws) = match call.pin() {
+            Some(pin) => self.pinned(call, pin)?,
+            None => self.usual(call).or_else(|| self.best_of_all(call))?,
+        };
         let beside = call.attempt().elsewhere_only;
         let not_beside = [Flaws::AVOIDED, Flaws::STANDBY, Flaws::DOUBTFUL];
         if beside && not_beside.iter().any(|flaw| flaws.has(*flaw)) {
@@ -137,6 +173,13 @@ impl<S> Candidates<S> {
         self.fit_ones -= u32::from(!choice.doubtful);
     }
 
+    /// Takes the one server that the call is meant for, if it may get it.
+    fn pinned(&self, call: &ToolCall, pin: &ServerId) -> Option<(usize, Flaws)> {
+        let place = *self.set.places().get(pin)? as usize;
+        let flaws = self.judge(call).flaws(self.set.endpoints().get(place)?);
+        (!flaws.has(Flaws::FINAL)).then_some((place, flaws))
+    }
+
     /// Lets the strategy choose among those with nothing against them. The usual case, and the only
     /// one whose cost need not grow with the set.
     fn usual(&self, call: &ToolCall) -> Option<(usize, Flaws)> {
@@ -149,7 +192,7 @@ impl<S> Candidates<S> {
         // standbys have weight 0
         let len = lane.at_least(least(call).max(1));
         let judge = Judge {
-            call,
+            rule: self.rule(call),
             prefers: preferred.is_some(),
         };
         self.ask(lane, len, judge, Flaws::NONE)
@@ -161,18 +204,19 @@ impl<S> Candidates<S> {
         let len = lane.at_least(least(call));
         let judge = self.judge(call);
         let untried = self.set.endpoints().iter().take(len).enumerate();
-        let best = untried
+        let (place, best) = untried
             .filter(|(place, _)| !self.tried.iter().any(|tried| *tried as usize == *place))
-            .map(|(_, endpoint)| judge.flaws(endpoint))
-            .min()
-            .filter(|best| !best.has(Flaws::FINAL))?;
-        self.ask(lane, len, judge, best)
+            .map(|(place, endpoint)| (place, judge.flaws(endpoint)))
+            .min_by_key(|(_, flaws)| *flaws)
+            .filter(|(_, best)| !best.has(Flaws::FINAL))?;
+        // those that were best may not be any more, and a call must not fail for that
+        self.ask(lane, len, judge, best).or(Some((place, best)))
     }
 
     fn judge<'a>(&self, call: &'a ToolCall) -> Judge<'a> {
         let prefer = &call.plan().route.prefer;
         Judge {
-            call,
+            rule: self.rule(call),
             prefers: !prefer.is_empty() && self.set.preferred_lane(prefer).is_some(),
         }
     }
@@ -212,6 +256,8 @@ impl<S> Candidates<S> {
     fn reason(&self, call: &ToolCall, flaws: Flaws) -> &'static str {
         if !self.tried.is_empty() {
             "fallback: first choice refused"
+        } else if call.pin().is_some() {
+            "pinned"
         } else if call.attempt().elsewhere_only {
             "beside a slow attempt"
         } else if flaws.has(Flaws::DOUBTFUL) {

@@ -53,7 +53,7 @@ impl<'a> Eligible<'a> {
     /// Returns the call.
     #[must_use]
     pub fn call(&self) -> &'a ToolCall {
-        self.judge.call
+        self.judge.rule.call
     }
 
     /// Returns how many there are, fit or not.
@@ -191,7 +191,7 @@ impl<'a> Eligible<'a> {
     fn column(&self) -> Option<Column> {
         *self
             .column
-            .get_or_init(|| self.tools.find(self.judge.call.tool()))
+            .get_or_init(|| self.tools.find(self.call().tool()))
     }
 
     fn now(&self) -> u64 {

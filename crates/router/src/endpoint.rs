@@ -29,6 +29,8 @@ pub struct Endpoint {
     zone: Option<Arc<str>>,
     cost_factor: f64,
     gate: Option<Arc<Gate>>,
+    /// Its place in the order that servers were given in.
+    given: u32,
     state: Arc<ServerState>,
     /// The health of its set, once it is in one.
     set: Option<Arc<SetHealth>>,
@@ -45,6 +47,7 @@ impl Endpoint {
             zone: None,
             cost_factor: 1.0,
             gate: None,
+            given: 0,
             state: Arc::default(),
             set: None,
         }
@@ -68,6 +71,14 @@ impl Endpoint {
 
     pub(crate) fn set_cost_factor(&mut self, factor: f64) {
         self.cost_factor = factor;
+    }
+
+    pub(crate) fn set_given(&mut self, given: u32) {
+        self.given = given;
+    }
+
+    pub(crate) fn given(&self) -> u32 {
+        self.given
     }
 
     pub(crate) fn set_gate(&mut self, gate: Arc<Gate>) {
@@ -143,7 +154,8 @@ impl Endpoint {
         self.state.is_draining()
     }
 
-    /// Says whether the server may get this call, its weight aside.
+    /// Says whether the server may get this call, as far as that is its own affair: its weight, a
+    /// pin and a budget aside.
     ///
     /// # Errors
     ///

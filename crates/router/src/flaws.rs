@@ -1,8 +1,7 @@
 //! What speaks against a server, for one call.
 
-use tollgate_core::ToolCall;
-
 use crate::endpoint::Endpoint;
+use crate::rule::Rule;
 
 /// What speaks against a server for a call, the worst in the highest bit: fewer is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,16 +36,17 @@ impl Flaws {
 /// What the flaws of servers are judged by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judge<'a> {
-    pub(crate) call: &'a ToolCall,
+    pub(crate) rule: Rule<'a>,
     /// A server of a preferred category exists.
     pub(crate) prefers: bool,
 }
 
 impl Judge<'_> {
     pub(crate) fn flaws(&self, endpoint: &Endpoint) -> Flaws {
-        let avoid = &self.call.attempt().avoid;
-        let prefer = &self.call.plan().route.prefer;
-        let (doubtful, is_final) = match endpoint.check(self.call) {
+        let call = self.rule.call;
+        let avoid = &call.attempt().avoid;
+        let prefer = &call.plan().route.prefer;
+        let (doubtful, is_final) = match self.rule.check(endpoint) {
             Ok(()) => (false, false),
             Err(unfit) => (!unfit.is_final(), unfit.is_final()),
         };

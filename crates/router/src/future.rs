@@ -76,7 +76,7 @@ impl<S: ToolService> RouteFuture<S> {
 
     pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
         let Some(begun) = begin(&mut candidates, &call) else {
-            let error = ineligible::error(&call, candidates.set());
+            let error = ineligible::error(&call, &candidates);
             trail::failed(&candidates, &call, &error);
             return Self::failed(error);
         };
@@ -140,13 +140,15 @@ struct Begun<S> {
     in_flight: InFlight,
 }
 
-/// Chooses the next server. One that is drained between the choice and here is passed over.
+/// Chooses the next server. One that is drained or made lighter between the choice and here is passed
+/// over.
 fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Option<Begun<S>> {
+    let least = call.plan().route.min_weight.unwrap_or(0);
     loop {
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         let service = candidates.set().service_at(choice.place)?;
-        let Some(mut in_flight) = endpoint.state().begin() else {
+        let Some(mut in_flight) = endpoint.state().begin(least) else {
             continue;
         };
         let Some(ticket) = endpoint.admit(call, choice.doubtful) else {

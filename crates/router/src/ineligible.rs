@@ -2,27 +2,27 @@
 
 use std::fmt::Write;
 
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError};
+use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError};
 
+use crate::choose::Candidates;
 use crate::endpoint::Endpoint;
-use crate::set::ReplicaSet;
-use crate::unfit::Unfit;
+use crate::rule::Rule;
 
 /// A message names at most this many servers.
-const MOST_NAMED: usize = 8;
+const MOST_NAMED: usize = 32;
 
 /// States that the tool's replica set is not in the pool.
 pub(crate) fn unknown_set(call: &ToolCall) -> ToolError {
     refuse(format!(
-        "no server may take tool \"{}\": there is no replica set \"{}\"; \
-         add it to the pool before its tools are called",
+        "no server may take tool \"{}\": there is no replica set \"{}\": \
+         its servers were removed, or none was added",
         call.tool().name(),
         call.tool().set()
     ))
 }
 
 /// States why no member of the set may take the call.
-pub(crate) fn error<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+pub(crate) fn error<S>(call: &ToolCall, candidates: &Candidates<S>) -> ToolError {
     if call.attempt().elsewhere_only {
         // the usual end of a hedge where there is one server: nobody reads more than the kind
         return ToolError::new(
@@ -31,28 +31,27 @@ pub(crate) fn error<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
             "no other healthy server may take the call beside the one that has it",
         );
     }
-    none_fit(call, set)
+    match call.pin() {
+        Some(pin) => pinned(call, candidates, pin),
+        None => none_fit(call, candidates),
+    }
 }
 
 /// States of each server of the set why it does not get the call.
-fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
+fn none_fit<S>(call: &ToolCall, candidates: &Candidates<S>) -> ToolError {
     let (tool, name) = (call.tool().name(), call.tool().set());
-    let servers = set.endpoints();
+    let servers = candidates.set().endpoints();
     let mut message = format!("no server of set \"{name}\" may take tool \"{tool}\": ");
     if servers.is_empty() {
         message.push_str("it has none");
         return refuse(message);
     }
+    let rule = candidates.rule(call);
     for (place, server) in servers.iter().take(MOST_NAMED).enumerate() {
         let separator = if place == 0 { "" } else { "; " };
         // writing to a String cannot fail
         let _ = write!(message, "{separator}{} ", server.server());
-        let _ = match (too_light(call, server), server.check(call)) {
-            (None, Ok(())) => message.write_str("refused the call"),
-            (Some(light), Ok(())) => write!(message, "{light}"),
-            (None, Err(unfit)) => write!(message, "{unfit}"),
-            (Some(light), Err(unfit)) => write!(message, "{light}, and {unfit}"),
-        };
+        let _ = write_why(&mut message, rule, server);
     }
     if let Some(more @ 1..) = servers.len().checked_sub(MOST_NAMED) {
         let _ = write!(message, "; and {more} more");
@@ -60,9 +59,35 @@ fn none_fit<S>(call: &ToolCall, set: &ReplicaSet<S>) -> ToolError {
     refuse(message)
 }
 
-fn too_light(call: &ToolCall, server: &Endpoint) -> Option<Unfit> {
-    let (weight, needed) = (server.weight(), call.plan().route.min_weight?);
-    (weight.get() < needed).then_some(Unfit::TooLight { weight, needed })
+/// States why the one server that the call is meant for does not get it.
+fn pinned<S>(call: &ToolCall, candidates: &Candidates<S>, pin: &ServerId) -> ToolError {
+    let (tool, name) = (call.tool().name(), call.tool().set());
+    let mut message = format!("the call of tool \"{tool}\" is meant for server \"{pin}\", which ");
+    let Some(server) = candidates.set().endpoint(pin) else {
+        let _ = write!(message, "set \"{name}\" does not have: ");
+        let servers = candidates.set().endpoints();
+        let names = servers.iter().map(|server| server.server().as_str());
+        let names: Vec<_> = names.take(MOST_NAMED).collect();
+        let _ = match (servers.len().saturating_sub(MOST_NAMED), names.is_empty()) {
+            (_, true) => write!(message, "it has none"),
+            (0, _) => write!(message, "it has {}", names.join(", ")),
+            (more, _) => write!(message, "it has {}, and {more} more", names.join(", ")),
+        };
+        return ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message);
+    };
+    let _ = write_why(&mut message, candidates.rule(call), server);
+    message.push_str("; without the pin the router chooses among the set's servers");
+    refuse(message)
+}
+
+/// Writes what speaks against a server, as the rest of a sentence: that it is too light, and what is
+/// the matter with it besides.
+fn write_why(out: &mut String, rule: Rule<'_>, server: &Endpoint) -> std::fmt::Result {
+    match (rule.check(server), server.check(rule.call)) {
+        (Ok(()), _) => out.write_str("refused the call"),
+        (Err(unfit), Err(too)) if unfit != too => write!(out, "{unfit}, and {too}"),
+        (Err(unfit), _) => write!(out, "{unfit}"),
+    }
 }
 
 fn refuse(message: String) -> ToolError {

@@ -76,6 +76,7 @@
 
 pub mod affinity;
 mod choose;
+mod drain;
 mod draw;
 mod eligible;
 mod endpoint;
@@ -90,6 +91,7 @@ mod measured;
 mod member;
 mod outcome;
 mod pool;
+mod rule;
 mod service;
 mod set;
 mod state;
@@ -100,6 +102,7 @@ mod trail;
 mod turn;
 mod unfit;
 
+pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use events::{RouteEvent, RouteEvents, RouteListener};

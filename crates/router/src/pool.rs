@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -10,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 
+use crate::drain::Draining;
 use crate::endpoint::Endpoint;
 use crate::events::RouteEvents;
 use crate::health::{
@@ -125,18 +125,23 @@ impl<S> Pool<S> {
         });
     }
 
-    /// Removes a server from its set. Calls that run there are left alone.
+    /// Removes a server from its set; the last one takes the set along. Calls that run there are left
+    /// alone, and a server that is added under the same id is another one: it counts from 0.
     ///
     /// # Errors
     ///
     /// [`UnknownServer`] if no set has it.
-    pub fn remove_server(&self, server: &ServerId) -> Result<(), UnknownServer>
+    pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer>
     where
         S: Clone,
     {
+        let state = self.state(server)?;
         self.change_set_of(server, |members| {
             members.retain(|member| member.server() != server);
-        })
+        })?;
+        // who chose it by the set of before finds it closed
+        state.set_draining(true);
+        Ok(Draining::new(state))
     }
 
     /// Sets the weight of a server. It goes on counting.
@@ -155,19 +160,15 @@ impl<S> Pool<S> {
         })
     }
 
-    /// Gives a server no new calls from now on. Returns a future of the moment when none runs there
-    /// any more; dropping it leaves the server drained.
+    /// Gives a server no new calls from now on: none begins there once this has returned.
     ///
     /// # Errors
     ///
     /// [`UnknownServer`] if no set has it.
-    pub fn drain(
-        &self,
-        server: &ServerId,
-    ) -> Result<impl Future<Output = ()> + Send + 'static, UnknownServer> {
+    pub fn drain(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
         let state = self.state(server)?;
         state.set_draining(true);
-        Ok(async move { state.idle().await })
+        Ok(Draining::new(state))
     }
 
     /// Gives a drained server calls again.
@@ -210,7 +211,11 @@ impl<S> Pool<S> {
                 .ok_or_else(|| UnknownServer(server.clone()))?;
             let mut members = sets.members_of(&id);
             change(&mut members);
-            sets.set_members(id, members);
+            if members.is_empty() {
+                sets.remove(&id);
+            } else {
+                sets.set_members(id, members);
+            }
             Ok(())
         })
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{RouteDecision, ServerId, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::choose::{Candidates, DryRun, Ways};
@@ -30,6 +30,7 @@ impl<S> Router<S> {
         let ways = Arc::new(Ways {
             strategy: StrategyName::default().strategy(),
             events: pool.events().clone(),
+            cost_budget: None,
         });
         Self { pool, ways }
     }
@@ -51,6 +52,24 @@ impl<S> Router<S> {
     #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
         Arc::make_mut(&mut self.ways).strategy = strategy;
+        self
+    }
+
+    /// Sets what each attempt of a call may cost at most, in the units of `costHint`. What a call
+    /// costs on a server is its tool's `costHint` times the server's
+    /// [cost factor](crate::Member::with_cost_factor); servers where that is more than the budget are
+    /// no candidates, and where there is no other, the call fails. A tool without a `costHint` fits
+    /// any budget. A call may state a lower budget
+    /// ([`ToolCall::with_cost_budget`]). Default: any cost.
+    ///
+    /// A budget is a limit and no preference: within it the strategy chooses as it would without, as
+    /// the cheapest server would otherwise get every call.
+    ///
+    /// A budget below 0, or one that is no number, is one of 0.
+    #[must_use]
+    pub fn with_cost_budget(mut self, budget: f64) -> Self {
+        // NaN is no maximum
+        Arc::make_mut(&mut self.ways).cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -86,12 +105,77 @@ impl<S> Router<S> {
         trail::decision(&candidates, call, choice)
     }
 
-    /// Returns what speaks against a server of the call's set now, its weight aside. `None` where
-    /// nothing does, and where there is no such server.
+    /// Returns what speaks against a server of the call's set now. `None` where nothing does, and where
+    /// there is no such server.
     #[must_use]
     pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
         let set = self.pool.get(call.tool().set())?;
-        set.endpoint(server)?.check(call).err()
+        let candidates = Candidates::new(set.clone(), self.ways.clone());
+        candidates.rule(call).check(set.endpoint(server)?).err()
+    }
+
+    /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
+    /// order they were added. Nobody is listed whom any strategy, pin or affinity could not choose.
+    ///
+    /// - A destructive tool: fit servers that are heavy enough. None of them is an empty list: such a
+    ///   call fails, and never goes to a lighter server.
+    /// - A tool whose plan prefers categories (`caching` for idempotent ones, `high-compute` for
+    ///   complex or costly ones): fit servers of such a category, or all fit ones if there is none.
+    /// - Any other: all fit servers.
+    ///
+    /// It is the list for a call without arguments; [`admitted`](Self::admitted) takes a call.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use tollgate_core::{ReplicaSetId, ServerId, Weight};
+    /// use tollgate_router::{Member, Pool, Router};
+    /// # use tollgate_testkit::{MockService, tool};
+    ///
+    /// let server = |id: &str| ServerId::new(id);
+    /// # let (primary, replica) = (MockService::counting(), MockService::counting());
+    /// let pool = Arc::new(Pool::new());
+    /// pool.set_members(
+    ///     ReplicaSetId::new("database")?,
+    ///     vec![
+    ///         Member::new(server("primary-db")?, primary)
+    ///             .with_weight(Weight::new(80)?)
+    ///             .with_categories(["database", "caching"]),
+    ///         Member::new(server("replica-db")?, replica)
+    ///             .with_weight(Weight::new(20)?)
+    ///             .with_categories(["database"]),
+    ///     ],
+    /// );
+    /// let router = Router::new(pool);
+    ///
+    /// // a destructive tool goes to the primary alone
+    /// let delete = tool("deleteUser").set("database").destructive().build();
+    /// assert_eq!(router.route_by_annotation(&delete), [server("primary-db")?]);
+    ///
+    /// // a read-only tool goes to any healthy server
+    /// let query = tool("queryUsers").set("database").read_only().build();
+    /// assert_eq!(
+    ///     router.route_by_annotation(&query),
+    ///     [server("primary-db")?, server("replica-db")?]
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn route_by_annotation(&self, tool: &Arc<Tool>) -> Vec<ServerId> {
+        self.admitted(&ToolCall::new(tool.clone(), Vec::new()))
+    }
+
+    /// Lists the servers that the annotation rule gives a call to, as
+    /// [`route_by_annotation`](Self::route_by_annotation) does, under the plan that its arguments give
+    /// it, its pin and its budget.
+    #[must_use]
+    pub fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
+        let Some(set) = self.pool.get(call.tool().set()) else {
+            return Vec::new();
+        };
+        let candidates = Candidates::new(set, self.ways.clone());
+        let admitted = candidates.admitted(call).into_iter();
+        admitted.map(|server| server.server().clone()).collect()
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no
@@ -154,7 +238,9 @@ where
         match self.pool.get(call.tool().set()) {
             None => {
                 let error = ineligible::unknown_set(&call);
-                let Ways { strategy, events } = &*self.ways;
+                let Ways {
+                    strategy, events, ..
+                } = &*self.ways;
                 trail::unknown_set(events, &call, strategy.name(), &error);
                 RouteFuture::failed(error)
             }

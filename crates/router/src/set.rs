@@ -60,6 +60,13 @@ impl<S> ReplicaSet<S> {
                 None => ordered.push(member),
             }
         }
+        for (given, member) in (0u32..).zip(&mut ordered) {
+            member.endpoint_mut().set_given(given);
+        }
+        for endpoint in ordered.iter().map(Member::endpoint) {
+            // before the set is seen: calls that go by an older one ask, too
+            endpoint.state().set_weight(endpoint.weight());
+        }
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
@@ -175,13 +182,16 @@ impl<S> ReplicaSet<S> {
         Some(lane)
     }
 
-    /// Takes the set apart, to make another one of its members.
+    /// Takes the set apart, to make another one of its members, in the order they were given.
     pub(crate) fn members(&self) -> impl Iterator<Item = Member<S>>
     where
         S: Clone,
     {
         let services = self.services.iter().cloned();
         let members = self.endpoints.iter().cloned().zip(services);
+        let mut members: Vec<_> = members.collect();
+        members.sort_by_key(|(endpoint, _)| endpoint.given());
+        let members = members.into_iter();
         members.map(|(endpoint, service)| Member::from_parts(endpoint, service))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tollgate_core::Tool;
+use tollgate_core::{Tool, Weight};
 
+use crate::drain::Drained;
 use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
 use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
@@ -21,6 +22,8 @@ pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
     health: ServerHealth,
+    /// In force now, where a call still goes by a snapshot of before.
+    weight: AtomicU32,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
     measured: Measured,
@@ -45,12 +48,24 @@ impl ServerState {
     pub(crate) fn set_draining(&self, draining: bool) {
         // against `begin`: whoever comes second sees the other
         self.draining.store(draining, Ordering::SeqCst);
+        if !draining {
+            // who waits for the end of the drain has it
+            self.idle.notify_waiters();
+        }
     }
 
-    /// Counts one call until the guard is dropped; none where the server is drained meanwhile.
-    pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
+    /// Sets the weight in force.
+    pub(crate) fn set_weight(&self, weight: Weight) {
+        self.weight.store(weight.get(), Ordering::SeqCst);
+    }
+
+    /// Counts one call until the guard is dropped. None where the server is drained by now, or
+    /// lighter than the call needs: it may have been chosen by a snapshot of before.
+    pub(crate) fn begin(self: &Arc<Self>, least: u32) -> Option<InFlight> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        if self.draining.load(Ordering::SeqCst) {
+        let open = !self.draining.load(Ordering::SeqCst);
+        let heavy_enough = least == 0 || self.weight.load(Ordering::SeqCst) >= least;
+        if !(open && heavy_enough) {
             self.leave();
             return None;
         }
@@ -75,19 +90,28 @@ impl ServerState {
         &self.measured
     }
 
+    /// Takes how one call ended: each call that began, once. This is the one place that learns from
+    /// calls.
+    fn ended(&self, outcome: Outcome, took: Duration, now: Instant) {
+        self.tally.ended(outcome, took, now);
+    }
+
     /// Returns what became of the calls here.
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
-    pub(crate) async fn idle(&self) {
+    /// Waits until nothing is in flight, or the server gets calls again.
+    pub(crate) async fn drained(&self) -> Drained {
         loop {
             let woken = self.idle.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
+            if !self.draining.load(Ordering::SeqCst) {
+                return Drained::Undrained;
+            }
             if self.in_flight.load(Ordering::SeqCst) == 0 {
-                return;
+                return Drained::Idle;
             }
             woken.await;
         }
@@ -99,6 +123,7 @@ impl Default for ServerState {
         Self {
             in_flight: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            weight: AtomicU32::new(Weight::DEFAULT.get()),
             health: ServerHealth::default(),
             idle: Notify::new(),
             measured: Measured::new(),
@@ -169,7 +194,7 @@ impl Drop for InFlight {
         }
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
-        self.state.tally.ended(self.outcome, took, now);
+        self.state.ended(self.outcome, took, now);
         if let Some(Measure { column, origin }) = self.measure {
             let took = Took::of(self.outcome, took);
             let nanos = Tools::nanos_from(origin, now);

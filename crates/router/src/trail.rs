@@ -113,7 +113,8 @@ fn looked_at<S>(
     let others = others
         .filter(|(_, other)| chosen.is_none_or(|chosen| chosen.server() != other.server()))
         .map(|(place, other)| of(other, why_not(candidates, call, place, other)));
-    let chosen = chosen.map(|chosen| of(chosen, chosen.check(call).err().map(|u| u.as_str())));
+    let rule = candidates.rule(call);
+    let chosen = chosen.map(|chosen| of(chosen, rule.check(chosen).err().map(|u| u.as_str())));
     chosen
         .into_iter()
         .chain(others)
@@ -128,10 +129,7 @@ fn why_not<S>(
     place: usize,
     endpoint: &Endpoint,
 ) -> Option<&'static str> {
-    if endpoint.weight().get() < least(call) {
-        return Some("too_light");
-    }
-    if let Err(unfit) = endpoint.check(call) {
+    if let Err(unfit) = candidates.rule(call).check(endpoint) {
         return Some(unfit.as_str());
     }
     let mut tried = candidates.tried().iter();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{Bench, by, failure, get, read, set, write};
 use serde_json::json;
 use tollgate_cache::{
-    Admission, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
+    Admission, BypassReason, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
 };
 use tollgate_core::{
     CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
@@ -226,6 +226,24 @@ async fn a_cache_that_is_off_remembers_nothing() {
         assert_eq!(bench.text(read()).await, expected);
     }
     assert_eq!((bench.stats().bypassed, bench.stats().entries), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_meant_for_one_server_is_not_answered_with_what_another_said() {
+    let bench = Bench::new(MockService::counting());
+    let pinned = |call: ToolCall| call.pinned_to("replica".parse().unwrap());
+    assert_eq!(status(&bench, read()).await, CacheStatus::Miss);
+    assert_eq!(status(&bench, pinned(read())).await, CacheStatus::Bypass);
+    assert_eq!(bench.text(pinned(read())).await, "3");
+    // and what it says is nobody else's answer either
+    assert_eq!(bench.text(read()).await, "1");
+    let bypasses = bench.stats().bypasses;
+    assert_eq!(bypasses.get(BypassReason::Pinned), 2);
+
+    for expected in ["4", "5"] {
+        assert_eq!(bench.text(pinned(set(1))).await, expected);
+    }
+    assert_eq!(bench.text(read()).await, "6", "a pinned write is one");
 }
 
 #[tokio::test(start_paused = true)]

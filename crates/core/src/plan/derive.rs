@@ -5,26 +5,14 @@ use std::time::Duration;
 
 use crate::infer::Volatile;
 use crate::{
-    Annotations, AuditLevel, CacheRule, CallPlan, Category, Complexity, ConfirmRule, Effect, Field,
-    Limits, Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
+    Annotations, AuditLevel, CacheRule, CallPlan, Category, ConfirmRule, Effect, Field, Limits,
+    Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
 };
 
-/// Servers of this category come first for idempotent tools.
-const CACHING: &str = "caching";
-/// Servers of this category come first for complex or costly tools.
-const HIGH_COMPUTE: &str = "high-compute";
-/// `costHint` above this makes a tool costly.
-const COSTLY: f64 = 100.0;
 /// An attempt timeout derived from `estimatedDuration` stays between these.
 const TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(600));
 /// A first backoff derived from `estimatedDuration` stays between these.
 const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
-
-impl RouteRule {
-    /// The categories that a rule may prefer, in the order it names them: `caching` for idempotent
-    /// tools, `high-compute` for complex or costly ones.
-    pub const PREFERABLE: [&'static str; 2] = [CACHING, HIGH_COMPUTE];
-}
 
 impl CallPlan {
     /// Derives the plan from the effective hints, by the profile's numbers.
@@ -35,18 +23,6 @@ impl CallPlan {
         let is_true = |hint: Option<bool>| hint == Some(true);
         let (effect, reason) = flags.effect(resolved, profile);
         let also_idempotent = is_true(flags.idempotent);
-
-        let mut route = RouteRule::default();
-        match effect {
-            Effect::Destructive => route.min_weight = Some(profile.primary_weight),
-            Effect::Idempotent => route.prefer.push(CACHING),
-            Effect::ReadOnly | Effect::Mutating => {}
-        }
-        if hints.complexity == Some(Complexity::Complex)
-            || hints.cost_hint.is_some_and(|cost| cost > COSTLY)
-        {
-            route.prefer.push(HIGH_COMPUTE);
-        }
 
         let cache = match (effect, profile.idempotent_ttl) {
             (Effect::ReadOnly, _) => CacheRule::Store {
@@ -83,7 +59,7 @@ impl CallPlan {
 
         Self {
             effect,
-            route,
+            route: RouteRule::derive(effect, hints, profile),
             cache,
             repeat,
             confirm: if asks {
@@ -380,5 +356,11 @@ mod tests {
         let text = plan(|h| h.destructive_hint = Some(true)).to_string();
         assert!(text.contains("destructive (dangerous)"), "{text}");
         assert!(text.contains("weight 50"), "{text}");
+        let text = plan(|h| {
+            h.tags = Some(vec!["users".to_owned(), "db".to_owned()]);
+            h.cost_hint = Some(2.5);
+        });
+        let line = "any healthy server, tagged \"users\", \"db\", costs 2.5\n";
+        assert!(text.to_string().contains(line), "{text}");
     }
 }

@@ -39,6 +39,14 @@ impl fmt::Display for RouteRule {
         for category in &self.prefer {
             write!(f, ", category `{category}` first")?;
         }
+        let mut lead = ", tagged";
+        for tag in self.tags.iter() {
+            write!(f, "{lead} {tag:?}")?;
+            lead = ",";
+        }
+        if let Some(cost) = self.cost {
+            write!(f, ", costs {cost}")?;
+        }
         Ok(())
     }
 }

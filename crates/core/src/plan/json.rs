@@ -27,6 +27,10 @@ pub(super) fn words<S: Serializer>(words: &[&'static str], to: S) -> Result<S::O
     to.collect_seq(words)
 }
 
+pub(super) fn tags<S: Serializer>(tags: &[Box<str>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(tags)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -45,11 +49,17 @@ mod tests {
     #[test]
     fn a_read_is_written_with_its_ttl() {
         let plan = written(
-            Annotations::default().with_read_only(true),
+            Annotations::default()
+                .with_read_only(true)
+                .with_tags(["users"])
+                .with_cost(2.5),
             &Profile::standard(),
         );
         assert_eq!(plan["cache"], json!({"rule": "store", "ttl_ms": 300_000}));
-        assert_eq!(plan["route"], json!({"min_weight": null, "prefer": []}));
+        assert_eq!(
+            plan["route"],
+            json!({"min_weight": null, "prefer": [], "tags": ["users"], "cost": 2.5})
+        );
         assert_eq!(
             (&plan["repeat"], &plan["confirm"]),
             (&json!("safe"), &json!("skip"))

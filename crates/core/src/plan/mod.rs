@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Serialize;
-use smallvec::SmallVec;
 
 use crate::{Effect, SafetyLevel};
 
 mod derive;
 mod display;
 mod json;
+mod route;
+
+pub use self::route::RouteRule;
 
 /// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
 /// registered, read on every call.
@@ -21,6 +23,9 @@ mod json;
 /// | idempotent, not destructive | `Idempotent` | prefers category `caching` | short TTL | yes | no |
 /// | destructive | `Destructive` | weight ≥ 50 only | never; invalidates | never | yes |
 /// | anything else | `Mutating` | default strategy | never; invalidates | never | no |
+///
+/// `complexity: complex` or a `costHint` above 100 prefers category `high-compute`, whatever the
+/// effect. `tags` and `costHint` stand in the rule for strategies and budgets to go by.
 ///
 /// Read-only together with destructive is refused by validation; where it arrives anyway,
 /// destructive wins.
@@ -49,7 +54,7 @@ mod json;
 ///     serde_json::to_value(&plan)?,
 ///     serde_json::json!({
 ///         "effect": "idempotent",
-///         "route": {"min_weight": null, "prefer": ["caching"]},
+///         "route": {"min_weight": null, "prefer": ["caching"], "tags": [], "cost": null},
 ///         "cache": {"rule": "keep_own", "ttl_ms": 5000},
 ///         "repeat": "safe",
 ///         "confirm": "skip",
@@ -85,17 +90,6 @@ pub struct CallPlan {
     pub audit: AuditLevel,
     /// Why the effect is what it is, in a sentence.
     pub reason: Cow<'static, str>,
-}
-
-/// Which servers may get a call.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[non_exhaustive]
-pub struct RouteRule {
-    /// Only servers of at least this weight; none healthy is an error.
-    pub min_weight: Option<u32>,
-    /// Servers of these categories come first, if any is healthy.
-    #[serde(serialize_with = "json::words")]
-    pub prefer: SmallVec<[&'static str; 2]>,
 }
 
 /// What the cache does with a call.

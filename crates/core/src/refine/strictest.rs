@@ -9,7 +9,7 @@ const REASON: &str =
 /// Joins a tool's own plan and those of its rules, respect by respect:
 ///
 /// - the effect that does most harm, with the preferences of `worst`, the plan that has it;
-/// - the greatest weight that any demands of a server;
+/// - the greatest weight that any demands of a server, every tag, the greatest cost;
 /// - from not dropping anything to dropping all: looked up and stored, not looked up, kept as a
 ///   write's own result, never stored; the shortest of several times;
 /// - repeated only if all allow it; asked, recorded and restricted if any demands it;
@@ -30,7 +30,7 @@ pub(super) fn strictest<'a>(
 }
 
 fn tighten(out: &mut CallPlan, by: &CallPlan) {
-    out.route.min_weight = out.route.min_weight.max(by.route.min_weight);
+    out.route.tighten(&by.route);
     out.cache = stricter_cache(out.cache, by.cache);
     out.repeat = stricter_repeat(out.repeat, by.repeat);
     if by.confirm != ConfirmRule::Skip {

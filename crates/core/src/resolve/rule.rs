@@ -93,6 +93,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let audit = AUDIT.settle(hints, &mut warnings);
     let level = replace_or_tighten(hints, Field::SecurityLevel, |h| h.security_level, narrower);
     let rate = replace_or_tighten(hints, Field::RateLimitHint, |h| h.rate_limit_hint, slower);
+    let cost = replace_or_tighten(hints, Field::CostHint, |h| h.cost_hint, dearer);
 
     let mut kept = Kept::default();
     let out = Annotations {
@@ -111,10 +112,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
             replace(hints, Field::EstimatedDuration, |h| h.estimated_duration),
         ),
         rate_limit_hint: kept.put(Field::RateLimitHint, rate),
-        cost_hint: kept.put(
-            Field::CostHint,
-            replace(hints, Field::CostHint, |h| h.cost_hint),
-        ),
+        cost_hint: kept.put(Field::CostHint, cost),
         complexity: kept.put(
             Field::Complexity,
             replace(hints, Field::Complexity, |h| h.complexity),
@@ -308,6 +306,11 @@ fn narrower(level: &SecurityLevel, base: Option<&SecurityLevel>) -> bool {
 /// A rate that is no rate would lift the limit.
 fn slower(rate: &f64, base: Option<&f64>) -> bool {
     rate.is_finite() && *rate > 0.0 && base.is_none_or(|base| rate < base)
+}
+
+/// A cost that is no cost would fit any budget.
+fn dearer(cost: &f64, base: Option<&f64>) -> bool {
+    cost.is_finite() && *cost >= 0.0 && base.is_none_or(|base| cost > base)
 }
 
 /// Who decided the fields written so far.

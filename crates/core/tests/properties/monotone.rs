@@ -11,7 +11,7 @@ use tollgate_core::{
 use crate::any;
 
 /// How lax a plan is, dimension by dimension: more is laxer.
-fn laxity(plan: &CallPlan) -> [f64; 8] {
+fn laxity(plan: &CallPlan) -> [f64; 9] {
     [
         match plan.effect {
             Effect::ReadOnly => 3.0,
@@ -41,6 +41,7 @@ fn laxity(plan: &CallPlan) -> [f64; 8] {
         },
         plan.limits.calls_per_minute.unwrap_or(f64::INFINITY),
         f64::from(u8::from(!plan.limits.restricted)),
+        -plan.route.cost.unwrap_or(0.0),
     ]
 }
 
@@ -87,9 +88,13 @@ proptest! {
             (Trust::Untrusted, Trust::Standard),
         ] {
             for ((profile, ours), (_, base)) in plans(less).zip(plans(more)) {
-                // The rate is not among them: an odd one (0, or below) lifts the limit where the
+                // Rate and cost are not among them: an odd one (0, or below) lifts the limit where the
                 // server is believed, and nothing else where it is not.
-                let pairs = ours.into_iter().zip(base).enumerate().filter(|(at, _)| *at != 6);
+                let pairs = ours
+                    .into_iter()
+                    .zip(base)
+                    .enumerate()
+                    .filter(|(at, _)| ![6, 8].contains(at));
                 for (at, (ours, base)) in pairs {
                     prop_assert!(ours <= base, "{} dimension {}: {:?}", profile, at, less);
                 }

@@ -51,7 +51,8 @@ async fn within_twenty_calls_it_gets_its_probe_traffic_only_even_if_all_come_at_
             bed.send_many(&read, 1).await;
             after += 1;
         }
-        assert_eq!(bed.got("a"), 5, "{strategy:?}");
+        // a strategy that sees it fail may leave it alone even before
+        assert!(bed.got("a") <= 5, "{strategy:?}: {} calls", bed.got("a"));
     }
 }
 

@@ -1,0 +1,298 @@
+//! Whatever the pool, the strategy, the health and the call: what destroys never reaches a server
+//! below its weight, and where nobody is fit, the error names everybody and why.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::bed::{Bed, counting, not_sent, refusing, server, test_set, weight};
+use futures_util::FutureExt;
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+use serde_json::json;
+use tollgate_core::{ErrorKind, ToolCall};
+use tollgate_router::{Eligible, Member, Router, Strategy, StrategyName, Unfit};
+use tollgate_testkit::{MockService, call, tool};
+use tower::ServiceExt;
+
+/// One server, and all that may speak against it.
+#[derive(Debug, Clone)]
+struct Server {
+    weight: u32,
+    state: State,
+    drained: bool,
+    refuses: bool,
+    avoided: bool,
+    words: Vec<&'static str>,
+    factor: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Fit,
+    Unfit(Unfit),
+    /// Fit or not, as often as one looks.
+    Flapping,
+}
+
+/// What a call is, besides destructive.
+#[derive(Debug, Clone)]
+struct Request {
+    pin: Option<usize>,
+    elsewhere_only: bool,
+    cost: Option<f64>,
+    budget: Option<f64>,
+    tags: Vec<&'static str>,
+}
+
+fn words() -> impl Generator<Value = Vec<&'static str>> {
+    prop::sample::subsequence(vec!["caching", "high-compute", "database"], 0..=3)
+}
+
+fn servers() -> impl Generator<Value = Vec<Server>> {
+    let state = prop_oneof![
+        4 => Just(State::Fit),
+        1 => Just(State::Flapping),
+        4 => prop::sample::select(vec![
+            Unfit::Unhealthy,
+            Unfit::BreakerOpen,
+            Unfit::Ejected,
+            Unfit::Unreachable,
+            Unfit::NotOffered,
+            Unfit::LacksCapability,
+        ]).prop_map(State::Unfit),
+    ];
+    let weight = prop_oneof![0u32..=100, Just(0), Just(49), Just(50)];
+    let flags = (
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.3),
+        any::<bool>(),
+    );
+    let factor = prop_oneof![4 => Just(1.0), 1 => Just(3.0), 1 => Just(f64::NAN)];
+    let server = (weight, state, flags, words(), factor).prop_map(
+        |(weight, state, (drained, refuses, avoided), words, factor)| Server {
+            weight,
+            state,
+            drained,
+            refuses,
+            avoided,
+            words,
+            factor,
+        },
+    );
+    prop::collection::vec(server, 0..9)
+}
+
+fn requests() -> impl Generator<Value = Vec<Request>> {
+    let number = || prop::option::of(prop::sample::select(vec![0.0, 1.0, 2.0, 150.0, f64::NAN]));
+    let request = (
+        prop::option::weighted(0.3, 0usize..10),
+        prop::bool::weighted(0.2),
+        number(),
+        number(),
+        words(),
+    )
+        .prop_map(|(pin, elsewhere_only, cost, budget, tags)| Request {
+            pin,
+            elsewhere_only,
+            cost: cost.filter(|cost| cost.is_finite()),
+            budget,
+            tags,
+        });
+    prop::collection::vec(request, 1..6)
+}
+
+/// Every strategy there is, and one that means ill: it says the lightest server it knows, or one
+/// that is not there.
+fn strategies() -> impl Generator<Value = Arc<dyn Strategy>> {
+    prop_oneof![
+        4 => prop::sample::select(EVERY).prop_map(StrategyName::strategy),
+        1 => any::<bool>().prop_map(|beyond| Arc::new(Ill { beyond }) as Arc<dyn Strategy>),
+    ]
+}
+
+const EVERY: &[StrategyName] = &[
+    StrategyName::LeastConnections,
+    StrategyName::PeakEwma,
+    StrategyName::RoundRobin,
+    StrategyName::Weighted,
+];
+
+#[derive(Debug)]
+struct Ill {
+    beyond: bool,
+}
+
+impl Strategy for Ill {
+    fn name(&self) -> &'static str {
+        "ill"
+    }
+
+    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
+        Some(if self.beyond { usize::MAX } else { among.len() })
+    }
+}
+
+fn id(n: usize) -> String {
+    format!("s{n}")
+}
+
+fn member(n: usize, spec: &Server) -> Member<MockService> {
+    let member = if spec.refuses {
+        refusing(&id(n), not_sent(ErrorKind::BreakerOpen))
+    } else {
+        counting(&id(n))
+    };
+    let (state, looks) = (spec.state, AtomicUsize::new(0));
+    member
+        .with_weight(weight(spec.weight))
+        .with_categories(spec.words.iter().copied())
+        .with_capabilities(spec.words.iter().copied())
+        .with_cost_factor(spec.factor)
+        .with_gate(move |_| match state {
+            State::Fit => Ok(()),
+            State::Unfit(unfit) => Err(unfit),
+            State::Flapping if looks.fetch_add(1, Ordering::Relaxed) % 3 == 0 => Ok(()),
+            State::Flapping => Err(Unfit::Ejected),
+        })
+}
+
+fn bed(servers: &[Server]) -> Bed {
+    let members = servers.iter().enumerate().map(|(n, spec)| member(n, spec));
+    let bed = Bed::new(StrategyName::default(), members.collect());
+    for (n, _) in servers.iter().enumerate().filter(|(_, spec)| spec.drained) {
+        drop(bed.pool.drain(&server(&id(n))).unwrap());
+    }
+    bed
+}
+
+fn wipe(request: &Request, servers: &[Server]) -> ToolCall {
+    let wipe = tool("wipe").destructive().hint(|hints| {
+        hints.cost_hint = request.cost;
+        hints.tags = Some(request.tags.iter().map(ToString::to_string).collect());
+    });
+    let mut call = call(&wipe.build(), json!({}));
+    if let Some(pin) = request.pin {
+        call = call.pinned_to(server(&id(pin)));
+    }
+    if let Some(budget) = request.budget {
+        call = call.with_cost_budget(budget);
+    }
+    call.attempt_mut().elsewhere_only = request.elsewhere_only;
+    for (n, _) in servers.iter().enumerate().filter(|(_, spec)| spec.avoided) {
+        call.attempt_mut().avoid.push(server(&id(n)));
+    }
+    call
+}
+
+impl Request {
+    /// Says whether a call like this may go to a server; nothing where that may change any moment.
+    fn may_go(&self, n: usize, to: &Server, router_budget: Option<f64>) -> Option<bool> {
+        let budgets = [self.budget, router_budget].into_iter().flatten();
+        let budget = budgets.map(|budget| budget.max(0.0)).reduce(f64::min);
+        let affordable = match (self.cost, budget) {
+            (Some(cost), Some(budget)) => cost * to.factor <= budget,
+            _ => true,
+        };
+        let possible = to.weight >= 50
+            && !to.drained
+            && affordable
+            && self.pin.is_none_or(|pin| pin == n)
+            && !(self.elsewhere_only && to.avoided);
+        match to.state {
+            State::Flapping if possible => None,
+            state => Some(possible && state == State::Fit),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn what_destroys_reaches_nobody_below_the_weight(
+        servers in servers(),
+        requests in requests(),
+        strategy in strategies(),
+        budget in prop::option::weighted(0.3, prop::sample::select(vec![0.0, 2.0, 1000.0])),
+    ) {
+        let bed = bed(&servers);
+        let mut router = Router::new(bed.pool.clone()).with_custom_strategy(strategy);
+        if let Some(budget) = budget {
+            router = router.with_cost_budget(budget);
+        }
+        for request in &requests {
+            let call = wipe(request, &servers);
+            // what is only looked at must not be laxer than what is sent
+            for endpoint in router.candidates(&call) {
+                prop_assert!(endpoint.weight().get() >= 50);
+            }
+            for admitted in router.admitted(&call) {
+                let set = bed.pool.get(&test_set()).unwrap();
+                prop_assert!(set.endpoint(&admitted).unwrap().weight().get() >= 50);
+            }
+            let result = router.clone().oneshot(call).now_or_never();
+            let Some(result) = result else {
+                return Err(TestCaseError::fail("no server keeps anybody waiting"));
+            };
+            let verdicts: Vec<_> = servers
+                .iter()
+                .enumerate()
+                .map(|(n, to)| (request.may_go(n, to, budget), to))
+                .collect();
+            let nobody = verdicts.iter().all(|(may, _)| *may == Some(false));
+            let somebody = verdicts.iter().any(|(may, to)| *may == Some(true) && !to.refuses);
+            match result {
+                Ok(_) => prop_assert!(!nobody),
+                Err(error) if request.pin.is_some_and(|pin| pin >= servers.len()) => {
+                    let other = if request.elsewhere_only {
+                        ErrorKind::NoEligibleServer
+                    } else {
+                        ErrorKind::InvalidCall
+                    };
+                    prop_assert_eq!(error.kind(), other);
+                }
+                Err(error) => {
+                    prop_assert!(!somebody, "{}", error);
+                    if nobody {
+                        prop_assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+                        let names_all = !request.elsewhere_only && request.pin.is_none();
+                        for n in (0..servers.len()).filter(|_| names_all) {
+                            let named = error.message().contains(&format!("{} ", id(n)));
+                            prop_assert!(named, "{}", error);
+                        }
+                    }
+                }
+            }
+        }
+        for (n, spec) in servers.iter().enumerate() {
+            let is_out = spec.weight < 50 || spec.drained || matches!(spec.state, State::Unfit(_));
+            if is_out {
+                prop_assert_eq!(bed.started(&id(n)), 0, "{}", n);
+            }
+            prop_assert_eq!(bed.in_flight(&id(n)), 0);
+        }
+    }
+
+    #[test]
+    fn a_weight_that_changes_counts_from_the_next_call_on(
+        changes in prop::collection::vec((0usize..4, 0u32..=100), 1..30),
+        strategy in strategies(),
+    ) {
+        let bed = Bed::new(StrategyName::default(), (0..4).map(|n| counting(&id(n))).collect());
+        let router = Router::new(bed.pool.clone()).with_custom_strategy(strategy);
+        let wipe = tool("wipe").destructive().build();
+        let mut weights = [50; 4];
+        for (n, changed) in changes {
+            bed.pool.reweigh(&server(&id(n)), weight(changed)).unwrap();
+            weights[n] = changed;
+            let before = [0, 1, 2, 3].map(|n| bed.started(&id(n)));
+            let result = router.clone().oneshot(call(&wipe, json!({}))).now_or_never();
+            let heavy = weights.iter().any(|weight| *weight >= 50);
+            prop_assert_eq!(result.unwrap().is_ok(), heavy);
+            for (n, before) in before.into_iter().enumerate() {
+                prop_assert!(weights[n] >= 50 || bed.started(&id(n)) == before);
+            }
+        }
+    }
+}
