@@ -107,8 +107,8 @@ impl<S> Candidates<S> {
     }
 
     /// Returns what decides whether a server may get the call at all.
-    pub(crate) fn rule<'a>(&self, call: &'a ToolCall) -> Rule<'a> {
-        Rule::new(call, self.ways.cost_budget)
+    pub(crate) fn rule<'a>(&'a self, call: &'a ToolCall) -> Rule<'a> {
+        Rule::new(call, self.ways.cost_budget, self.strategy())
     }
 
     /// Lists the servers that the annotation rule gives the call to, in the order they were given:
@@ -213,7 +213,8 @@ impl<S> Candidates<S> {
         self.ask(lane, len, judge, best).or(Some((place, best)))
     }
 
-    fn judge<'a>(&self, call: &'a ToolCall) -> Judge<'a> {
+    /// Returns what servers are judged by, wherever they stand.
+    pub(crate) fn judge<'a>(&'a self, call: &'a ToolCall) -> Judge<'a> {
         let prefer = &call.plan().route.prefer;
         Judge {
             rule: self.rule(call),
@@ -238,6 +239,7 @@ impl<S> Candidates<S> {
             tried: &self.tried,
             flaws,
             dry: self.dry.as_deref(),
+            groups: self.set.groups(),
             tools: self.set.tools(),
             column: OnceCell::new(),
             now: OnceCell::new(),

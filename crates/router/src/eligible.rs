@@ -14,6 +14,7 @@ use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::ewma::Estimate;
 use crate::flaws::{Flaws, Judge};
+use crate::groups::Groups;
 use crate::lane::Lane;
 use crate::tools::{Column, Tools};
 
@@ -41,6 +42,7 @@ pub struct Eligible<'a> {
     pub(crate) flaws: Flaws,
     /// Counters are read and not moved: where the tickets come from instead.
     pub(crate) dry: Option<&'a Tickets>,
+    pub(crate) groups: [&'a Groups; 2],
     pub(crate) tools: &'a Tools,
     /// Asked for once, if at all.
     pub(crate) column: OnceCell<Option<Column>>,
@@ -200,6 +202,18 @@ impl<'a> Eligible<'a> {
             .get_or_init(|| Tools::nanos_from(self.tools.origin(), Instant::now()))
     }
 
+    /// Returns who is in which category.
+    pub(crate) fn categories(&self) -> &'a Groups {
+        let [categories, _] = self.groups;
+        categories
+    }
+
+    /// Returns who has which capability.
+    pub(crate) fn capabilities(&self) -> &'a Groups {
+        let [_, capabilities] = self.groups;
+        capabilities
+    }
+
     /// Finds where in its set a server stands, eligible or not; it is looked for at `hint` first.
     pub(crate) fn place_of(&self, server: &ServerId, hint: usize) -> Option<usize> {
         let is_there = |known: &Endpoint| known.server() == server;
@@ -227,6 +241,11 @@ impl<'a> Eligible<'a> {
     /// Returns the number of the server that stands at a place of the set, if it is eligible.
     pub(crate) fn index_of(&self, place: usize) -> Option<usize> {
         self.lane.index(place).filter(|index| *index < self.len)
+    }
+
+    /// Says whether a server was tried for this call before.
+    pub(crate) fn is_fallback(&self) -> bool {
+        !self.tried.is_empty()
     }
 
     /// Says whether this only looks what would be chosen: nothing is to be remembered.

@@ -84,6 +84,7 @@ mod events;
 mod ewma;
 mod flaws;
 mod future;
+mod groups;
 mod health;
 mod ineligible;
 mod lane;
@@ -118,7 +119,7 @@ pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
-    Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName,
-    Weighted,
+    Affinity, Capability, Category, Lacking, LeastConnections, PeakEwma, Priority, Random,
+    RoundRobin, Strategy, StrategyName, Weighted,
 };
 pub use unfit::Unfit;

@@ -10,6 +10,7 @@ use tollgate_core::{RouteRule, ServerId, Tool};
 
 use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
+use crate::groups::Groups;
 use crate::health::{SetHealth, Start};
 use crate::lane::Lane;
 use crate::member::Member;
@@ -27,6 +28,8 @@ pub struct ReplicaSet<S> {
     /// Where each server stands.
     places: HashMap<ServerId, u32>,
     all: Lane,
+    categories: Groups,
+    capabilities: Groups,
     tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
@@ -82,6 +85,8 @@ impl<S> ReplicaSet<S> {
             })
             .collect();
         Self {
+            categories: Groups::new(&endpoints, Endpoint::categories),
+            capabilities: Groups::new(&endpoints, Endpoint::capabilities),
             endpoints,
             services,
             candidates,
@@ -168,6 +173,11 @@ impl<S> ReplicaSet<S> {
 
     pub(crate) fn all(&self) -> &Lane {
         &self.all
+    }
+
+    /// Returns who is in which category, and who has which capability.
+    pub(crate) fn groups(&self) -> [&Groups; 2] {
+        [&self.categories, &self.capabilities]
     }
 
     /// Returns the tools that are measured apart.

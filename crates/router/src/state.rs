@@ -85,15 +85,19 @@ impl ServerState {
         }
     }
 
+    /// Takes how one call ended: each call that began, once. This is the one place that learns from
+    /// calls.
+    fn ended(&self, outcome: Outcome, took: Duration, now: Instant, measure: Option<Measure>) {
+        if let Some(Measure { column, origin }) = measure {
+            let nanos = Tools::nanos_from(origin, now);
+            self.measured.end(column, Took::of(outcome, took), nanos);
+        }
+        self.tally.ended(outcome, took, now);
+    }
+
     /// Returns what calls take here.
     pub(crate) fn measured(&self) -> &Measured {
         &self.measured
-    }
-
-    /// Takes how one call ended: each call that began, once. This is the one place that learns from
-    /// calls.
-    fn ended(&self, outcome: Outcome, took: Duration, now: Instant) {
-        self.tally.ended(outcome, took, now);
     }
 
     /// Returns what became of the calls here.
@@ -194,13 +198,8 @@ impl Drop for InFlight {
         }
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
-        self.state.ended(self.outcome, took, now);
-        if let Some(Measure { column, origin }) = self.measure {
-            let took = Took::of(self.outcome, took);
-            let nanos = Tools::nanos_from(origin, now);
-            self.state.measured.end(column, took, nanos);
-        }
         // first what was learned, so that whoever finds the server idle finds it learned
+        self.state.ended(self.outcome, took, now, self.measure);
         self.state.leave();
     }
 }

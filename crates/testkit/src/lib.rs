@@ -31,7 +31,7 @@ mod work_queue;
 
 pub use at_once::AtOnce;
 pub use mock::{Gate, MockFuture, MockService};
-pub use server::MockServer;
+pub use server::{MockServer, Ping};
 pub use share::share;
 pub use tollgate_chaos as chaos;
 pub use tool::{ToolBuilder, call, tool};

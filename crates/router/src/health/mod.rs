@@ -11,8 +11,11 @@
 //! **Ejection.** Five faults in a row eject a server, and so does a share of good calls that is 30
 //! points below that of the others ([`HealthConfig`] has the numbers and where they are from). It gets
 //! no calls for 30 s, the next time for 60 s, 300 s at most; good time takes that off again. Not more
-//! than 30 % of a set are ejected, always one if need be, and never the last that is fit: if all fail,
-//! ejecting them all helps nobody. A set of one ejects nobody.
+//! than 30 % of a set are ejected, always one if need be, and never the last that is fit. A set of one
+//! ejects nobody. Nor is anybody ejected while most calls of the others fail, too, and a probe that
+//! fails then ends the ejection: what is wrong is no one server, and to leave out those that fail
+//! first helps nobody. Envoy and Finagle go by the row alone; in an outage of a whole set, the one that
+//! was ejected came back half a minute after the others.
 //!
 //! **Return.** When the time is over, one call is let through. If it ends well, the server is back,
 //! with a tenth of its share, which grows to all of it over 30 s; if not, it is ejected for longer. The
@@ -24,8 +27,8 @@
 //! the few that are left would not bear everybody's calls, and a doubtful answer is better than none.
 //! Servers whose connection is gone stay out of it: they cannot answer.
 //!
-//! **Cost.** Asking whether a server is fit is one load of one word. A good call adds to two counters
-//! if shares are compared, and else reads two. There is no lock on either way and no task of its own:
+//! **Cost.** Asking whether a server is fit is one load of one word. A good call adds to a counter of
+//! the set, and to one of the server if shares are compared. There is no lock on either way and no task of its own:
 //! what has to be done now and then is done by the call that finds it due.
 
 mod config;

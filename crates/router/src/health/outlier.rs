@@ -35,13 +35,31 @@ pub(crate) struct Window {
     began: AtomicU64,
 }
 
+/// A moment in what a set counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mark(pub(crate) u64);
+
+impl Totals {
+    #[inline]
+    pub(crate) fn count(&self, failed: bool) {
+        self.0.fetch_add(Tally::one(failed), Ordering::Relaxed);
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Returns what there was since.
+    pub(crate) fn since(&self, mark: Mark) -> Tally {
+        Tally::of(self.mark().0.wrapping_sub(mark.0))
+    }
+}
+
 impl Window {
     /// Counts a call that ended now; says whether it is time to [`close`](Self::close).
     #[inline]
-    pub(crate) fn count(&self, failed: bool, now: Moment, all: &Totals) -> bool {
-        let one = Tally::one(failed);
-        self.counts.fetch_add(one, Ordering::Relaxed);
-        all.0.fetch_add(one, Ordering::Relaxed);
+    pub(crate) fn count(&self, failed: bool, now: Moment) -> bool {
+        self.counts.fetch_add(Tally::one(failed), Ordering::Relaxed);
         now.0 >= self.closes.load(Ordering::Relaxed)
     }
 
@@ -89,6 +107,25 @@ impl Tally {
         }
     }
 
+    /// Returns what is left without the calls of one server.
+    const fn without(self, own: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(own.calls),
+            failed: self.failed.saturating_sub(own.failed),
+        }
+    }
+
+    /// Says whether most calls of the others failed, where this many of one server's own did and none
+    /// of them ended well. Nobody calls the others: then nothing is known of them.
+    pub(crate) const fn others_fail(self, own_failed: u32) -> bool {
+        let own = Self {
+            calls: own_failed,
+            failed: own_failed,
+        };
+        let others = self.without(own);
+        others.failed as u64 * 2 > others.calls as u64
+    }
+
     const fn good(self) -> u64 {
         self.calls.saturating_sub(self.failed) as u64
     }
@@ -113,10 +150,7 @@ pub(crate) fn worse_than(
     config: &HealthConfig,
 ) -> Option<Tally> {
     let points = config.outlier?;
-    let others = Tally {
-        calls: all.calls.saturating_sub(own.calls),
-        failed: all.failed.saturating_sub(own.failed),
-    };
+    let others = all.without(own);
     let needed = u64::from(config.min_calls) * u64::from(config.min_servers.saturating_sub(1));
     if servers < config.min_servers || u64::from(others.calls) < needed {
         return None;
@@ -178,7 +212,8 @@ mod tests {
         let config = HealthConfig::default();
         let (window, all) = (Window::default(), Totals::default());
         let count = |at, failed| {
-            let due = window.count(failed, Moment(at), &all);
+            all.count(failed);
+            let due = window.count(failed, Moment(at));
             due.then(|| window.close(Moment(at), &all, &config))
                 .flatten()
         };
@@ -203,7 +238,8 @@ mod tests {
         let config = HealthConfig::default();
         let (window, all) = (Window::default(), Totals::default());
         let count = |at, failed| {
-            let due = window.count(failed, Moment(at), &all);
+            all.count(failed);
+            let due = window.count(failed, Moment(at));
             due.then(|| window.close(Moment(at), &all, &config))
                 .flatten()
         };

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::PingConfig;
+use super::{PingConfig, Presence};
 
 /// Counts the pings of one server. Pure: whoever sends them tells it what came of each.
 ///
 /// ```
-/// use tollgate_router::{PingConfig, Pings};
+/// use tollgate_router::{PingConfig, Pings, Presence};
 ///
 /// let mut pings = Pings::new(PingConfig::default().with_fall(2).with_rise(1));
 /// assert_eq!(pings.note(false), None);
-/// assert_eq!(pings.note(false), Some(false), "it is gone");
-/// assert_eq!(pings.note(true), Some(true), "it is back");
+/// assert_eq!(pings.note(false), Some(Presence::Down));
+/// assert_eq!(pings.note(true), Some(Presence::Up));
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pings {
@@ -33,20 +33,8 @@ impl Pings {
         }
     }
 
-    /// Returns the settings.
-    #[must_use]
-    pub const fn config(&self) -> &PingConfig {
-        &self.config
-    }
-
-    /// Says whether the server is there, as far as pings tell.
-    #[must_use]
-    pub const fn is_up(&self) -> bool {
-        self.is_up
-    }
-
     /// Takes whether a ping was answered; returns whether the server is there now, if that changed.
-    pub const fn note(&mut self, answered: bool) -> Option<bool> {
+    pub const fn note(&mut self, answered: bool) -> Option<Presence> {
         if answered == self.is_up {
             self.against = 0;
             return None;
@@ -62,39 +50,36 @@ impl Pings {
         }
         self.is_up = answered;
         self.against = 0;
-        Some(answered)
+        Some(if answered {
+            Presence::Up
+        } else {
+            Presence::Down
+        })
     }
 
-    /// Forgets what was counted: the server is there, as another witness says.
-    pub const fn reset(&mut self) {
-        self.is_up = true;
-        self.against = 0;
-    }
-
-    /// Returns how long to wait before the first ping. `random` is from 0 to 1.
+    /// Returns how long to wait before the first ping: anywhere within one interval, at random.
     ///
-    /// Anywhere within one interval: servers of one stack start together, and would else be asked
-    /// together for as long as their clocks agree.
+    /// Servers of one stack start together, and would else be asked together for as long as their
+    /// clocks agree.
     #[must_use]
-    pub fn first_pause(&self, random: f64) -> Duration {
-        self.config.interval.mul_f64(unit(random))
+    pub fn first_pause(&self) -> Duration {
+        self.config.interval.mul_f64(fastrand::f64())
     }
 
-    /// Returns how long to wait before the next ping. `random` is from 0 to 1.
+    /// Returns how long to wait before the next ping: the interval, give or take the jitter.
     #[must_use]
-    pub fn pause(&self, random: f64) -> Duration {
+    pub fn pause(&self) -> Duration {
+        self.pause_at(fastrand::f64())
+    }
+
+    /// `random` is from 0 to 1.
+    fn pause_at(&self, random: f64) -> Duration {
         let jitter = f64::from(self.config.jitter) / 100.0;
-        let factor = 1.0 + jitter * (2.0 * unit(random) - 1.0);
-        self.config.interval.mul_f64(factor)
+        // the jitter is no more than all of it, so this is not below 0
+        self.config
+            .interval
+            .mul_f64(1.0 + jitter * (2.0 * random - 1.0))
     }
-}
-
-/// A random number as it should be, whoever made it.
-fn unit(random: f64) -> f64 {
-    if random.is_nan() {
-        return 0.5;
-    }
-    random.clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -106,25 +91,30 @@ mod tests {
     #[test]
     fn it_falls_and_rises_after_so_many_in_a_row() {
         let mut pings = Pings::new(PingConfig::default());
-        let mut told = |answers: &[bool]| -> Vec<Option<bool>> {
+        let mut told = |answers: &[bool]| -> Vec<Option<Presence>> {
             answers.iter().map(|answer| pings.note(*answer)).collect()
         };
         assert_eq!(told(&[false, false, true]), [None, None, None]);
-        assert_eq!(told(&[false, false, false]), [None, None, Some(false)]);
+        assert_eq!(
+            told(&[false, false, false]),
+            [None, None, Some(Presence::Down)]
+        );
         assert_eq!(told(&[false, true, false]), [None, None, None]);
-        assert_eq!(told(&[true, true, true]), [None, Some(true), None]);
+        assert_eq!(told(&[true, true, true]), [None, Some(Presence::Up), None]);
     }
 
     #[test]
     fn pauses_stay_within_the_jitter() {
         let pings = Pings::new(PingConfig::default());
         let millis = |pause: Duration| pause.as_millis();
-        assert_eq!(millis(pings.pause(0.0)), 8_000);
-        assert_eq!(millis(pings.pause(0.5)), 10_000);
-        assert_eq!(millis(pings.pause(1.0)), 12_000);
-        assert_eq!(millis(pings.first_pause(0.25)), 2_500);
-        for odd in [f64::NAN, f64::INFINITY, -3.0] {
-            assert!(millis(pings.pause(odd)) <= 12_000);
+        assert_eq!(millis(pings.pause_at(0.0)), 8_000);
+        assert_eq!(millis(pings.pause_at(0.5)), 10_000);
+        assert_eq!(millis(pings.pause_at(1.0)), 12_000);
+        let wild = Pings::new(PingConfig::default().with_jitter(100));
+        assert_eq!(millis(wild.pause_at(0.0)), 0);
+        for _ in 0..100 {
+            assert!(pings.first_pause() <= Duration::from_secs(10));
+            assert!((8_000..=12_000).contains(&millis(pings.pause())));
         }
     }
 
@@ -141,11 +131,11 @@ mod tests {
                 run = if answer == is_up { 0 } else { run + 1 };
                 let due = run == if is_up { fall } else { rise };
                 let told = pings.note(answer);
-                prop_assert_eq!(told, due.then_some(answer));
+                let now = if answer { Presence::Up } else { Presence::Down };
+                prop_assert_eq!(told, due.then_some(now));
                 if due {
                     (is_up, run) = (answer, 0);
                 }
-                prop_assert_eq!(pings.is_up(), is_up);
             }
         }
     }

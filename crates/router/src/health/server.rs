@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::ejection::Ejections;
 use super::moment::Moment;
-use super::outlier::{Window, worse_than};
+use super::outlier::{Mark, Window, worse_than};
 use super::set::SetHealth;
 use super::slow_start;
 use super::state::{HealthChange, HealthState, HealthStatus, Presence, Start, Witness};
@@ -24,7 +24,10 @@ use super::word::{Generation, Word};
 #[derive(Debug, Default)]
 pub(crate) struct ServerHealth {
     word: AtomicU64,
+    /// In a row.
     faults: AtomicU32,
+    /// Where the set was when the row began, as a [`Mark`].
+    row_began: AtomicU64,
     window: Window,
     record: Mutex<Record>,
 }
@@ -37,6 +40,8 @@ struct Record {
     last_ejection: Option<Cow<'static, str>>,
     /// Since when nothing was held against it.
     good_since: Option<Moment>,
+    /// Where the set was when it was ejected.
+    ejected_at: Mark,
     /// The set that counts it.
     home: Option<Arc<SetHealth>>,
 }
@@ -165,6 +170,7 @@ impl ServerHealth {
                 if self.faults.load(Ordering::Relaxed) != 0 {
                     self.faults.store(0, Ordering::Relaxed);
                 }
+                set.totals.count(false);
                 let counts = set.config().outlier.is_some();
                 if !counts && !word.has(Word::STARTING) {
                     return None;
@@ -177,12 +183,9 @@ impl ServerHealth {
             }
             (Ticket::Plain(generation), Verdict::Fault) => {
                 let now = set.moment(now());
-                let faults = self
-                    .faults
-                    .fetch_add(1, Ordering::Relaxed)
-                    .saturating_add(1);
+                let faults = self.begin_or_go_on(set);
                 let limit = set.config().faults;
-                if limit > 0 && faults >= limit {
+                if limit > 0 && faults >= limit && !self.is_one_of_many(faults, set) {
                     let reason = || format!("{faults} faults in a row").into();
                     let change = self.eject(generation, set, now, reason);
                     if change.is_some() {
@@ -231,7 +234,8 @@ impl ServerHealth {
                 new = new.without(Word::EJECTED | Word::PROBING);
             }
             if !new.has(Word::UNFIT) {
-                new = self.let_in(new, &mut record, set, set.moment(now));
+                let now = set.moment(now);
+                new = self.let_in(new, Start::Slow, &mut record, set, now);
             }
         }
         self.set_word(new, &record);
@@ -253,9 +257,7 @@ impl ServerHealth {
             ..Record::default()
         };
         let mut new = old.without(Word::EJECTED | Word::PROBING | Word::STARTING);
-        if start == Start::Slow {
-            new = self.let_in(new, &mut record, set, now);
-        }
+        new = self.let_in(new, start, &mut record, set, now);
         self.set_word(new.with(Word::MEMBER), &record);
     }
 
@@ -300,11 +302,30 @@ impl ServerHealth {
         set: &SetHealth,
         now: Moment,
     ) -> Option<HealthChange> {
-        if set.config().outlier.is_some() && self.window.count(failed, now, &set.totals) {
+        if set.config().outlier.is_some() && self.window.count(failed, now) {
             self.compare(generation, set, now)
         } else {
             None
         }
+    }
+
+    /// Counts a fault; returns how many there are in a row.
+    fn begin_or_go_on(&self, set: &SetHealth) -> u32 {
+        let before = self.faults.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            let mark = set.totals.mark();
+            self.row_began.store(mark.0, Ordering::Relaxed);
+        }
+        set.totals.count(true);
+        before.saturating_add(1)
+    }
+
+    /// Says whether most calls of the others failed, too, while its own did in a row: then what is
+    /// wrong is not this server, and leaving it out helps nobody.
+    #[cold]
+    fn is_one_of_many(&self, faults: u32, set: &SetHealth) -> bool {
+        let began = Mark(self.row_began.load(Ordering::Relaxed));
+        set.totals.since(began).others_fail(faults)
     }
 
     #[cold]
@@ -374,19 +395,23 @@ impl ServerHealth {
         let (new, reason) = match verdict {
             Verdict::Nothing => return None,
             Verdict::Good => {
+                set.totals.count(false);
                 let fit = old.without(Word::EJECTED | Word::PROBING);
-                (
-                    self.let_in(fit, &mut record, set, now),
-                    "its probe succeeded",
-                )
+                let new = self.let_in(fit, Start::Slow, &mut record, set, now);
+                (new, "its probe succeeded")
+            }
+            Verdict::Fault if set.totals.since(record.ejected_at).others_fail(0) => {
+                set.totals.count(true);
+                let fit = old.without(Word::EJECTED | Word::PROBING);
+                let new = self.let_in(fit, Start::Full, &mut record, set, now);
+                (new, "its probe failed, and so do the others' calls")
             }
             Verdict::Fault => {
+                set.totals.count(true);
                 let reason = "its probe failed";
                 let fit = old.without(Word::PROBING);
-                (
-                    self.shut_out(fit, &mut record, reason.into(), set, now),
-                    reason,
-                )
+                let new = self.shut_out(fit, &mut record, reason.into(), set, now);
+                (new, reason)
             }
         };
         self.set_word(new, &record);
@@ -415,6 +440,7 @@ impl ServerHealth {
         let time = record.ejections.add(good.unwrap_or_default(), set.config());
         record.times_ejected = record.times_ejected.saturating_add(1);
         record.last_ejection = Some(reason);
+        record.ejected_at = set.totals.mark();
         self.forget();
         word.without(Word::STARTING)
             .with(Word::EJECTED)
@@ -423,11 +449,18 @@ impl ServerHealth {
     }
 
     /// Makes the word of a server that is fit from now on.
-    fn let_in(&self, word: Word, record: &mut Record, set: &SetHealth, now: Moment) -> Word {
+    fn let_in(
+        &self,
+        word: Word,
+        start: Start,
+        record: &mut Record,
+        set: &SetHealth,
+        now: Moment,
+    ) -> Word {
         record.good_since = Some(now);
         self.forget();
-        if set.config().slow_start.is_zero() {
-            word.next()
+        if start == Start::Full || set.config().slow_start.is_zero() {
+            word.without(Word::STARTING).at(Moment(0)).next()
         } else {
             word.with(Word::STARTING).at(now).next()
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Affinity, LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, Weighted,
+    Affinity, Capability, Category, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
+    Strategy, Weighted,
 };
 
 /// A strategy that comes with the router, by the name that configs use.
@@ -22,6 +23,10 @@ use super::{
 pub enum StrategyName {
     /// See [`Affinity`]; with the default settings if none are given.
     Affinity,
+    /// See [`Capability`]; servers that lack one come last.
+    Capability,
+    /// See [`Category`].
+    Category,
     /// See [`PeakEwma`].
     #[default]
     PeakEwma,
@@ -43,6 +48,8 @@ impl StrategyName {
     pub fn strategy(self) -> Arc<dyn Strategy> {
         match self {
             Self::Affinity => Arc::new(Affinity::default()),
+            Self::Capability => Arc::new(Capability::default()),
+            Self::Category => Arc::new(Category),
             Self::PeakEwma => Arc::new(PeakEwma::new()),
             Self::LeastConnections => Arc::new(LeastConnections),
             Self::Priority => Arc::new(Priority),

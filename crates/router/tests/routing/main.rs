@@ -9,6 +9,7 @@ mod events;
 mod fallback;
 mod filter;
 mod latency;
+mod matching;
 mod never_below;
 mod pinned;
 mod spread;

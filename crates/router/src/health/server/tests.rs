@@ -247,6 +247,44 @@ fn not_more_than_the_share_and_never_the_last() {
 }
 
 #[test]
+fn where_all_fail_in_a_row_nobody_is_left_out() {
+    let bed = Bed::new(3, config());
+    for _ in 0..4 {
+        for server in 0..3 {
+            bed.read(server, Verdict::Good);
+        }
+    }
+    for _ in 0..50 {
+        for server in 0..3 {
+            bed.read(server, Verdict::Fault);
+        }
+    }
+    assert_eq!(bed.ejected(), 0);
+    // once two are well again, the third is left out
+    for _ in 0..100 {
+        bed.read(0, Verdict::Good);
+        bed.read(1, Verdict::Good);
+        bed.read(2, Verdict::Fault);
+    }
+    assert_eq!(bed.state(2), HealthState::Ejected);
+}
+
+#[test]
+fn a_probe_that_fails_as_all_others_do_ends_the_ejection() {
+    let mut bed = Bed::new(3, config());
+    bed.fail(0, 5);
+    for _ in 0..20 {
+        bed.fail(1, 1);
+        bed.fail(2, 1);
+    }
+    bed.at(30);
+    let change = bed.read(0, Verdict::Fault).unwrap();
+    assert_eq!(change.to, HealthState::Healthy, "{}", change.reason);
+    assert_eq!(bed.ejected(), 0);
+    assert!((bed.share(0) - 1.0).abs() < 1e-9);
+}
+
+#[test]
 fn a_share_of_good_calls_far_below_the_others_ejects() {
     let mut bed = Bed::new(3, HealthConfig::default());
     let mut changes = Vec::new();
