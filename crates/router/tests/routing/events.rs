@@ -141,7 +141,7 @@ async fn where_a_session_goes_is_told_on_the_same_stream() {
     );
     let written = serde_json::to_value(&heard[0]).unwrap();
     assert_eq!(
-        (&written["type"], &written["kind"]),
+        (&written["type"], &written["by"]),
         (&json!("affinitySet"), &json!("session"))
     );
     assert!(
