@@ -95,8 +95,16 @@ impl StackBuilder {
             Some(strategy) => router.with_custom_strategy(strategy),
             None => router,
         };
-        let layers = order::assemble(call_span, cache, loop_guard, retry, hedge, rate, router);
-        let stack = Stack::new(layers, shared, pool, terms, rates, settings);
+        let layers = order::assemble(
+            call_span,
+            cache,
+            loop_guard,
+            retry,
+            hedge,
+            rate,
+            router.clone(),
+        );
+        let stack = Stack::new(layers, router, shared, terms, rates, settings);
         stack.add_servers(self.servers).await?;
         Ok(stack)
     }
