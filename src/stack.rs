@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
+use tollgate_core::refine::Applied;
 use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
     ToolOutput, Weight,
@@ -23,6 +24,7 @@ use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
 use tollgate_retry::BudgetStatus;
 use tollgate_retry::hedge::HedgeStats;
+use tollgate_router::{RouteEvent, Router, SetStats};
 use tower::ServiceExt;
 use tower::util::Oneshot;
 use tower_service::Service;
@@ -30,7 +32,7 @@ use tower_service::Service;
 use crate::builder::StackBuilder;
 use crate::explain::{Candidate, Explanation, Settings};
 use crate::limits::{Handles, LimitStatus};
-use crate::order::Layers;
+use crate::order::{Guarded, Layers};
 use crate::scan::{Liveness, Shared};
 
 /// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the background.
@@ -39,6 +41,8 @@ pub struct Stack(Arc<Inner>);
 
 struct Inner {
     layers: Layers,
+    /// The one in the layers, to be asked.
+    router: Router<Guarded>,
     shared: Arc<Shared>,
     known: Vec<Known>,
     limits: Handles,
@@ -83,6 +87,7 @@ impl Stack {
 
     pub(crate) fn new(
         layers: Layers,
+        router: Router<Guarded>,
         shared: Arc<Shared>,
         known: Vec<Known>,
         limits: Handles,
@@ -91,6 +96,7 @@ impl Stack {
     ) -> Self {
         Self(Arc::new(Inner {
             layers,
+            router,
             shared,
             known,
             limits,
@@ -204,6 +210,10 @@ impl Stack {
             .ok_or_else(|| unknown(tool, &catalogue))?;
         let call = arguments.map(|arguments| ToolCall::new(entry.tool().clone(), arguments));
         let name = entry.tool().name();
+        let probe = match &call {
+            Some(call) => call.clone(),
+            None => ToolCall::new(entry.tool().clone(), ""),
+        };
         let lets_through = |server: &ServerId| match &call {
             Some(call) => self.0.shared.breakers.lets_through(server, call),
             None => self.0.shared.breakers.is_available(server, name),
@@ -215,6 +225,7 @@ impl Stack {
             calls_per_minute: known.calls_per_minute,
             lets_calls_through: lets_through(&known.id),
             last_error: known.liveness.lock().last_error.clone(),
+            why_not: self.0.router.why_not(&known.id, &probe),
         };
         let candidates = self
             .0
@@ -225,7 +236,12 @@ impl Stack {
             .map(candidate)
             .collect();
         let settings = self.0.settings.clone();
-        Ok(Explanation::new(entry, call, candidates, settings))
+        // of a tool whose plan depends on the arguments, a call without any tells nothing
+        let is_told = call.is_some() || probe.applied() == Applied::Tool;
+        let decision = is_told.then(|| self.0.router.explain(&probe));
+        Ok(Explanation::new(
+            entry, call, candidates, decision, settings,
+        ))
     }
 
     /// Returns what the cache did so far.
@@ -287,6 +303,42 @@ impl Stack {
     #[must_use]
     pub fn breaker_set(&self) -> &BreakerSet {
         &self.0.shared.breakers
+    }
+
+    /// Returns what is known of each server, in numbers: calls in flight, what became of those that
+    /// ended, how long they took, its weight and its health. In the order of the replica sets' names,
+    /// heaviest servers first.
+    #[must_use]
+    pub fn routes(&self) -> Vec<SetStats> {
+        self.0.router.pool().stats()
+    }
+
+    /// Returns a stream of what the router does from now on: which server gets which attempt and why,
+    /// and what is found out about servers. A listener that falls 1,024 events behind loses the oldest
+    /// and is told how many; no call waits for one, and without any nothing is made.
+    ///
+    /// ```
+    /// use futures_util::StreamExt;
+    /// use tollgate::Stack;
+    ///
+    /// async fn log(stack: &Stack) -> serde_json::Result<()> {
+    ///     let mut events = stack.route_events();
+    ///     while let Some(event) = events.next().await {
+    ///         // {"type":"routeDecision","set":"orders","tool":"read_order","attempt":1,…}
+    ///         println!("{}", serde_json::to_string(&event)?);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn route_events(&self) -> BoxStream<'static, RouteEvent> {
+        Box::pin(stream::unfold(
+            self.0.router.events(),
+            |mut events| async move {
+                let event = events.next().await?;
+                Some((event, events))
+            },
+        ))
     }
 
     /// Returns what the loop guard holds and did so far.

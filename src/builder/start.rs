@@ -129,6 +129,7 @@ impl StackBuilder {
             Some(metrics) => CallSpanLayer::new().with_metrics(metrics),
             None => CallSpanLayer::new(),
         };
+        let router = Router::new(pool).with_strategy(self.strategy);
         let layers = order::assemble(
             call_span,
             cache,
@@ -136,10 +137,10 @@ impl StackBuilder {
             retry,
             hedge,
             rate,
-            Router::new(pool).with_strategy(self.strategy),
+            router.clone(),
         );
         wait_for_lists(settled, self.startup_timeout).await;
-        let stack = Stack::new(layers, shared, known, limits, settings, scans);
+        let stack = Stack::new(layers, router, shared, known, limits, settings, scans);
         scopes::warn_of_idle(&stack);
         Ok(stack)
     }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::{ReplicaSetId, ServerId, Weight};
 
+use crate::events::RouteEvents;
 use crate::member::Member;
 use crate::set::ReplicaSet;
 use crate::state::ServerState;
@@ -23,6 +24,7 @@ use crate::stats::{ServerStats, SetStats};
 pub struct Pool<S> {
     sets: ArcSwap<Sets<S>>,
     updating: Mutex<()>,
+    events: Arc<RouteEvents>,
 }
 
 impl<S> Pool<S> {
@@ -32,6 +34,7 @@ impl<S> Pool<S> {
         Self {
             sets: ArcSwap::from_pointee(Sets::default()),
             updating: Mutex::new(()),
+            events: Arc::default(),
         }
     }
 
@@ -158,6 +161,12 @@ impl<S> Pool<S> {
     #[must_use]
     pub fn get(&self, id: &ReplicaSetId) -> Option<Arc<ReplicaSet<S>>> {
         self.sets.load().by_id.get(id).cloned()
+    }
+
+    /// Returns where all that routes over this pool, or finds out how its servers are, tells of it.
+    #[must_use]
+    pub fn events(&self) -> &Arc<RouteEvents> {
+        &self.events
     }
 
     /// Returns what is known of each server, in numbers, in the order of the sets' names. Meant for

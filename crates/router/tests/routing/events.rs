@@ -83,14 +83,13 @@ async fn a_listener_that_does_not_read_keeps_no_call_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clones_of_a_router_tell_the_same_listeners() {
+async fn all_routers_over_a_pool_tell_the_same_listeners() {
     let bed = Bed::new(StrategyName::default(), vec![counting("a")]);
-    let router = bed.router();
-    let mut listener = router.clone().events();
-    let other = router.clone().with_strategy(StrategyName::RoundRobin);
-    for router in [router, other] {
+    let mut listener = bed.pool.events().listen();
+    for router in [bed.router(), bed.router().clone()] {
         router.oneshot(read()).await.unwrap();
     }
     assert_eq!(heard(&mut listener).len(), 2);
-    assert_eq!(listener.next().await, None, "all routers are gone");
+    drop(bed);
+    assert_eq!(listener.next().await, None, "the pool is gone");
 }
