@@ -1,5 +1,6 @@
 //! Which server gets a call: the candidates in order, each computed when it is needed.
 
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -222,6 +223,10 @@ impl<S> Candidates<S> {
             tried: &self.tried,
             flaws,
             dry: self.dry.as_deref(),
+            tools: self.set.tools(),
+            column: OnceCell::new(),
+            now: OnceCell::new(),
+            found: Cell::new(None),
         };
         let index = self.ways.strategy.next(&among)?;
         // a strategy of somebody else's may be wrong, and must not be believed

@@ -1,15 +1,19 @@
 //! What a strategy sees of a replica set.
 
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use smallvec::SmallVec;
+use tokio::time::Instant;
 use tollgate_core::ToolCall;
 
 use crate::endpoint::Endpoint;
+use crate::ewma::Estimate;
 use crate::flaws::{Flaws, Judge};
 use crate::lane::Lane;
+use crate::tools::{Column, Tools};
 
 /// The servers that may get one call: all that a [`Strategy`](crate::Strategy) sees.
 ///
@@ -30,6 +34,12 @@ pub struct Eligible<'a> {
     pub(crate) flaws: Flaws,
     /// Counters are read and not moved: where the tickets come from instead.
     pub(crate) dry: Option<&'a Tickets>,
+    pub(crate) tools: &'a Tools,
+    /// Asked for once, if at all.
+    pub(crate) column: OnceCell<Option<Column>>,
+    pub(crate) now: OnceCell<u64>,
+    /// What was found to fit last: a strategy asks before it answers, and its answer is checked.
+    pub(crate) found: Cell<Option<usize>>,
 }
 
 impl<'a> Eligible<'a> {
@@ -64,9 +74,16 @@ impl<'a> Eligible<'a> {
     /// all others, too, and it was not tried for this call.
     #[must_use]
     pub fn fits(&self, index: usize) -> bool {
-        self.server(index).is_some_and(|endpoint| {
+        if self.found.get() == Some(index) {
+            return true;
+        }
+        let fits = self.server(index).is_some_and(|endpoint| {
             !self.was_tried(index) && self.judge.flaws(endpoint) == self.flaws
-        })
+        });
+        if fits {
+            self.found.set(Some(index));
+        }
+        fits
     }
 
     /// Returns those that fit, heaviest first, each with its number.
@@ -87,23 +104,74 @@ impl<'a> Eligible<'a> {
         }
     }
 
+    /// Returns the server whose turn it is whatever the weights, fit or not. `None` if there are none.
+    ///
+    /// Of as many calls in a row as there are servers, each gets one.
+    #[must_use]
+    pub fn in_turn(&self) -> Option<usize> {
+        self.lane.draw().plain_turn(self.turn(), self.len)
+    }
+
+    /// Returns the server whose turn it is by weight, fit or not. `None` if there are none.
+    ///
+    /// Of as many calls in a row as all weights together, each server gets as many as its weight.
+    #[must_use]
+    pub fn in_turn_by_weight(&self) -> Option<usize> {
+        self.lane.draw().turn(self.turn(), self.len)
+    }
+
     /// Draws a server at random, each as often as its weight says, fit or not. `None` if there are
     /// none.
     #[must_use]
     pub fn draw(&self) -> Option<usize> {
-        if self.len == 0 {
-            return None;
-        }
-        let heaviest = self.server(0)?.weight().get();
-        // a light one is put back as often as it is lighter; the last drawn is kept in any case
-        for _ in 0..DRAWS {
-            let index = fastrand::usize(..self.len);
-            let weight = self.server(index)?.weight().get();
-            if weight == heaviest || fastrand::u32(..heaviest) < weight {
-                return Some(index);
-            }
-        }
-        Some(fastrand::usize(..self.len))
+        self.lane.draw().one(self.len)
+    }
+
+    /// Draws two servers at random, fit or not: either one as often as its weight says, and two
+    /// different ones if no server outweighs all others together. `None` if there are none.
+    #[must_use]
+    pub fn draw_two(&self) -> Option<(usize, usize)> {
+        self.lane.draw().two(self.len)
+    }
+
+    /// Returns what the call is expected to take at a server: by the tool's own calls there, or else by
+    /// all calls there. `None` if it was not called lately.
+    #[must_use]
+    pub fn latency(&self, index: usize) -> Option<Duration> {
+        let of_tool = self.of_tool(index);
+        let found = match of_tool.trust > 0.0 {
+            true => of_tool,
+            false => self.of_all(index),
+        };
+        (found.trust > 0.0).then(|| Duration::from_nanos(found.nanos as u64))
+    }
+
+    /// Returns what is known of the tool's calls at a server.
+    pub(crate) fn of_tool(&self, index: usize) -> Estimate {
+        let (Some(server), Some(column)) = (self.server(index), self.column()) else {
+            return Estimate::UNKNOWN;
+        };
+        server.state().measured().of_tool(column, self.now())
+    }
+
+    /// Returns what is known of all calls at a server.
+    pub(crate) fn of_all(&self, index: usize) -> Estimate {
+        let server = self.server(index);
+        server.map_or(Estimate::UNKNOWN, |server| {
+            server.state().measured().of_all(self.now())
+        })
+    }
+
+    fn column(&self) -> Option<Column> {
+        *self
+            .column
+            .get_or_init(|| self.tools.find(self.judge.rule.call.tool()))
+    }
+
+    fn now(&self) -> u64 {
+        *self
+            .now
+            .get_or_init(|| Tools::nanos_from(self.tools.origin(), Instant::now()))
     }
 
     fn was_tried(&self, index: usize) -> bool {
@@ -136,9 +204,6 @@ impl Tickets {
         }
     }
 }
-
-/// So often a light server is put back.
-const DRAWS: usize = 32;
 
 impl fmt::Debug for Eligible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

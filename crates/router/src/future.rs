@@ -137,9 +137,10 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         let service = candidates.set().service_at(choice.place)?;
-        let Some(in_flight) = endpoint.state().begin() else {
+        let Some(mut in_flight) = endpoint.state().begin() else {
             continue;
         };
+        in_flight.measure(candidates.set().tools(), call.tool());
         trail::chosen(candidates, call, choice);
         return Some(Begun {
             place: choice.place,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::Weight;
 
+use crate::draw::Draw;
 use crate::endpoint::Endpoint;
 use crate::turn::Turns;
 
@@ -18,6 +19,7 @@ pub(crate) struct Lane {
     places: Option<Box<[u32]>>,
     /// How many are of each weight or more, by weight.
     at_least: Box<[u32]>,
+    draw: Draw,
     turns: Arc<Turns>,
 }
 
@@ -27,6 +29,7 @@ impl Lane {
         Self {
             places: None,
             at_least: at_least(endpoints.iter()),
+            draw: draw(endpoints.iter()),
             turns: turns.map_or_else(Arc::default, |lane| lane.turns.clone()),
         }
     }
@@ -42,11 +45,12 @@ impl Lane {
             .filter(|(_, endpoint)| endpoint.is_in(categories))
             .map(|(place, _)| place)
             .collect();
-        let chosen = places.iter().filter_map(|p| endpoints.get(*p as usize));
-        let at_least = at_least(chosen);
+        let chosen = || places.iter().filter_map(|p| endpoints.get(*p as usize));
+        let (at_least, draw) = (at_least(chosen()), draw(chosen()));
         (!places.is_empty()).then(|| Self {
             places: Some(places),
             at_least,
+            draw,
             turns: turns.map_or_else(Arc::default, |lane| lane.turns.clone()),
         })
     }
@@ -69,9 +73,18 @@ impl Lane {
         }
     }
 
+    /// Returns what servers of the lane are drawn from.
+    pub(crate) fn draw(&self) -> &Draw {
+        &self.draw
+    }
+
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
+}
+
+fn draw<'a>(endpoints: impl Iterator<Item = &'a Endpoint>) -> Draw {
+    Draw::new(endpoints.map(|endpoint| endpoint.weight().get()))
 }
 
 fn at_least<'a>(endpoints: impl Iterator<Item = &'a Endpoint>) -> Box<[u32]> {

@@ -75,13 +75,16 @@
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
 mod choose;
+mod draw;
 mod eligible;
 mod endpoint;
 mod events;
+mod ewma;
 mod flaws;
 mod future;
 mod ineligible;
 mod lane;
+mod measured;
 mod member;
 mod outcome;
 mod pool;
@@ -91,6 +94,7 @@ mod set;
 mod state;
 mod stats;
 mod strategy;
+mod tools;
 mod trail;
 mod turn;
 mod unfit;
@@ -105,5 +109,7 @@ pub use pool::{Pool, Sets, UnknownServer};
 pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
-pub use strategy::{LeastConnections, PeakEwma, RoundRobin, Strategy, StrategyName, Weighted};
+pub use strategy::{
+    LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
+};
 pub use unfit::Unfit;

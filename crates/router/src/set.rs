@@ -3,12 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
-use tollgate_core::{RouteRule, ServerId};
+use tokio::time::Instant;
+use tollgate_core::{RouteRule, ServerId, Tool};
 
 use crate::endpoint::Endpoint;
 use crate::lane::Lane;
 use crate::member::Member;
+use crate::tools::Tools;
 
 /// Servers that may stand in for one another, heaviest first.
 ///
@@ -19,6 +22,7 @@ pub struct ReplicaSet<S> {
     /// Where each server stands.
     places: HashMap<ServerId, u32>,
     all: Lane,
+    tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
 }
@@ -66,6 +70,10 @@ impl<S> ReplicaSet<S> {
             services,
             places,
             all,
+            tools: previous.map_or_else(
+                || Arc::new(Tools::new(Instant::now())),
+                |set| set.tools.clone(),
+            ),
             preferred,
         }
     }
@@ -93,12 +101,27 @@ impl<S> ReplicaSet<S> {
         &self.places
     }
 
+    /// Returns how many calls of a tool the router has given to this server that have not ended; 0 if
+    /// the set has no such server. The first 256 tools of a set are counted apart, as long as they live.
+    #[must_use]
+    pub fn in_flight_of(&self, server: &ServerId, tool: &Arc<Tool>) -> usize {
+        let (Some(endpoint), Some(column)) = (self.endpoint(server), self.tools.find(tool)) else {
+            return 0;
+        };
+        endpoint.state().measured().in_flight(column)
+    }
+
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
         self.services.get(place)
     }
 
     pub(crate) fn all(&self) -> &Lane {
         &self.all
+    }
+
+    /// Returns the tools that are measured apart.
+    pub(crate) fn tools(&self) -> &Arc<Tools> {
+        &self.tools
     }
 
     /// Returns the servers of categories that a plan prefers, if there are any.

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tollgate_core::Tool;
 
+use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
 use crate::stats::Tally;
+use crate::tools::{Column, Tools};
 
 /// What is counted for one server: shared by all snapshots that have it, by its id.
 #[derive(Debug)]
@@ -17,6 +20,7 @@ pub(crate) struct ServerState {
     draining: AtomicBool,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
+    measured: Measured,
     tally: Tally,
 }
 
@@ -47,6 +51,7 @@ impl ServerState {
             state: self.clone(),
             sent: None,
             outcome: Outcome::Cancelled,
+            measure: None,
         })
     }
 
@@ -59,8 +64,17 @@ impl ServerState {
 
     /// Takes how one call ended: each call that began, once. This is the one place that learns from
     /// calls.
-    fn ended(&self, outcome: Outcome, took: Duration, now: Instant) {
+    fn ended(&self, outcome: Outcome, took: Duration, now: Instant, measure: Option<Measure>) {
+        if let Some(Measure { column, origin }) = measure {
+            let nanos = Tools::nanos_from(origin, now);
+            self.measured.end(column, Took::of(outcome, took), nanos);
+        }
         self.tally.ended(outcome, took, now);
+    }
+
+    /// Returns what calls take here.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.measured
     }
 
     pub(crate) fn tally(&self) -> &Tally {
@@ -87,6 +101,7 @@ impl Default for ServerState {
             in_flight: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             idle: Notify::new(),
+            measured: Measured::new(),
             tally: Tally::new(Instant::now()),
         }
     }
@@ -98,9 +113,30 @@ pub(crate) struct InFlight {
     state: Arc<ServerState>,
     sent: Option<Instant>,
     outcome: Outcome,
+    measure: Option<Measure>,
+}
+
+/// Where to note what a call took.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    column: Option<Column>,
+    /// What nanoseconds are counted from.
+    origin: Instant,
 }
 
 impl InFlight {
+    /// Notes the call as one of a tool, among the tools of its set.
+    pub(crate) fn measure(&mut self, tools: &Tools, tool: &Arc<Tool>) {
+        let column = tools.column(tool);
+        if let Some(column) = column {
+            self.state.measured.begin(column);
+        }
+        self.measure = Some(Measure {
+            column,
+            origin: tools.origin(),
+        });
+    }
+
     /// Notes that the call is sent now: its time begins.
     pub(crate) fn send(&mut self) {
         self.sent = Some(Instant::now());
@@ -117,7 +153,7 @@ impl Drop for InFlight {
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
         // first what was learned, so that whoever finds the server idle finds it learned
-        self.state.ended(self.outcome, took, now);
+        self.state.ended(self.outcome, took, now, self.measure);
         self.state.leave();
     }
 }

@@ -1,12 +1,13 @@
 //! The fewest calls in flight.
 
-use std::cmp::Ordering;
-
-use super::Strategy;
+use super::{Strategy, any, few};
 use crate::eligible::Eligible;
 use crate::endpoint::Endpoint;
 
-/// The server with the fewest calls in flight for its weight; equals take turns.
+/// The server with the fewest calls in flight for its weight; equals take turns by weight.
+///
+/// Among up to 16 servers all are compared. Among more, two are drawn by weight and the one with fewer
+/// calls is taken, as Envoy's least-request balancer does.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to set")]
 pub struct LeastConnections;
@@ -17,49 +18,45 @@ impl Strategy for LeastConnections {
     }
 
     fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        let least = among.fit().map(|(_, server)| Load::of(server)).min()?;
-        let equals = || among.fit().filter(|(_, server)| Load::of(server) == least);
+        if among.len() > few::FEW {
+            return of_two(among).or_else(|| any::by_weight(among, |index| among.fits(index)));
+        }
         // without turns, the first would get every call as long as nothing is in flight
-        let turn = among.turn() % equals().count().max(1) as u64;
-        let (index, _) = equals().nth(turn as usize)?;
-        Some(index)
+        let turn = among.in_turn_by_weight()?;
+        if in_flight(among, turn) == 0 && among.fits(turn) {
+            return Some(turn);
+        }
+        let load = |index| {
+            let server = among.server(index)?;
+            Some((index, load(server)))
+        };
+        let loads = few::starting_at(turn, among.len()).filter_map(load);
+        few::cheapest(loads, |index| among.fits(index))
     }
+}
+
+fn of_two(among: &Eligible<'_>) -> Option<usize> {
+    for _ in 0..PAIRS {
+        let (one, other) = among.draw_two()?;
+        let (first, second) = match in_flight(among, other) < in_flight(among, one) {
+            true => (other, one),
+            false => (one, other),
+        };
+        if let Some(index) = [first, second].into_iter().find(|index| among.fits(*index)) {
+            return Some(index);
+        }
+    }
+    None
+}
+
+fn in_flight(among: &Eligible<'_>, index: usize) -> usize {
+    among.server(index).map_or(usize::MAX, Endpoint::in_flight)
 }
 
 /// Calls in flight, measured by weight.
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    in_flight: u64,
-    weight: u32,
+fn load(server: &Endpoint) -> f64 {
+    server.in_flight() as f64 / f64::from(server.weight().get().max(1))
 }
 
-impl Load {
-    fn of(server: &Endpoint) -> Self {
-        Self {
-            in_flight: server.in_flight() as u64,
-            weight: server.weight().get().max(1),
-        }
-    }
-}
-
-impl Ord for Load {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // a/b against c/d without a division
-        let own = self.in_flight.saturating_mul(u64::from(other.weight));
-        own.cmp(&other.in_flight.saturating_mul(u64::from(self.weight)))
-    }
-}
-
-impl PartialOrd for Load {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Load {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Load {}
+/// So many pairs are drawn before all servers are looked at.
+const PAIRS: usize = 4;

@@ -1,8 +1,12 @@
 //! How calls are spread over servers that are equally fit for them.
 
+mod any;
+mod few;
 mod least_connections;
 mod name;
 mod peak_ewma;
+mod priority;
+mod random;
 mod round_robin;
 mod weighted;
 
@@ -11,6 +15,8 @@ use std::fmt;
 pub use least_connections::LeastConnections;
 pub use name::StrategyName;
 pub use peak_ewma::PeakEwma;
+pub use priority::Priority;
+pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use weighted::Weighted;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeastConnections, PeakEwma, RoundRobin, Strategy, Weighted};
+use super::{LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, Weighted};
 
 /// A strategy that comes with the router, by the name that configs use.
 ///
@@ -23,6 +23,10 @@ pub enum StrategyName {
     PeakEwma,
     /// See [`LeastConnections`].
     LeastConnections,
+    /// See [`Priority`].
+    Priority,
+    /// See [`Random`].
+    Random,
     /// See [`RoundRobin`].
     RoundRobin,
     /// See [`Weighted`].
@@ -36,6 +40,8 @@ impl StrategyName {
         match self {
             Self::PeakEwma => Arc::new(PeakEwma::new()),
             Self::LeastConnections => Arc::new(LeastConnections),
+            Self::Priority => Arc::new(Priority),
+            Self::Random => Arc::new(Random),
             Self::RoundRobin => Arc::new(RoundRobin),
             Self::Weighted => Arc::new(Weighted),
         }

@@ -1,10 +1,14 @@
 //! Each in turn.
 
-use super::Strategy;
+use super::{Strategy, any};
 use crate::eligible::Eligible;
 
-/// Each server in turn, whatever the weights and whatever the tool: any `n` successive calls to `n`
-/// fit servers give one to each.
+/// Each server in turn, whatever the weights and whatever the tool: of as many successive calls as
+/// there are fit servers, each gets one.
+///
+/// One counter for all calls that choose among the same servers, so a mix of tools is spread as evenly
+/// as one tool. Up to eight servers take turns in the order they stand in; more in another fixed order,
+/// in which the neighbours of a sick one are not met together.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to set")]
 pub struct RoundRobin;
@@ -15,22 +19,17 @@ impl Strategy for RoundRobin {
     }
 
     fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        if among.is_empty() {
-            return None;
+        // the ticket of one that does not fit lapses: turns stay even among those that do, where "the
+        // next one after it" would get twice its share
+        for _ in 0..TICKETS.min(among.len()) {
+            let index = among.in_turn()?;
+            if among.fits(index) {
+                return Some(index);
+            }
         }
-        let ticket = among.turn();
-        // below the number of servers, so it fits
-        let index = (ticket % among.len() as u64) as usize;
-        if among.fits(index) {
-            return Some(index);
-        }
-        // turns among those that are fit, not "the next one after an unfit one", so that the
-        // neighbour of a sick server does not get twice its share
-        let fit = among.fit().count();
-        if fit == 0 {
-            return None;
-        }
-        let (index, _) = among.fit().nth((ticket % fit as u64) as usize)?;
-        Some(index)
+        any::evenly(among, |index| among.fits(index))
     }
 }
+
+/// So many tickets are taken before all servers are looked at.
+pub(super) const TICKETS: usize = 16;

@@ -7,6 +7,8 @@ mod decision;
 mod events;
 mod fallback;
 mod filter;
+mod latency;
 mod never_below;
 mod pinned;
+mod spread;
 mod stats;

@@ -1,0 +1,418 @@
+//! How long calls to a server take, and how they fail: an average that believes bad news at once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long calls to a server take, and how they fail.
+///
+/// A peak-sensitive moving average, as in Finagle's balancer and linkerd's: a call that took longer
+/// than the average *is* the new average, shorter ones pull it down slowly, by how much time has
+/// passed. So a server that stalls is known to be slow from its first late answer on.
+///
+/// Two things are done in another way:
+///
+/// - *What is old is not fast.* There, an average that nobody feeds falls to nothing, and a server that
+///   was left alone because it is slow soon looks like the fastest of all. Here it keeps its value and
+///   loses [trust](Estimate::trust): who compares servers takes the common mean instead, by as much as
+///   trust is lacking. Where calls take longer than the memory is long, it lasts for ten of them.
+/// - *A failure is not fast.* The time it took counts only if it was long. Instead each failure in a row
+///   triples what the server seems to cost, whatever its latency, so that one that refuses in
+///   microseconds attracts nobody.
+///
+/// Lock-free, 24 bytes. `now` is nanoseconds since any moment that stays the same; time that goes
+/// backwards stands still.
+///
+/// Finagle: <https://twitter.github.io/finagle/guide/Clients.html#power-of-two-choices-p2c-least-loaded>.
+#[derive(Debug, Default)]
+pub(crate) struct PeakEwma {
+    /// When the last call ended.
+    seen: AtomicU64,
+    /// Nanoseconds, as the bits of a float; 0 is unknown.
+    average: AtomicU64,
+    /// Failures in a row, as the bits of a float: with time, and with success, they become fewer.
+    strikes: AtomicU64,
+}
+
+/// What is known of a server at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Estimate {
+    /// Nanoseconds a call takes; meaningless without trust.
+    pub(crate) nanos: f64,
+    /// How far to believe it, from 0 (nothing is known, or it is too old) to 1.
+    pub(crate) trust: f64,
+    /// How many times more it should seem to cost for its failures: 1 for none.
+    pub(crate) penalty: f64,
+}
+
+impl Estimate {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Self = Self {
+        nanos: 0.0,
+        trust: 0.0,
+        penalty: 1.0,
+    };
+
+    /// Returns the nanoseconds a call is expected to take among servers with this mean.
+    pub(crate) fn towards(&self, mean: f64) -> f64 {
+        mean + (self.nanos - mean) * self.trust
+    }
+}
+
+/// How long memory lasts: the time after which what was measured counts for 37 % (1/e).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Memory {
+    nanos: f64,
+}
+
+impl Memory {
+    /// Ten seconds, as linkerd's.
+    pub(crate) const DEFAULT: Self = Self::new(Duration::from_secs(10));
+
+    /// At least a microsecond.
+    pub(crate) const fn new(lasts: Duration) -> Self {
+        // exact up to a hundred days, and nobody can tell beyond
+        let nanos = lasts.as_nanos() as f64;
+        Self {
+            nanos: if nanos < 1000.0 { 1000.0 } else { nanos },
+        }
+    }
+
+    /// Returns what is left after some time, from 1 down to 0.
+    fn left(self, nanos: f64) -> f64 {
+        let passed = nanos / self.nanos;
+        if passed < 1e-4 {
+            // the usual case on a busy server; off by less than a hundred-millionth
+            return 1.0 - passed;
+        }
+        (-passed).exp()
+    }
+
+    /// Returns the memory for something that takes so long.
+    fn of_calls(self, nanos: f64) -> Self {
+        Self {
+            nanos: self.nanos.max(nanos * CALLS),
+        }
+    }
+}
+
+impl PeakEwma {
+    /// Takes in a call that was answered.
+    pub(crate) fn succeeded(&self, now: u64, took: Duration, memory: Memory) {
+        let passed = self.passed(now);
+        self.strike(passed, memory, |strikes| strikes * FORGIVEN);
+        let took = nanos(took);
+        let left = memory.left(passed);
+        update(&self.average, |average| {
+            if took >= average {
+                took
+            } else {
+                took + (average - took) * left
+            }
+        });
+    }
+
+    /// Takes in a call that failed by the server's fault.
+    pub(crate) fn failed(&self, now: u64, took: Duration, memory: Memory) {
+        let passed = self.passed(now);
+        self.strike(passed, memory, |strikes| (strikes + 1.0).min(MOST_STRIKES));
+        let took = nanos(took);
+        // what is not known to be fast must not look so: a quick failure tells no latency
+        update(&self.average, |average| {
+            if average > 0.0 {
+                took.max(average)
+            } else {
+                average
+            }
+        });
+    }
+
+    /// Takes in a call that somebody gave up: it would have taken longer. A server that hangs is known
+    /// by these alone.
+    ///
+    /// What is unknown stays so, if it is short: a second attempt beside this one may just have won.
+    pub(crate) fn outlasted(&self, now: u64, took: Duration) {
+        let took = nanos(took);
+        let known = float(self.average.load(Ordering::Relaxed));
+        if took > known.max(LEAST_TOLD) {
+            self.seen.fetch_max(now, Ordering::Relaxed);
+            update(&self.average, |average| average.max(took));
+        }
+    }
+
+    /// Forgets all of it.
+    pub(crate) fn forget(&self) {
+        self.average.store(0, Ordering::Relaxed);
+        self.strikes.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns what is known.
+    pub(crate) fn read(&self, now: u64, memory: Memory) -> Estimate {
+        let average = float(self.average.load(Ordering::Relaxed));
+        let strikes = float(self.strikes.load(Ordering::Relaxed));
+        if average == 0.0 && strikes == 0.0 {
+            return Estimate::UNKNOWN;
+        }
+        let age = now.saturating_sub(self.seen.load(Ordering::Relaxed)) as f64;
+        let trust = match average > 0.0 {
+            true => memory.of_calls(average).left(age),
+            false => 0.0,
+        };
+        let strikes = strikes * memory.left(age);
+        Estimate {
+            nanos: average,
+            trust: if trust < LEAST_TRUST { 0.0 } else { trust },
+            penalty: if strikes < LEAST_STRIKES {
+                1.0
+            } else {
+                TIMES.powf(strikes)
+            },
+        }
+    }
+
+    /// Returns the nanoseconds since the last call ended, and lets this one be the last. Of calls that
+    /// end together each gets a part of the time, and none gets a part twice.
+    fn passed(&self, now: u64) -> f64 {
+        let before = self.seen.fetch_max(now, Ordering::Relaxed);
+        now.saturating_sub(before) as f64
+    }
+
+    fn strike(&self, passed: f64, memory: Memory, change: impl Fn(f64) -> f64) {
+        update(&self.strikes, |strikes| {
+            let strikes = change(strikes * memory.left(passed));
+            if strikes < LEAST_STRIKES {
+                0.0
+            } else {
+                strikes
+            }
+        });
+    }
+}
+
+/// Changes a float; leaves it alone where nothing changes.
+fn update(cell: &AtomicU64, change: impl Fn(f64) -> f64) {
+    let changed = |bits| {
+        let next = change(float(bits)).to_bits();
+        (next != bits).then_some(next)
+    };
+    // fails only where nothing changes
+    let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
+}
+
+fn float(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+
+/// At least one, as 0 is unknown.
+fn nanos(took: Duration) -> f64 {
+    (took.as_nanos() as f64).max(1.0)
+}
+
+/// Memory lasts for so many calls, where that is longer.
+const CALLS: f64 = 10.0;
+
+/// Less trust than this is none: the server is as good as unknown, and worth a call.
+const LEAST_TRUST: f64 = 0.01;
+
+/// Each failure in a row makes a server look so many times dearer.
+const TIMES: f64 = 3.0;
+
+/// What a success leaves of the failures before it.
+const FORGIVEN: f64 = 0.5;
+
+/// More failures in a row count as so many: 3^16 is 43 million.
+const MOST_STRIKES: f64 = 16.0;
+
+/// A call that was given up before so many nanoseconds tells nothing of a server nobody knows.
+const LEAST_TOLD: f64 = 1e9;
+
+/// Less than this is no failure.
+const LEAST_STRIKES: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MEMORY: Memory = Memory { nanos: 10e9 };
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(secs: u64) -> u64 {
+        secs * 1_000_000_000
+    }
+
+    fn millis(server: &PeakEwma, now: u64) -> u64 {
+        (server.read(now, MEMORY).nanos / 1e6).round() as u64
+    }
+
+    #[test]
+    fn what_was_never_called_is_unknown() {
+        let server = PeakEwma::default();
+        assert_eq!(server.read(at(5), MEMORY), Estimate::UNKNOWN);
+        assert_eq!(Estimate::UNKNOWN.towards(7.0), 7.0);
+    }
+
+    #[test]
+    fn a_slow_call_counts_at_once_and_quick_ones_slowly() {
+        let server = PeakEwma::default();
+        server.succeeded(at(1), ms(10), MEMORY);
+        assert_eq!(millis(&server, at(1)), 10);
+        server.succeeded(at(1), ms(1000), MEMORY);
+        assert_eq!(millis(&server, at(1)), 1000);
+        // in no time, nothing is forgotten
+        server.succeeded(at(1), ms(10), MEMORY);
+        assert_eq!(millis(&server, at(1)), 1000);
+        // 990 / e + 10
+        server.succeeded(at(11), ms(10), MEMORY);
+        assert_eq!(millis(&server, at(11)), 374);
+    }
+
+    #[test]
+    fn a_slow_server_that_nobody_calls_never_looks_faster_than_the_mean() {
+        let slow = PeakEwma::default();
+        slow.succeeded(at(0), ms(500), MEMORY);
+        let mean = 50e6;
+        let mut before = f64::INFINITY;
+        for secs in 0..100 {
+            let expected = slow.read(at(secs), MEMORY).towards(mean);
+            assert!(expected >= mean && expected <= before, "after {secs} s");
+            before = expected;
+        }
+        assert_eq!(before, mean, "by then it is as good as unknown");
+    }
+
+    #[test]
+    fn where_calls_take_long_memory_lasts_for_ten_of_them() {
+        let server = PeakEwma::default();
+        server.succeeded(at(0), Duration::from_secs(20), MEMORY);
+        let trust = server.read(at(200), MEMORY).trust;
+        assert!((trust - (-1f64).exp()).abs() < 1e-6, "{trust}");
+    }
+
+    #[test]
+    fn a_server_that_fails_fast_looks_slow_and_slower_with_each_failure() {
+        let server = PeakEwma::default();
+        server.succeeded(at(1), ms(100), MEMORY);
+        let mut before = 1.0;
+        for _ in 0..16 {
+            server.failed(at(1), Duration::from_micros(1), MEMORY);
+            let found = server.read(at(1), MEMORY);
+            assert_eq!(found.nanos, 100e6, "it got no faster");
+            assert!(found.penalty > before * 2.9, "{found:?}");
+            before = found.penalty;
+        }
+        server.failed(at(1), Duration::ZERO, MEMORY);
+        assert_eq!(server.read(at(1), MEMORY).penalty, before, "it has a bound");
+    }
+
+    #[test]
+    fn failures_are_forgiven_by_success_and_by_time() {
+        let server = PeakEwma::default();
+        for _ in 0..4 {
+            server.failed(at(1), ms(1), MEMORY);
+        }
+        let penalty = |secs| server.read(at(secs), MEMORY).penalty;
+        assert!((penalty(1) - 81.0).abs() < 1e-6);
+        assert!(penalty(11) < 5.1);
+        assert_eq!(penalty(60), 1.0);
+        server.succeeded(at(1), ms(1), MEMORY);
+        assert!((penalty(1) - 9.0).abs() < 1e-6);
+        for _ in 0..6 {
+            server.succeeded(at(1), ms(1), MEMORY);
+        }
+        assert_eq!(penalty(1), 1.0);
+    }
+
+    #[test]
+    fn a_timeout_is_as_slow_as_it_was() {
+        let server = PeakEwma::default();
+        server.succeeded(at(1), ms(10), MEMORY);
+        server.failed(at(61), ms(60_000), MEMORY);
+        assert_eq!(millis(&server, at(61)), 60_000);
+    }
+
+    #[test]
+    fn a_server_that_only_ever_failed_has_no_latency_to_believe() {
+        let server = PeakEwma::default();
+        server.failed(at(1), Duration::from_micros(3), MEMORY);
+        let found = server.read(at(1), MEMORY);
+        assert_eq!(found.trust, 0.0);
+        assert!((found.penalty - 3.0).abs() < 1e-9);
+    }
+
+    #[derive(Debug, Clone)]
+    struct Step {
+        now: u64,
+        took: u64,
+        failed: bool,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let time = || prop_oneof![0u64..100, 0u64..100_000_000_000, any::<u64>()];
+        let step = (time(), time(), any::<bool>());
+        let step = step.prop_map(|(now, took, failed)| Step { now, took, failed });
+        prop::collection::vec(step, 1..60)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_in_an_estimate_is_a_number(
+            steps in steps(),
+            memory in any::<u64>(),
+            now in any::<u64>(),
+        ) {
+            let server = PeakEwma::default();
+            let memory = Memory::new(Duration::from_nanos(memory));
+            let (mut slowest, mut fastest) = (0.0f64, f64::INFINITY);
+            for step in steps {
+                let took = Duration::from_nanos(step.took);
+                if step.failed {
+                    server.failed(step.now, took, memory);
+                } else {
+                    server.succeeded(step.now, took, memory);
+                    fastest = fastest.min(nanos(took));
+                }
+                slowest = slowest.max(nanos(took));
+                for now in [step.now, now] {
+                    let found = server.read(now, memory);
+                    prop_assert!((0.0..=1.0).contains(&found.trust), "{found:?}");
+                    prop_assert!((1.0..=TIMES.powf(MOST_STRIKES)).contains(&found.penalty), "{found:?}");
+                    prop_assert!(found.towards(5.0).is_finite(), "{found:?}");
+                    if found.trust > 0.0 {
+                        // a rounding more or less
+                        prop_assert!(found.nanos <= slowest * (1.0 + 1e-9), "{found:?}");
+                        prop_assert!(found.nanos >= fastest * (1.0 - 1e-9), "{found:?}");
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn no_average_is_below_the_call_that_just_ended(steps in steps()) {
+            let server = PeakEwma::default();
+            for step in steps {
+                server.succeeded(step.now, Duration::from_nanos(step.took), MEMORY);
+                let found = server.read(step.now, MEMORY).nanos;
+                prop_assert!(found >= nanos(Duration::from_nanos(step.took)) * (1.0 - 1e-9));
+            }
+        }
+    }
+
+    #[test]
+    fn calls_that_end_together_lose_no_failure() {
+        let server = PeakEwma::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        server.failed(at(1), ms(1), MEMORY);
+                    }
+                });
+            }
+        });
+        let penalty = server.read(at(1), MEMORY).penalty;
+        assert!((penalty / TIMES.powf(12.0) - 1.0).abs() < 1e-9, "{penalty}");
+    }
+}

@@ -1,0 +1,267 @@
+//! How strategies spread calls: over any mix of tools, from any moment on, whatever is unfit.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+use serde_json::json;
+use tollgate_core::{Tool, ToolCall};
+use tollgate_router::{Router, StrategyName};
+use tollgate_testkit::{MockService, call, tool};
+use tower::Service;
+
+use crate::bed::{Bed, counting, weight};
+
+const ALL: [StrategyName; 6] = [
+    StrategyName::LeastConnections,
+    StrategyName::PeakEwma,
+    StrategyName::Priority,
+    StrategyName::Random,
+    StrategyName::RoundRobin,
+    StrategyName::Weighted,
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Server {
+    weight: u32,
+    fit: bool,
+}
+
+fn router(strategy: StrategyName, servers: &[Server]) -> Router<MockService> {
+    let members = servers.iter().enumerate().map(|(n, server)| {
+        let fit = server.fit;
+        counting(&format!("s{n}"))
+            .with_weight(weight(server.weight))
+            .with_health(move |_| fit)
+    });
+    Bed::new(strategy, members.collect()).router()
+}
+
+/// One tool of each effect, and another that reads.
+fn tools() -> [Arc<Tool>; 5] {
+    [
+        tool("read").read_only().build(),
+        tool("list").read_only().build(),
+        tool("put").idempotent().build(),
+        tool("send").build(),
+        tool("delete").destructive().build(),
+    ]
+}
+
+fn calls() -> [ToolCall; 5] {
+    tools().map(|tool| call(&tool, json!({})))
+}
+
+fn chosen(router: &Router<MockService>, call: &ToolCall) -> usize {
+    let server = router.decide(call).unwrap();
+    server.as_str()[1..].parse().unwrap()
+}
+
+fn mix() -> impl Generator<Value = Vec<usize>> {
+    prop::collection::vec(0usize..5, 200)
+}
+
+fn servers(
+    weights: impl Generator<Value = u32>,
+    most: usize,
+) -> impl Generator<Value = Vec<Server>> {
+    let server = (weights, prop::bool::weighted(0.6));
+    let server = server.prop_map(|(weight, fit)| Server { weight, fit });
+    prop::collection::vec(server, 1..most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn round_robin_is_even_in_any_window_of_any_mix_of_tools(
+        count in 1usize..60,
+        start in 0usize..100,
+        mix in mix(),
+    ) {
+        let router = router(StrategyName::RoundRobin, &vec![Server { weight: 50, fit: true }; count]);
+        let calls = calls();
+        let mut got = vec![0; count];
+        for (n, kind) in mix.iter().take(start + count).enumerate() {
+            let server = chosen(&router, &calls[*kind]);
+            if n >= start {
+                got[server] += 1;
+            }
+        }
+        prop_assert!(got.iter().all(|times| *times == 1), "{got:?}");
+    }
+
+    #[test]
+    fn round_robin_is_as_even_among_those_that_are_fit(
+        servers in servers(Just(70), 16),
+        start in 0usize..100,
+        mix in mix(),
+    ) {
+        let fit = servers.iter().filter(|server| server.fit).count();
+        prop_assume!(fit > 0);
+        let router = router(StrategyName::RoundRobin, &servers);
+        let calls = calls();
+        let mut got = BTreeMap::new();
+        for (n, kind) in mix.iter().take(start + fit).enumerate() {
+            let server = chosen(&router, &calls[*kind]);
+            prop_assert!(servers[server].fit);
+            if n >= start {
+                *got.entry(server).or_insert(0) += 1;
+            }
+        }
+        prop_assert_eq!(got.len(), fit, "{:?}", got);
+    }
+
+    #[test]
+    fn weighted_is_exact_in_any_window_of_all_weights(
+        weights in prop::collection::vec(50u32..=100, 1..20),
+        start in 0usize..200,
+        mix in mix(),
+    ) {
+        let all: Vec<_> = weights.iter().map(|weight| Server { weight: *weight, fit: true }).collect();
+        for strategy in [StrategyName::Weighted, StrategyName::LeastConnections] {
+            // the latter compares two of many, and takes turns among few that are idle
+            if strategy == StrategyName::LeastConnections && weights.len() > 16 {
+                continue;
+            }
+            let router = router(strategy, &all);
+            let calls = calls();
+            let window = weights.iter().sum::<u32>() as usize;
+            let mut got = vec![0; weights.len()];
+            for (n, kind) in mix.iter().cycle().take(start + window).enumerate() {
+                let server = chosen(&router, &calls[*kind]);
+                if n >= start {
+                    got[server] += 1;
+                }
+            }
+            prop_assert_eq!(&got, &weights, "{:?}", strategy);
+        }
+    }
+
+    #[test]
+    fn weighted_is_near_its_share_in_a_window_of_any_length(
+        weights in prop::collection::vec(1u32..=100, 1..20),
+        start in 0usize..200,
+        window in 1usize..2000,
+    ) {
+        let all: Vec<_> = weights.iter().map(|weight| Server { weight: *weight, fit: true }).collect();
+        let router = router(StrategyName::Weighted, &all);
+        let [read, ..] = calls();
+        for _ in 0..start {
+            chosen(&router, &read);
+        }
+        let mut got = vec![0u32; weights.len()];
+        for _ in 0..window {
+            got[chosen(&router, &read)] += 1;
+        }
+        let sum: u32 = weights.iter().sum();
+        for (got, weight) in got.iter().zip(&weights) {
+            let share = window as f64 * f64::from(*weight) / f64::from(sum);
+            prop_assert!((f64::from(*got) - share).abs() < 4.0, "{got} for {share}");
+        }
+    }
+
+    #[test]
+    fn idle_servers_nobody_knows_get_their_share_by_weight(
+        weights in prop::collection::vec(1u32..=100, 1..30),
+        seed in any::<u64>(),
+    ) {
+        let all: Vec<_> = weights.iter().map(|weight| Server { weight: *weight, fit: true }).collect();
+        let sum: u32 = weights.iter().sum();
+        let [read, ..] = calls();
+        for strategy in [StrategyName::PeakEwma, StrategyName::Random] {
+            fastrand::seed(seed);
+            let router = router(strategy, &all);
+            let count = 4000;
+            let mut got = vec![0u32; weights.len()];
+            for _ in 0..count {
+                got[chosen(&router, &read)] += 1;
+            }
+            for (got, weight) in got.iter().zip(&weights) {
+                let share = f64::from(*weight) / f64::from(sum);
+                let off = (f64::from(*got) - f64::from(count) * share).abs();
+                // six standard deviations
+                let bound = 6.0 * (f64::from(count) * share * (1.0 - share)).sqrt() + 1e-6;
+                prop_assert!(off <= bound, "{strategy:?}: {got} for {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unfit_server_is_not_chosen_while_one_is_fit(
+        servers in servers(prop_oneof![0u32..=100, Just(50)], 60),
+        busy in prop::collection::vec(0usize..5, 0..20),
+    ) {
+        let calls = calls();
+        for strategy in ALL {
+            let mut router = router(strategy, &servers);
+            // some are busy with it
+            let _held: Vec<_> = busy.iter().map(|kind| router.call(calls[*kind].clone())).collect();
+            for call in &calls {
+                let least = call.plan().route.min_weight.unwrap_or(0);
+                let admitted = |server: &&Server| server.weight >= least;
+                let fit = servers.iter().filter(admitted).any(|server| server.fit);
+                let found = router.decide(call).map(|id| id.as_str()[1..].parse::<usize>().unwrap());
+                match found.map(|n| servers[n]) {
+                    Some(server) => {
+                        prop_assert!(server.weight >= least, "{strategy:?}: {server:?}");
+                        prop_assert!(server.fit || !fit, "{strategy:?}: {server:?}");
+                        // a standby is for when nobody else can
+                        let others = servers.iter().any(|other| other.fit && other.weight > 0);
+                        prop_assert!(server.weight > 0 || !others, "{strategy:?}: {server:?}");
+                    }
+                    None => prop_assert!(!fit, "{strategy:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_has_each_candidate_once_and_moves_nothing(
+        servers in servers(prop_oneof![0u32..=100, Just(50)], 30),
+    ) {
+        for strategy in ALL {
+            let router = router(strategy, &servers);
+            for call in calls() {
+                let least = call.plan().route.min_weight.unwrap_or(0);
+                let mut expected: Vec<_> = (0..servers.len())
+                    .filter(|n| servers[*n].fit && servers[*n].weight >= least)
+                    .map(|n| format!("s{n}"))
+                    .collect();
+                let order = || -> Vec<_> {
+                    let endpoints = router.candidates(&call);
+                    endpoints.map(|endpoint| endpoint.server().to_string()).collect()
+                };
+                let mut found = order();
+                if !expected.is_empty() {
+                    // among more, the last few are found by chance
+                    let is_fixed = strategy == StrategyName::RoundRobin && servers.len() <= 16;
+                    if is_fixed || strategy == StrategyName::Priority {
+                        prop_assert_eq!(&order(), &found, "{:?}", strategy);
+                    }
+                    expected.sort();
+                    found.sort();
+                    prop_assert_eq!(found, expected, "{:?}", strategy);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_heaviest_comes_first_by_priority_and_spares_in_the_order_of_weight() {
+    let spec = [(20, true), (90, false), (60, true), (60, true)];
+    let servers = spec.map(|(weight, fit)| Server { weight, fit });
+    let router = router(StrategyName::Priority, &servers);
+    let [read, .., delete] = calls();
+    let order = |call| -> Vec<_> {
+        let endpoints = router.candidates(call);
+        endpoints
+            .map(|endpoint| endpoint.server().to_string())
+            .collect()
+    };
+    assert_eq!(order(&read), ["s2", "s3", "s0"]);
+    assert_eq!(order(&delete), ["s2", "s3"]);
+}

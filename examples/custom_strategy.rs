@@ -1,0 +1,84 @@
+//! A strategy of one's own: calls stay in their zone until each server there is busy.
+//! `cargo run --example custom_strategy`.
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tollgate::core::{Resolved, Source};
+use tollgate::router::{Eligible, Member, Pool, Router, Strategy};
+use tollgate::{
+    Annotations, CallPlan, Profile, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, Weight,
+};
+use tower::Service;
+
+/// Stays in a zone until each server there has so many calls.
+#[derive(Debug)]
+struct Near {
+    zone: &'static str,
+    most: usize,
+}
+
+impl Strategy for Near {
+    fn name(&self) -> &'static str {
+        "near"
+    }
+
+    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
+        // what does not fit is left out already, and what the call's annotations forbid never was in
+        let (index, _) = among.fit().min_by_key(|(_, server)| {
+            let is_home = server.zone() == Some(self.zone) && server.in_flight() < self.most;
+            (!is_home, server.in_flight())
+        })?;
+        Some(index)
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut members = Vec::new();
+    for (id, zone, weight) in [
+        ("fra-1", "eu", 80),
+        ("fra-2", "eu", 20),
+        ("iad-1", "us", 60),
+    ] {
+        let service =
+            tower::service_fn(|_: ToolCall| async { Ok::<_, ToolError>(ToolOutput::text("done")) });
+        let member = Member::new(id.parse()?, service).with_zone(zone);
+        members.push(member.with_weight(Weight::new(weight)?));
+    }
+    let pool = Arc::new(Pool::new());
+    pool.set_members("orders".parse()?, members);
+    let near = Near {
+        zone: "eu",
+        most: 2,
+    };
+    let mut router = Router::new(pool).with_custom_strategy(Arc::new(near));
+
+    let reads = orders_tool("get_order", Annotations::default().with_read_only(true))?;
+    let deletes = orders_tool(
+        "delete_order",
+        Annotations::default().with_destructive(true),
+    )?;
+    // calls that are under way: none of them is awaited
+    let mut under_way = Vec::new();
+    for tool in [&reads, &reads, &reads, &reads, &reads, &deletes, &deletes] {
+        let call = ToolCall::new(tool.clone(), "{}");
+        let chosen = router.decide(&call).ok_or("no server may take the call")?;
+        println!("{:12} ->  {chosen}", tool.name().as_str());
+        under_way.push(router.call(call));
+    }
+    Ok(())
+}
+
+fn orders_tool(name: &str, hints: Annotations) -> Result<Arc<Tool>, Box<dyn std::error::Error>> {
+    let definition = ToolDefinition::from_json(json!({ "name": name }).to_string())?;
+    let resolved = Resolved::from_single(hints, Source::Operator);
+    let plan = CallPlan::derive(&resolved, &Profile::standard());
+    Ok(Arc::new(Tool::new(
+        "orders".parse()?,
+        definition,
+        resolved,
+        plan,
+    )))
+}
