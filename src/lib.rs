@@ -52,11 +52,13 @@
 mod builder;
 mod discovery;
 mod explain;
+mod herald;
 mod leaf;
 mod limits;
 mod local;
 mod observed;
 mod order;
+mod ping;
 mod scan;
 mod scopes;
 mod server;

@@ -19,8 +19,10 @@ use tollgate_loopguard::LoopGuardLayer;
 use tollgate_registry::Registry;
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
+use tollgate_router::{Presence, Witness};
 
 use crate::DiscoveryConfig;
+use crate::herald::Herald;
 
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
 /// time from the start of one listing to the next: a server that says with each listing that its
@@ -77,6 +79,9 @@ pub(crate) struct Scan {
     pub(crate) settled: Option<oneshot::Sender<()>>,
     /// How long one listing may take.
     pub(crate) timeout: Duration,
+    pub(crate) herald: Herald,
+    /// Whether the connection is there, for whoever pings.
+    pub(crate) connected: watch::Sender<bool>,
 }
 
 impl Scan {
@@ -87,6 +92,7 @@ impl Scan {
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
+        self.connected.send_replace(events.is_none());
         let mut is_down = false;
         let mut earliest = Instant::now();
         let mut pause = SCAN_PAUSE;
@@ -102,6 +108,8 @@ impl Scan {
                         self.shared.cache.purge_set(&self.set);
                         running = None;
                         is_down = false;
+                        self.herald.tell(Witness::Connection, Presence::Up);
+                        self.connected.send_replace(true);
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
                     ServerEvent::ToolsChanged => {
@@ -116,6 +124,8 @@ impl Scan {
                             due = Some(Instant::now() + pause);
                         }
                         is_down = true;
+                        self.herald.tell(Witness::Connection, Presence::Down);
+                        self.connected.send_replace(false);
                         self.note(false, Some(reason));
                         self.settle();
                     }

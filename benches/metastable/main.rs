@@ -24,11 +24,7 @@
 //! over calls, and how long after the outage nine of ten calls are answered again, for good. Of the
 //! other sets: what the outage adds to the answer time that 99 in 100 calls do not exceed, against
 //! the same run without an outage; neighbours share a machine with what is struck.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a benchmark prints"
-)]
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -36,12 +32,11 @@
     reason = "a benchmark may panic, and its numbers are small"
 )]
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tollgate_testkit::args::Args;
+use tollgate_testkit::bench::{self, progress};
 
 use crate::clients::Run;
 use crate::figures::Figures;
@@ -60,29 +55,12 @@ const SEED: u64 = 2026;
 const POLICIES: [Policy; 3] = [Policy::NoRetry, Policy::Naive, Policy::Ours];
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            eprintln!("{fault}");
-            ExitCode::from(2)
-        }
-    }
+    bench::main(run)
 }
 
 fn run() -> Result<(), String> {
-    // cargo itself passes `--bench`
-    let words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let args = Args::parse(words, &["--plot", "--seed"], USAGE)?;
-    if let Some(word) = args.file() {
-        return Err(format!("{word:?} is not understood\n{USAGE}"));
-    }
-    let seed = match args.value("--seed") {
-        None => SEED,
-        Some(seed) => seed
-            .parse()
-            .map_err(|_| format!("--seed {seed:?} is no whole number\n{USAGE}"))?,
-    };
-    let found = all(seed);
+    let args = bench::args(&["--plot"], USAGE)?;
+    let found = all(bench::seed(&args, SEED, USAGE)?);
     for figures in &found {
         if args.json() {
             println!(
@@ -96,11 +74,8 @@ fn run() -> Result<(), String> {
     }
     let file = args
         .value("--plot")
-        .map_or_else(default_plot, PathBuf::from);
-    std::fs::write(&file, plot::svg(&SIZE, &found))
-        .map_err(|fault| format!("{}: {fault}", file.display()))?;
-    eprintln!("goodput over time: {}", file.display());
-    Ok(())
+        .map_or_else(|| bench::beside_builds("metastable.svg"), PathBuf::from);
+    bench::write(&file, "goodput over time", &plot::svg(&SIZE, &found))
 }
 
 /// Runs every policy through every outage, and through none.
@@ -122,26 +97,7 @@ fn all(seed: u64) -> Vec<Figures> {
         }
     }
     progress(1.0);
-    if std::io::stderr().is_terminal() {
-        eprintln!();
-    }
     found
-}
-
-fn progress(share: f64) {
-    if std::io::stderr().is_terminal() {
-        let filled = "#".repeat((share * 40.0) as usize);
-        eprint!("\r[{filled:40}] {:3.0} %", share * 100.0);
-        // what cannot be shown is not missed
-        let _ = std::io::stderr().flush();
-    }
-}
-
-/// Beside the other things that cargo makes.
-fn default_plot() -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    target.join("metastable.svg")
 }
 
 const SIZE: Size = Size {

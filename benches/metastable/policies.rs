@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tollgate::cache::CacheConfig;
 use tollgate::core::BoxFuture;
 use tollgate::retry::RetryConfig;
-use tollgate::router::{Member, Pool, Router};
+use tollgate::router::{HealthConfig, Member, Pool, Router};
 use tollgate::{
     Delivery, ErrorKind, ReplicaSetId, Server, Stack, Tool, ToolCall, ToolError, ToolOutput,
     ToolServer,
@@ -64,7 +64,9 @@ impl Runtime {
         let mut builder = Stack::builder()
             .cache(cache)
             .retry(RetryConfig::default().with_seed(seed));
-        let pool = Arc::new(Pool::new());
+        // as servers are chosen by whoever has no health to go by
+        let pool = Pool::with_health(HealthConfig::off()).expect("settings that make sense");
+        let pool = Arc::new(pool);
         for set in 0..world.size.sets {
             let id = ReplicaSetId::new(format!("set-{set}")).expect("a valid id");
             let servers = || world.servers.iter().filter(|server| server.set == set);

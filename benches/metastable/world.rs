@@ -1,7 +1,5 @@
 //! Servers that queue, the machines they stand on, and what befalls them.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +11,7 @@ use tollgate::core::BoxFuture;
 use tollgate::{
     Delivery, ErrorKind, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer,
 };
+use tollgate_testkit::WorkQueue;
 
 use crate::figures::Tally;
 
@@ -193,18 +192,14 @@ pub(crate) struct QueueingServer {
 }
 
 struct Queue {
-    /// When each worker is free.
-    workers: BinaryHeap<Reverse<Duration>>,
-    /// When each waiting call begins, in order.
-    begin: VecDeque<Duration>,
+    calls: WorkQueue,
     restarted: bool,
 }
 
 impl Queue {
     fn of(workers: usize) -> Self {
         Self {
-            workers: vec![Reverse(Duration::ZERO); workers].into(),
-            begin: VecDeque::new(),
+            calls: WorkQueue::new(workers),
             restarted: false,
         }
     }
@@ -233,24 +228,17 @@ impl QueueingServer {
         let mut queue = self.queue.lock();
         if is_down && arrived >= self.window.end && !queue.restarted {
             // it comes back without what it had
-            *queue = Queue::of(queue.workers.len());
+            *queue = Queue::of(queue.calls.workers());
             queue.restarted = true;
         }
-        while queue.begin.front().is_some_and(|begin| *begin <= arrived) {
-            queue.begin.pop_front();
-        }
-        if queue.begin.len() >= LONGEST_QUEUE {
+        if queue.calls.waiting(arrived) >= LONGEST_QUEUE {
             let (kind, sent) = (ErrorKind::Overloaded, Delivery::Answered);
             return Outcome::Failed(arrived, ToolError::new(kind, sent, "503"));
         }
-        let free = queue.workers.pop().map_or(Duration::MAX, |free| free.0);
-        let begin = free.max(arrived);
-        let slow = self.fate == Fate::Slow && self.window.contains(&begin);
-        let end = begin + self.work(call) * if slow { SLOWER } else { 1 };
-        queue.workers.push(Reverse(end));
-        if begin > arrived {
-            queue.begin.push_back(begin);
-        }
+        let end = queue.calls.push(arrived, |begin| {
+            let slow = self.fate == Fate::Slow && self.window.contains(&begin);
+            self.work(call) * if slow { SLOWER } else { 1 }
+        });
         if is_down && arrived < self.window.start && end > self.window.start {
             let (kind, sent) = (ErrorKind::ConnectionLost, Delivery::Unknown);
             return lost(self.window.start, kind, sent, "connection reset");

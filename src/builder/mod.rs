@@ -14,7 +14,7 @@ use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_retry::hedge::HedgeConfig;
 use tollgate_retry::{MakeSchedule, RetryConfig};
-use tollgate_router::StrategyName;
+use tollgate_router::{HealthConfig, StrategyName};
 use tollgate_telemetry::Metrics;
 
 pub use self::error::BuildError;
@@ -39,6 +39,7 @@ pub struct StackBuilder {
     discovery: DiscoveryConfig,
     limits: LimitsConfig,
     strategy: StrategyName,
+    health: HealthConfig,
     metrics: Option<Arc<Metrics>>,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
@@ -148,6 +149,13 @@ impl StackBuilder {
     /// Sets how servers of a replica set share calls.
     pub fn strategy(mut self, strategy: StrategyName) -> Self {
         self.strategy = strategy;
+        self
+    }
+
+    /// Sets when a server of a replica set is left out because its calls fail, how it comes back, and
+    /// how servers are asked whether they are there.
+    pub fn health(mut self, config: HealthConfig) -> Self {
+        self.health = config;
         self
     }
 

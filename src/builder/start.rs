@@ -20,9 +20,11 @@ use tollgate_telemetry::CallSpanLayer;
 
 use super::{BuildError, StackBuilder};
 use crate::explain::Settings;
+use crate::herald::Herald;
 use crate::leaf::Leaf;
 use crate::limits::{Handles, LimitsConfig, ServerHandles, ServerLayers};
 use crate::order::{self, Guarded};
+use crate::ping::Pinger;
 use crate::scan::{Liveness, Scan, Shared};
 use crate::scopes;
 use crate::server::Server;
@@ -81,15 +83,10 @@ impl StackBuilder {
 
         let mut members: BTreeMap<ReplicaSetId, Vec<Member<Guarded>>> = BTreeMap::new();
         let mut known = Vec::new();
-        let mut scans = JoinSet::new();
-        let mut settled = Vec::new();
-        for server in self.servers {
-            let (tell, told) = oneshot::channel();
-            let liveness = Arc::new(Mutex::new(Liveness::default()));
-            settled.push(told);
+        for server in &self.servers {
             let weight = Weight::new(server.weight)
                 .map_err(|fault| BuildError::of_server(server.server.id(), fault))?;
-            let (member, handles) = member(&server, weight, &self.limits, &shared)?;
+            let (member, handles) = member(server, weight, &self.limits, &shared)?;
             members.entry(server.set.clone()).or_default().push(member);
             limits.servers.push(handles);
             known.push(Known {
@@ -98,21 +95,42 @@ impl StackBuilder {
                 weight,
                 categories: server.categories.clone(),
                 calls_per_minute: server.limits.calls_per_minute,
-                liveness: liveness.clone(),
+                liveness: Arc::new(Mutex::new(Liveness::default())),
             });
+        }
+        let pool = Pool::with_health(self.health).map_err(BuildError::of_the("router"))?;
+        let pool = Arc::new(pool);
+        for (set, members) in members {
+            pool.set_members(set, members);
+        }
+        // after the pool knows them: what is heard of a server that it does not know is lost
+        let mut scans = JoinSet::new();
+        let mut settled = Vec::new();
+        for (server, known) in self.servers.into_iter().zip(&known) {
+            let (tell, told) = oneshot::channel();
+            settled.push(told);
+            let herald = Herald::new(pool.clone(), server.set.clone(), known.id.clone());
+            let (connected, connection) = watch::channel(false);
+            if let Some(config) = self.health.ping {
+                let pinger = Pinger {
+                    server: server.server.clone(),
+                    config,
+                    herald: herald.clone(),
+                    connection,
+                };
+                scans.spawn(pinger.run());
+            }
             let scan = Scan {
                 server: server.server,
                 set: server.set,
                 shared: shared.clone(),
-                liveness,
+                liveness: known.liveness.clone(),
                 settled: Some(tell),
                 timeout: self.discovery.timeout,
+                herald,
+                connected,
             };
             scans.spawn(scan.run());
-        }
-        let pool = Arc::new(Pool::new());
-        for (set, members) in members {
-            pool.set_members(set, members);
         }
 
         let settings = Settings {

@@ -128,6 +128,13 @@ impl BreakerSet {
         }
     }
 
+    /// Forgets the breakers of servers that are not kept, forced ones too. Permits that are out go
+    /// on with the breakers they came from; a call that comes later makes a new one.
+    pub fn retain_servers(&self, keep: impl Fn(&ServerId) -> bool) {
+        self.0.servers.retain(|server, _| keep(server));
+        self.0.tools.retain(|key, _| keep(&key.server));
+    }
+
     /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A
     /// tool's name stands for its [`Subject`].
     pub fn force_open(&self, server: &ServerId, subject: impl Into<Subject>) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::advance;
-use tollgate_breaker::{BreakerConfig, BreakerSet, BreakerState};
+use tollgate_breaker::{BreakerConfig, BreakerSet, BreakerState, Subject};
 use tollgate_core::{ServerId, ToolName};
 
 fn server(id: &str) -> ServerId {
@@ -193,4 +193,26 @@ async fn a_snapshot_tells_of_servers_and_their_discovery_too() {
     );
     set.reset_server(&a);
     assert_eq!(discovery.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_servers_that_are_gone_goes_while_permits_still_end() {
+    let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
+    fail(&set, &a, &get, 2);
+    let running = set.circuit(&a, &get).admit().unwrap();
+    for id in 0..1_000 {
+        let gone = server(&format!("gone-{id}"));
+        fail(&set, &gone, &get, 1);
+        set.force_open(&gone, Subject::Server);
+        set.retain_servers(|server| server == &a);
+    }
+    let left: Vec<_> = set.snapshot().into_iter().map(|one| one.server).collect();
+    assert_eq!(left, std::slice::from_ref(&a));
+
+    set.retain_servers(|_| false);
+    assert!(set.snapshot().is_empty());
+    running.fail(&"too late to count");
+    assert!(set.is_available(&a, &get), "who comes back starts anew");
+    fail(&set, &a, &get, 2);
+    assert!(set.is_available(&a, &get));
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use tokio::sync::broadcast::Receiver;
+use tokio::time::Instant;
 use tollgate_core::{Principal, ReplicaSetId, Tool, ToolName};
 
 use crate::event::CacheEvent;
+use crate::scope::ScopeRules;
 use crate::shared::Shared;
 use crate::stats::{CacheStats, ToolStats};
 
@@ -55,6 +57,36 @@ impl CacheHandle {
     /// Caches a tool again whose results were seen to change without a write.
     pub fn trust_again(&self, set: &ReplicaSetId, tool: &ToolName) {
         self.shared.tools.trust_again(set, tool);
+    }
+
+    /// Says which state tools read and write, in place of what was said before; first of all that was
+    /// the config's [`scopes`](crate::CacheConfig::scopes). Results of tools of which something else is
+    /// said now are forgotten.
+    pub fn set_scope_rules(&self, rules: ScopeRules) {
+        let mut said = self.shared.rules.write();
+        // as long as it is held, nobody finds out about a tool by the rules of before
+        let old = std::mem::replace(&mut *said, rules);
+        self.shared.tools.change_rules(&self.shared, &old, &said);
+    }
+
+    /// Says whether a write to the replica set is on its way, or may still land: one whose answer
+    /// never came counts for the settling time. Such a write touches what was said when it began.
+    #[must_use]
+    pub fn is_written(&self, set: &ReplicaSetId) -> bool {
+        self.shared.scopes.is_written(set, Instant::now())
+    }
+
+    /// Returns which state tools read and write.
+    #[must_use]
+    pub fn scope_rules(&self) -> ScopeRules {
+        self.shared.rules.read().clone()
+    }
+
+    /// Forgets what it knows of replica sets that are not kept, and of tools that nobody holds any
+    /// more: what was counted for them goes into the sums. Nothing that is still written is forgotten.
+    pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
+        self.shared.tools.drop_unheld();
+        self.shared.scopes.retain(keep, Instant::now());
     }
 
     /// Forgets everything. What running reads bring back is not kept either; the same holds for

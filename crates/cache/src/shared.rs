@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::time::Instant;
 use tollgate_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 
@@ -13,7 +14,7 @@ use crate::fresh::{Fresh, Lifetime};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
-use crate::scope::Scopes;
+use crate::scope::{ScopeRules, Scopes};
 use crate::store::{Account, Admission, Entry, Store, Watcher};
 use crate::tools::{Record, Tools};
 
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) flights: Flights,
     pub(crate) tools: Tools,
     pub(crate) scopes: Scopes,
+    /// Begins as the config has it.
+    pub(crate) rules: RwLock<ScopeRules>,
     pub(crate) principals: Principals,
     pub(crate) events: Arc<Events>,
     pub(crate) evictions: Arc<EvictionCounters>,
@@ -59,6 +62,7 @@ impl Shared {
         Self {
             keys: Keyring::new(&config),
             fresh: Fresh::new(&config),
+            rules: RwLock::new(config.scopes.clone()),
             config,
             store,
             flights: Flights::default(),

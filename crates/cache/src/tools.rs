@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tollgate_core::{ReplicaSetId, Tool, ToolCall, ToolName};
 
 use crate::key::Role;
-use crate::scope::{Footprint, Scope};
+use crate::scope::{Footprint, Scope, ScopeRules};
 use crate::shared::Shared;
 use crate::stats::{Counters, Counts, ToolStats};
 use crate::store::Account;
@@ -126,26 +126,28 @@ impl Tools {
                 return act(version, call);
             }
         }
-        let version = self.version(call.tool(), shared);
+        // as long as it is held, nobody says otherwise which state tools touch
+        let rules = shared.rules.read();
+        let version = self.version(call.tool(), shared, &rules);
         if let Some(place) = place {
             place.store(Some(version.clone()));
         }
+        drop(rules);
         act(&version, call)
     }
 
     /// Returns what is known of this version of the tool, finding it out if it is new.
-    fn version(&self, tool: &Arc<Tool>, shared: &Shared) -> Arc<Version> {
+    fn version(&self, tool: &Arc<Tool>, shared: &Shared, rules: &ScopeRules) -> Arc<Version> {
         let address = Arc::as_ptr(tool).addr();
         if let Some(version) = self.versions.get(&address) {
             return version.clone();
         }
         self.make_room();
         let record = self.record(tool.set(), tool.name());
-        let (scopes, rules) = (&shared.scopes, &shared.config.scopes);
         let version = Arc::new(Version {
             reads: shared.keys.tool(tool, Role::Read),
             writes: shared.keys.tool(tool, Role::Write),
-            footprint: Footprint::new(scopes, rules, tool.set(), tool.name(), record.own.clone()),
+            footprint: record.footprint(shared, rules),
             record,
             tool: tool.clone(),
         });
@@ -157,6 +159,18 @@ impl Tools {
     fn make_room(&self) {
         if self.versions.len() < self.enough.load(Ordering::Relaxed).max(FEW) {
             return;
+        }
+        self.drop_unheld();
+    }
+
+    /// Drops versions that only this table still holds, and what was counted for tools without any.
+    pub(crate) fn drop_unheld(&self) {
+        // a place among the recent ones holds a version, not its tool
+        for place in &self.recent {
+            let unheld = |version: &Arc<Version>| Arc::strong_count(&version.tool) == 1;
+            if place.load().as_ref().is_some_and(unheld) {
+                place.store(None);
+            }
         }
         self.versions.retain(|_, version| {
             let held = Arc::strong_count(&version.tool) > 1;
@@ -177,6 +191,30 @@ impl Tools {
         drop(gone);
         self.enough
             .store(2 * self.versions.len(), Ordering::Relaxed);
+    }
+
+    /// Reads again which state those tools touch of which other rules say something else, and forgets
+    /// their results: epochs of one list of scopes mean nothing in another.
+    pub(crate) fn change_rules(&self, shared: &Shared, old: &ScopeRules, new: &ScopeRules) {
+        let changed = |tool: &Tool| {
+            let (set, name) = (tool.set(), tool.name());
+            old.of(set, name) != new.of(set, name)
+        };
+        for mut version in self.versions.iter_mut().filter(|v| changed(&v.tool)) {
+            let next = version.under(shared, new);
+            *version = Arc::new(next);
+        }
+        for place in &self.recent {
+            if place.load().as_ref().is_some_and(|v| changed(&v.tool)) {
+                place.store(None);
+            }
+        }
+        for record in &self.records {
+            let (set, name) = (&record.set, &record.tool);
+            if old.of(set, name) != new.of(set, name) {
+                record.own.raise();
+            }
+        }
     }
 
     fn record(&self, set: &ReplicaSetId, tool: &ToolName) -> Arc<Record> {
@@ -250,6 +288,17 @@ impl Version {
         &self.tool
     }
 
+    /// Returns the same version under other rules.
+    fn under(&self, shared: &Shared, rules: &ScopeRules) -> Self {
+        Self {
+            tool: self.tool.clone(),
+            reads: self.reads,
+            writes: self.writes,
+            footprint: self.record.footprint(shared, rules),
+            record: self.record.clone(),
+        }
+    }
+
     /// Says whether results of this version were seen to change without a write.
     pub(crate) fn is_volatile(&self) -> bool {
         let volatile = self.record.volatile.load(Ordering::Relaxed);
@@ -280,6 +329,11 @@ impl Version {
 }
 
 impl Record {
+    fn footprint(&self, shared: &Shared, rules: &ScopeRules) -> Footprint {
+        let own = self.own.clone();
+        Footprint::new(&shared.scopes, rules, &self.set, &self.tool, own)
+    }
+
     /// Takes one more duration into the mean.
     pub(crate) fn took(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);

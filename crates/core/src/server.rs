@@ -28,6 +28,15 @@ pub trait ToolServer: Send + Sync + 'static {
     /// Executes one call. Every failure states how far the call got.
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
+    /// Asks the server for a sign of life, as cheaply as it can be asked. An answer of any kind is
+    /// one, a refusal too. Whoever asks sets the timeout.
+    ///
+    /// Default: it is there. That is right for what runs in this process; whatever is reached over a
+    /// connection should ask.
+    fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns a stream of what changes about the server; `None` if nothing ever does.
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
         None

@@ -389,3 +389,43 @@ proptest! {
         })?;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn limits_of_tools_whose_set_is_gone_go_but_for_those_that_are_waited_at() {
+    let bench = Bench::new(RateLimitConfig::default());
+    let of_set = |set: &str| {
+        tool("get")
+            .set(set)
+            .hint(|hints| hints.rate_limit_hint = Some(12.0))
+            .build()
+    };
+    let (gone, busy, kept) = (of_set("gone"), of_set("busy"), of_set("kept"));
+    let mut running = Vec::new();
+    for (tool, calls) in [(&gone, 1), (&busy, 3), (&kept, 1)] {
+        for _ in 0..calls {
+            running.push(bench.begin(by("anna", tool)));
+        }
+    }
+    let sets = || {
+        let all = bench.layer.limits().snapshot().into_iter();
+        let set = |subject| match subject {
+            RateSubject::Tool { set, .. } => set.to_string(),
+            other => other.to_string(),
+        };
+        all.map(|one| set(one.subject)).collect::<Vec<_>>()
+    };
+    assert_eq!(sets(), ["busy", "gone", "kept"]);
+    bench
+        .layer
+        .limits()
+        .retain_sets(|set| set.as_str() == "kept");
+    assert_eq!(sets(), ["busy", "kept"], "one call waits its turn there");
+    for answer in join_all(running).await {
+        answer.unwrap();
+    }
+    bench
+        .layer
+        .limits()
+        .retain_sets(|set| set.as_str() == "kept");
+    assert_eq!(sets(), ["kept"]);
+}

@@ -44,6 +44,7 @@
 
 mod catalogue;
 mod listing;
+mod names;
 mod observed;
 mod options;
 mod registry;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tollgate_core::infer::Listed;
+use tollgate_core::infer;
 use tollgate_core::{
     Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName,
     judge,
@@ -16,11 +16,20 @@ use crate::observed::Observed;
 /// What one server lists, already read: what can be offered, and what cannot.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    tools: Vec<Bound>,
+    /// In the order of the list.
+    listed: Vec<Listed>,
     pub(crate) names: Arc<HashSet<ToolName>>,
     pub(crate) refused: Vec<Refusal>,
     /// How it was read: what is read again later must come out the same, but for what is new.
     options: Arc<SetOptions>,
+}
+
+/// One place of a list.
+#[derive(Debug)]
+enum Listed {
+    Bound(Bound),
+    /// It cannot be offered, as it is read now.
+    Refused(ToolDefinition),
 }
 
 /// One tool, and what of its reading depends on the others of its server.
@@ -55,18 +64,22 @@ impl Listing {
                     reason,
                 }
             };
-            if names.contains(&name) {
-                listing.refused.push(refuse("listed twice".to_owned()));
-                continue;
-            }
-            match bind(set, definition, &inferred, options, observed) {
+            let bound = if names.contains(&name) {
+                Err("listed twice".to_owned())
+            } else {
+                bind(set, &definition, &inferred, options, observed)
+            };
+            listing.listed.push(match bound {
                 Ok(tool) => {
                     let tool = Arc::new(tool);
-                    listing.tools.push(Bound { tool, inferred });
                     names.insert(name);
+                    Listed::Bound(Bound { tool, inferred })
                 }
-                Err(reason) => listing.refused.push(refuse(reason)),
-            }
+                Err(reason) => {
+                    listing.refused.push(refuse(reason));
+                    Listed::Refused(definition)
+                }
+            });
         }
         listing.names = Arc::new(names);
         listing
@@ -74,20 +87,29 @@ impl Listing {
 
     /// Returns the tools that can be offered, in the order of the list.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tools.iter().map(|bound| &bound.tool)
+        self.listed.iter().filter_map(|listed| match listed {
+            Listed::Bound(bound) => Some(&bound.tool),
+            Listed::Refused(_) => None,
+        })
+    }
+
+    /// Returns what was listed, whether it can be offered or not.
+    pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
+        let definition = |listed: &Listed| match listed {
+            Listed::Bound(bound) => bound.tool.definition().clone(),
+            Listed::Refused(definition) => definition.clone(),
+        };
+        self.listed.iter().map(definition).collect()
     }
 
     /// Weighs what is said of one tool again, with what has been seen of it since.
     pub(crate) fn read_again(&mut self, name: &ToolName, observed: &Observed) {
-        let Some(bound) = self
-            .tools
-            .iter_mut()
-            .find(|bound| bound.tool.name() == name)
-        else {
-            return;
-        };
-        let definition = bound.tool.definition().clone();
-        let set = bound.tool.set();
+        let bound = self.listed.iter_mut().find_map(|listed| match listed {
+            Listed::Bound(bound) if bound.tool.name() == name => Some(bound),
+            _ => None,
+        });
+        let Some(bound) = bound else { return };
+        let (set, definition) = (bound.tool.set(), bound.tool.definition());
         match bind(set, definition, &bound.inferred, &self.options, observed) {
             Ok(tool) => bound.tool = Arc::new(tool),
             // what is seen of a tool refuses none: only what its server declares does
@@ -98,9 +120,9 @@ impl Listing {
 
 /// Draws conclusions about all tools of a server.
 fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
-    let listed: Vec<Listed<'_>> = tools
+    let listed: Vec<infer::Listed<'_>> = tools
         .iter()
-        .map(|tool| Listed::new(Subject::of(tool, Some(server)), tool.annotations()))
+        .map(|tool| infer::Listed::new(Subject::of(tool, Some(server)), tool.annotations()))
         .collect();
     options.inference().infer_all(&listed)
 }
@@ -108,7 +130,7 @@ fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> V
 /// Reads one definition's hints and derives its plan.
 fn bind(
     set: &ReplicaSetId,
-    definition: ToolDefinition,
+    definition: &ToolDefinition,
     inferred: &Inferred,
     options: &SetOptions,
     observed: &Observed,
@@ -118,7 +140,7 @@ fn bind(
     if let Some(operator) = options.overrides.get(definition.name()) {
         hints = hints.with_operator(operator);
     }
-    if let Some(seen) = observed.of(&definition) {
+    if let Some(seen) = observed.of(definition) {
         hints = hints.with_observed_volatility(seen);
     }
     let judged = judge(&hints, &options.profile);
@@ -133,6 +155,11 @@ fn bind(
         .get(definition.name())
         .map_or(&[][..], Vec::as_slice);
     let refinements = Refinements::bind(rules, &hints, &judged.plan, &options.profile);
-    let tool = Tool::new(set.clone(), definition, judged.resolved, judged.plan);
+    let tool = Tool::new(
+        set.clone(),
+        definition.clone(),
+        judged.resolved,
+        judged.plan,
+    );
     Ok(tool.with_refinements(refinements))
 }

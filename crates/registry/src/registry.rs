@@ -6,15 +6,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tollgate_core::infer::Volatile;
-use tollgate_core::{FingerprintKey, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
 use crate::catalogue::{Catalogue, Entry, Refusal};
 use crate::listing::Listing;
 use crate::observed::{Observation, Observed};
-use crate::{SetOptions, rename, verify};
-
-/// The longest name with a prefix that clients see: several model APIs take no more.
-const LONGEST_NAME: usize = 64;
+use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,6 +81,21 @@ impl Registry {
         self.state.lock().sets.entry(set).or_default().options = Arc::new(options);
     }
 
+    /// Sets how the tools of a set are read, those that are listed already too: hints are weighed and
+    /// plans derived again, as if each server had listed the same once more.
+    pub fn change_options(&self, set: &ReplicaSetId, options: SetOptions) -> Changes {
+        let mut state = self.state.lock();
+        let entry = state.sets.entry(set.clone()).or_default();
+        entry.options = Arc::new(options);
+        let (options, observed) = (&entry.options, &entry.observed);
+        for (server, listing) in &mut entry.servers {
+            *listing = Listing::read(set, server, listing.definitions(), options, observed);
+        }
+        let changes = entry.merge(set);
+        self.publish(&mut state);
+        changes
+    }
+
     /// Takes what a server lists now, in place of what it listed before.
     pub fn register(
         &self,
@@ -104,7 +116,8 @@ impl Registry {
         changes
     }
 
-    /// Forgets a server and what only it lists.
+    /// Forgets a server and what only it lists. Its set stays, with its options: see
+    /// [`forget`](Self::forget).
     pub fn remove(&self, set: &ReplicaSetId, server: &ServerId) -> Changes {
         let mut state = self.state.lock();
         let Some(entry) = state.sets.get_mut(set) else {
@@ -114,6 +127,21 @@ impl Registry {
         let changes = entry.merge(set);
         self.publish(&mut state);
         changes
+    }
+
+    /// Forgets a set: its servers, its options, and what was seen of its tools.
+    pub fn forget(&self, set: &ReplicaSetId) -> Changes {
+        let mut state = self.state.lock();
+        let Some(gone) = state.sets.remove(set) else {
+            return Changes::default();
+        };
+        let mut removed: Vec<_> = gone.tools.iter().map(|tool| tool.name().clone()).collect();
+        removed.sort_unstable();
+        self.publish(&mut state);
+        Changes {
+            removed,
+            ..Changes::default()
+        }
     }
 
     /// Takes note that answers of a tool were seen to change although nothing was written: from now on
@@ -284,7 +312,8 @@ impl State {
         };
         let mut taken = HashSet::new();
         for (set, entry) in &mut self.sets {
-            let names = entry.client_names(set, &mut taken);
+            let prefix = entry.options.prefix.as_deref();
+            let names = names::client_names(set, prefix, &entry.tools, &mut taken);
             verify::bind(&mut entry.tools, &entry.pairs, &names);
             for tool in &entry.tools {
                 let Some(name) = names.get(tool.name()) else {
@@ -294,7 +323,7 @@ impl State {
                         tool: tool.name().clone(),
                         reason: format!(
                             "the name `{}` is taken; give its set another prefix",
-                            spare_name(set, tool)
+                            names::spare_name(set, tool)
                         ),
                     }));
                     continue;
@@ -319,53 +348,7 @@ impl State {
     }
 }
 
-impl Set {
-    /// Finds a name for each tool that no tool before it has. One that gets none is not offered.
-    fn client_names(
-        &self,
-        set: &ReplicaSetId,
-        taken: &mut HashSet<Arc<str>>,
-    ) -> HashMap<ToolName, Arc<str>> {
-        let mut names = HashMap::with_capacity(self.tools.len());
-        for tool in &self.tools {
-            let own = client_name(self.options.prefix.as_deref(), tool);
-            // another set without a prefix may have come first
-            let name = [own, spare_name(set, tool)]
-                .into_iter()
-                .find(|name| !taken.contains(name.as_str()));
-            if let Some(name) = name.map(Arc::<str>::from) {
-                taken.insert(name.clone());
-                names.insert(tool.name().clone(), name);
-            }
-        }
-        names
-    }
-}
-
 fn offer(tool: &Arc<Tool>, name: &str) -> Result<Arc<Entry>, serde_json::Error> {
     let listed = rename(tool.definition().raw(), name)?;
     Ok(Arc::new(Entry::new(tool.clone(), name.into(), listed)))
-}
-
-/// Names a tool whose own name is taken.
-fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
-    shorten(&format!("{set}__{}", tool.name()))
-}
-
-fn client_name(prefix: Option<&str>, tool: &Tool) -> String {
-    match prefix {
-        Some(prefix) => shorten(&format!("{prefix}__{}", tool.name())),
-        // a drop-in for the server itself: its names are not ours to change
-        None => tool.name().to_string(),
-    }
-}
-
-/// Cuts a long name and closes it with its digest, so that it stays unique and stable.
-fn shorten(name: &str) -> String {
-    if name.chars().count() <= LONGEST_NAME {
-        return name.to_owned();
-    }
-    let digest = FingerprintKey::fixed().bytes(name.as_bytes()).to_string();
-    let kept: String = name.chars().take(LONGEST_NAME - 9).collect();
-    format!("{kept}_{}", &digest[..8])
 }

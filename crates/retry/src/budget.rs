@@ -189,7 +189,7 @@ pub struct BudgetStatus {
 #[derive(Debug, Default)]
 pub(crate) struct Budgets {
     by_set: ArcSwap<HashMap<ReplicaSetId, Arc<TokenBucket>>>,
-    /// The same buckets, which stay for good.
+    /// The same buckets, found by the tool: as long as the tool lives, whatever becomes of its set.
     by_tool: ByTool<Arc<TokenBucket>>,
 }
 
@@ -223,6 +223,18 @@ impl Budgets {
         });
         // somebody else may have been first: the bucket in the map is the one that counts
         self.by_set.load().get(set).cloned().unwrap_or(fresh)
+    }
+
+    /// Forgets the buckets of sets that are not kept. Who holds one goes on with it.
+    pub(crate) fn retain(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
+        if self.by_set.load().keys().all(&keep) {
+            return;
+        }
+        self.by_set.rcu(|map| {
+            let mut map = HashMap::clone(map);
+            map.retain(|set, _| keep(set));
+            map
+        });
     }
 
     pub(crate) fn status(&self) -> Vec<BudgetStatus> {

@@ -2,7 +2,7 @@
 
 use tower_layer::Layer;
 
-use tollgate_core::InvalidConfig;
+use tollgate_core::{InvalidConfig, ReplicaSetId};
 
 use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig};
 
@@ -35,6 +35,12 @@ impl RetryLayer {
     #[must_use]
     pub fn budgets(&self) -> Vec<BudgetStatus> {
         self.policy.budgets()
+    }
+
+    /// Forgets the budgets of replica sets that are not kept. Calls on their way pay from the budget
+    /// they found; a set that comes back starts with its reserve.
+    pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
+        self.policy.retain_sets(keep);
     }
 
     pub(crate) fn policy(&self) -> &RepeatPolicy {

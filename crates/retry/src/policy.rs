@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
-use tollgate_core::{Delivery, ErrorKind, InvalidConfig, Share, ToolCall, ToolError, ToolOutput};
+use tollgate_core::{
+    Delivery, ErrorKind, InvalidConfig, ReplicaSetId, Share, ToolCall, ToolError, ToolOutput,
+};
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
@@ -79,6 +81,10 @@ impl RepeatPolicy {
 
     pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
         self.shared.budgets.status()
+    }
+
+    pub(crate) fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
+        self.shared.budgets.retain(keep);
     }
 
     /// Takes from the budget what a call costs that nobody would miss, before its first attempt.

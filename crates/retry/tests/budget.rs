@@ -220,3 +220,25 @@ async fn a_repeat_that_a_gate_of_our_own_refused_costs_nothing() {
         assert_eq!(layer.budgets()[0].tokens, 3 - spent, "{kind}, {delivery}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_gone_takes_its_budget_along_and_comes_back_with_the_reserve() {
+    let layer = RetryLayer::default();
+    let service = layer.layer(refusing());
+    for set in ["orders", "kept"] {
+        let _ = service.clone().oneshot(read_of(set)).await;
+    }
+    layer.retain_sets(|set| set.as_str() == "kept");
+    let left: Vec<_> = layer.budgets().into_iter().map(|one| one.set).collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].as_str(), "kept");
+
+    let mock = refusing();
+    let service = layer.layer(mock.clone());
+    let read = tool("get_order").set("orders").read_only().build();
+    for _ in 0..3 {
+        let _ = service.clone().oneshot(call(&read, json!({}))).await;
+    }
+    // three repeats of the reserve, and what three calls pay in is not one more
+    assert_eq!(mock.started(), 3 + 3);
+}

@@ -27,7 +27,8 @@ pub(crate) struct Candidates<S> {
     ways: Arc<Ways>,
     /// Places in the set.
     tried: SmallVec<[u32; 4]>,
-    tried_a_fit_one: bool,
+    /// How many of them were fit.
+    fit_ones: u32,
     /// Whose turn it is stays as it is, where this is there.
     dry: Option<Box<Tickets>>,
 }
@@ -47,6 +48,8 @@ pub(crate) struct Choice {
     /// Its place in the set.
     pub(crate) place: usize,
     pub(crate) reason: &'static str,
+    /// Something speaks against it, but against all others, too.
+    pub(crate) doubtful: bool,
 }
 
 impl<S> Candidates<S> {
@@ -55,7 +58,7 @@ impl<S> Candidates<S> {
             set,
             ways,
             tried: SmallVec::new(),
-            tried_a_fit_one: false,
+            fit_ones: 0,
             dry: None,
         }
     }
@@ -76,7 +79,7 @@ impl<S> Candidates<S> {
             set: self.set.clone(),
             ways: self.ways.clone(),
             tried: self.tried.clone(),
-            tried_a_fit_one: self.tried_a_fit_one,
+            fit_ones: self.fit_ones,
             dry: Some(self.dry.clone().unwrap_or_default()),
         }
     }
@@ -104,8 +107,8 @@ impl<S> Candidates<S> {
     }
 
     /// Returns what decides whether a server may get the call at all.
-    pub(crate) fn rule<'a>(&self, call: &'a ToolCall) -> Rule<'a> {
-        Rule::new(call, self.ways.cost_budget)
+    pub(crate) fn rule<'a>(&'a self, call: &'a ToolCall) -> Rule<'a> {
+        Rule::new(call, self.ways.cost_budget, self.strategy())
     }
 
     /// Lists the servers that the annotation rule gives the call to, in the order they were given:
@@ -150,14 +153,24 @@ impl<S> Candidates<S> {
             return None;
         }
         let doubtful = flaws.has(Flaws::DOUBTFUL);
-        if doubtful && (self.tried_a_fit_one || call.plan().route.min_weight.is_some()) {
+        if doubtful && (self.fit_ones > 0 || call.plan().route.min_weight.is_some()) {
             return None;
         }
         let reason = self.reason(call, flaws);
-        self.tried_a_fit_one |= !doubtful;
+        self.fit_ones += u32::from(!doubtful);
         // a set has fewer servers than that
         self.tried.push(u32::try_from(place).ok()?);
-        Some(Choice { place, reason })
+        Some(Choice {
+            place,
+            reason,
+            doubtful,
+        })
+    }
+
+    /// Takes the last choice back: the server was not asked, and may be chosen again.
+    pub(crate) fn take_back(&mut self, choice: Choice) {
+        self.tried.pop();
+        self.fit_ones -= u32::from(!choice.doubtful);
     }
 
     /// Takes the one server that the call is meant for, if it may get it.
@@ -200,7 +213,8 @@ impl<S> Candidates<S> {
         self.ask(lane, len, judge, best).or(Some((place, best)))
     }
 
-    fn judge<'a>(&self, call: &'a ToolCall) -> Judge<'a> {
+    /// Returns what servers are judged by, wherever they stand.
+    pub(crate) fn judge<'a>(&'a self, call: &'a ToolCall) -> Judge<'a> {
         let prefer = &call.plan().route.prefer;
         Judge {
             rule: self.rule(call),
@@ -218,11 +232,14 @@ impl<S> Candidates<S> {
         let among = Eligible {
             judge,
             endpoints: self.set.endpoints(),
+            candidates: self.set.candidates(),
+            places: self.set.places(),
             lane,
             len,
             tried: &self.tried,
             flaws,
             dry: self.dry.as_deref(),
+            groups: self.set.groups(),
             tools: self.set.tools(),
             column: OnceCell::new(),
             now: OnceCell::new(),

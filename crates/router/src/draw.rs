@@ -76,6 +76,11 @@ impl Draw {
         }
     }
 
+    /// Returns all weights together.
+    pub(crate) fn weight(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.upto.weight)
+    }
+
     /// Draws one place at random. Weight 0 is drawn only if all have it.
     pub(crate) fn one(&self, cut: usize) -> Option<usize> {
         let part = self.part(cut)?;

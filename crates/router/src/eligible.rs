@@ -1,17 +1,20 @@
 //! What a strategy sees of a replica set.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tollgate_core::ToolCall;
+use tollgate_core::{ServerId, ToolCall};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
 use crate::ewma::Estimate;
 use crate::flaws::{Flaws, Judge};
+use crate::groups::Groups;
 use crate::lane::Lane;
 use crate::tools::{Column, Tools};
 
@@ -25,7 +28,12 @@ use crate::tools::{Column, Tools};
 /// free: a strategy that draws two servers out of ten thousand looks at two.
 pub struct Eligible<'a> {
     pub(crate) judge: Judge<'a>,
+    /// All servers of the set.
     pub(crate) endpoints: &'a [Endpoint],
+    /// What each takes part with where keys are ranked.
+    pub(crate) candidates: &'a [Candidate],
+    /// Where each of them stands.
+    pub(crate) places: &'a HashMap<ServerId, u32>,
     pub(crate) lane: &'a Lane,
     pub(crate) len: usize,
     /// Places in the set that were tried for this call.
@@ -34,6 +42,7 @@ pub struct Eligible<'a> {
     pub(crate) flaws: Flaws,
     /// Counters are read and not moved: where the tickets come from instead.
     pub(crate) dry: Option<&'a Tickets>,
+    pub(crate) groups: [&'a Groups; 2],
     pub(crate) tools: &'a Tools,
     /// Asked for once, if at all.
     pub(crate) column: OnceCell<Option<Column>>,
@@ -124,14 +133,33 @@ impl<'a> Eligible<'a> {
     /// none.
     #[must_use]
     pub fn draw(&self) -> Option<usize> {
-        self.lane.draw().one(self.len)
+        let mut drawn = None;
+        for _ in 0..DRAWS {
+            drawn = self.lane.draw().one(self.len);
+            if self.is_due(drawn?) {
+                break;
+            }
+        }
+        drawn
+    }
+
+    /// Says by chance whether a server that has just come, and gets less than its share, is due.
+    fn is_due(&self, index: usize) -> bool {
+        let share = self.server(index).map_or(1.0, Endpoint::share);
+        share >= 1.0 || fastrand::f64() < share
     }
 
     /// Draws two servers at random, fit or not: either one as often as its weight says, and two
     /// different ones if no server outweighs all others together. `None` if there are none.
     #[must_use]
     pub fn draw_two(&self) -> Option<(usize, usize)> {
-        self.lane.draw().two(self.len)
+        let (one, other) = self.lane.draw().two(self.len)?;
+        match (self.is_due(one), self.is_due(other)) {
+            (true, true) => Some((one, other)),
+            (true, false) => Some((one, self.draw()?)),
+            (false, true) => Some((self.draw()?, other)),
+            (false, false) => Some((self.draw()?, self.draw()?)),
+        }
     }
 
     /// Returns what the call is expected to take at a server: by the tool's own calls there, or else by
@@ -165,13 +193,64 @@ impl<'a> Eligible<'a> {
     fn column(&self) -> Option<Column> {
         *self
             .column
-            .get_or_init(|| self.tools.find(self.judge.rule.call.tool()))
+            .get_or_init(|| self.tools.find(self.call().tool()))
     }
 
     fn now(&self) -> u64 {
         *self
             .now
             .get_or_init(|| Tools::nanos_from(self.tools.origin(), Instant::now()))
+    }
+
+    /// Returns who is in which category.
+    pub(crate) fn categories(&self) -> &'a Groups {
+        let [categories, _] = self.groups;
+        categories
+    }
+
+    /// Returns who has which capability.
+    pub(crate) fn capabilities(&self) -> &'a Groups {
+        let [_, capabilities] = self.groups;
+        capabilities
+    }
+
+    /// Finds where in its set a server stands, eligible or not; it is looked for at `hint` first.
+    pub(crate) fn place_of(&self, server: &ServerId, hint: usize) -> Option<usize> {
+        let is_there = |known: &Endpoint| known.server() == server;
+        if self.endpoints.get(hint).is_some_and(is_there) {
+            return Some(hint);
+        }
+        self.places.get(server).map(|place| *place as usize)
+    }
+
+    /// Returns the server that stands at a place of the set, eligible or not.
+    pub(crate) fn at(&self, place: usize) -> Option<&'a Endpoint> {
+        self.endpoints.get(place)
+    }
+
+    /// Returns what a server takes part with where keys are ranked.
+    pub(crate) fn candidate(&self, index: usize) -> Option<Candidate> {
+        self.candidates.get(self.lane.place(index)).copied()
+    }
+
+    /// Returns where in its set a server stands, by its number.
+    pub(crate) fn place(&self, index: usize) -> usize {
+        self.lane.place(index)
+    }
+
+    /// Returns the number of the server that stands at a place of the set, if it is eligible.
+    pub(crate) fn index_of(&self, place: usize) -> Option<usize> {
+        self.lane.index(place).filter(|index| *index < self.len)
+    }
+
+    /// Says whether a server was tried for this call before.
+    pub(crate) fn is_fallback(&self) -> bool {
+        !self.tried.is_empty()
+    }
+
+    /// Says whether this only looks what would be chosen: nothing is to be remembered.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.dry.is_some()
     }
 
     fn was_tried(&self, index: usize) -> bool {
@@ -182,6 +261,9 @@ impl<'a> Eligible<'a> {
         self.tried.iter().any(|tried| *tried as usize == place)
     }
 }
+
+/// So often a server that has just come is put back.
+const DRAWS: usize = 8;
 
 /// Tickets of a walk that is no call's: the next ones of each counter, which stays where it is.
 #[derive(Debug, Clone, Default)]

@@ -3,9 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tollgate_core::{ServerId, ToolCall, Weight};
 
-use crate::state::ServerState;
+use crate::affinity::rendezvous::{Candidate, server_digest};
+use crate::health::{
+    Doubt, HealthStatus, Presence, Risk, SetHealth, Start, Ticket, Verdict, Witness,
+};
+use crate::state::{InFlight, ServerState};
 use crate::unfit::Unfit;
 
 pub(crate) type Gate = dyn Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync;
@@ -16,6 +21,8 @@ pub(crate) type Gate = dyn Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync;
 #[derive(Clone)]
 pub struct Endpoint {
     server: ServerId,
+    /// What stands for it where keys are ranked.
+    digest: u64,
     weight: Weight,
     categories: Arc<[Box<str>]>,
     capabilities: Arc<[Box<str>]>,
@@ -25,11 +32,14 @@ pub struct Endpoint {
     /// Its place in the order that servers were given in.
     given: u32,
     state: Arc<ServerState>,
+    /// The health of its set, once it is in one.
+    set: Option<Arc<SetHealth>>,
 }
 
 impl Endpoint {
     pub(crate) fn new(server: ServerId) -> Self {
         Self {
+            digest: server_digest(&server),
             server,
             weight: Weight::DEFAULT,
             categories: Arc::default(),
@@ -39,6 +49,7 @@ impl Endpoint {
             gate: None,
             given: 0,
             state: Arc::default(),
+            set: None,
         }
     }
 
@@ -79,8 +90,20 @@ impl Endpoint {
         self.state = previous.state.clone();
     }
 
+    pub(crate) fn set_health(&mut self, set: Arc<SetHealth>) {
+        self.set = Some(set);
+    }
+
     pub(crate) fn state(&self) -> &Arc<ServerState> {
         &self.state
+    }
+
+    /// Returns what it takes part with where keys are ranked.
+    pub(crate) fn candidate(&self) -> Candidate {
+        Candidate {
+            digest: self.digest,
+            weight: self.weight,
+        }
     }
 
     /// Returns the server's id.
@@ -141,9 +164,84 @@ impl Endpoint {
         if self.state.is_draining() {
             return Err(Unfit::Draining);
         }
-        match &self.gate {
-            Some(gate) => gate(call),
+        if let Some(gate) = &self.gate {
+            gate(call)?;
+        }
+        self.check_health(call)
+    }
+
+    #[inline]
+    fn check_health(&self, call: &ToolCall) -> Result<(), Unfit> {
+        let Some(set) = &self.set else {
+            return Ok(());
+        };
+        let risk = Risk::of(call.plan());
+        match self.state.health().doubt(risk, set, Instant::now) {
             None => Ok(()),
+            Some(Doubt::Ejected) if is_spread(call, set) => Ok(()),
+            Some(doubt) => Err(doubt.into()),
+        }
+    }
+
+    /// Takes note of a call that is about to be sent: how its outcome will count. `None` where
+    /// something speaks against that which did not when the server was chosen.
+    pub(crate) fn admit(&self, call: &ToolCall, is_doubtful: bool) -> Option<Ticket> {
+        let Some(set) = &self.set else {
+            return Some(Ticket::Extra);
+        };
+        let risk = Risk::of(call.plan());
+        match self.state.health().admit(risk, set, Instant::now) {
+            Ok(ticket) => Some(ticket),
+            Err(_) if is_doubtful || is_spread(call, set) => Some(Ticket::Extra),
+            Err(_) => None,
+        }
+    }
+
+    /// Counts the outcome of a call for the server's health.
+    pub(crate) fn settle(&self, call: &mut InFlight, verdict: Verdict) {
+        if let Some(set) = &self.set {
+            set.tell(&self.server, call.settle(verdict, set));
+        }
+    }
+
+    /// Takes note that somebody says the server is there, or is not.
+    pub(crate) fn witness(&self, who: Witness, presence: Presence) {
+        if let Some(set) = &self.set {
+            let health = self.state.health();
+            set.tell(
+                &self.server,
+                health.witness(who, presence, set, Instant::now()),
+            );
+        }
+    }
+
+    /// Counts its health in its set from now on.
+    pub(crate) fn join(&self, start: Start) {
+        if let Some(set) = &self.set {
+            self.state.health().join(set, start, Instant::now());
+        }
+    }
+
+    /// Ends that.
+    pub(crate) fn leave(&self) {
+        self.state.health().leave();
+    }
+
+    /// Returns what is known of the server's health; nothing before it is in a set.
+    #[must_use]
+    pub fn health(&self) -> Option<HealthStatus> {
+        let set = self.set.as_ref()?;
+        Some(self.state.health().status(set, Instant::now()))
+    }
+
+    /// Returns the part of its share of calls that the server is to get: above 0, and 1 but for a
+    /// while after it joined or came back.
+    #[must_use]
+    #[inline]
+    pub fn share(&self) -> f64 {
+        match &self.set {
+            Some(set) => self.state.health().share(set, Instant::now),
+            None => 1.0,
         }
     }
 
@@ -151,6 +249,21 @@ impl Endpoint {
     pub(crate) fn is_in(&self, categories: &[&'static str]) -> bool {
         let mut own = self.categories.iter().map(|own| &**own);
         own.any(|own| categories.contains(&own))
+    }
+}
+
+/// Says whether so few servers of a set are fit that calls like this go to ejected ones, too.
+fn is_spread(call: &ToolCall, set: &SetHealth) -> bool {
+    !call.plan().is_write() && call.plan().route.min_weight.is_none() && set.panics()
+}
+
+impl From<Doubt> for Unfit {
+    fn from(doubt: Doubt) -> Self {
+        match doubt {
+            Doubt::Ejected => Self::Ejected,
+            Doubt::HeldDown => Self::HeldDown,
+            Doubt::Unreachable => Self::Unreachable,
+        }
     }
 }
 

@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::choose::Candidates;
+use crate::health::{self, Verdict};
 use crate::ineligible;
 use crate::outcome::Outcome;
 use crate::state::InFlight;
@@ -48,6 +49,7 @@ pin_project! {
             #[pin]
             answer: F,
             in_flight: InFlight,
+            hurry: Option<Share>,
         },
         Done,
     }
@@ -116,6 +118,13 @@ impl<S: ToolService> Route<S> {
         Ok(begun.ask(call.clone()))
     }
 
+    /// Counts the outcome of the call for the health of the server that was asked.
+    fn settle(&self, call: &mut InFlight, verdict: Verdict) {
+        if let Some(asked) = self.candidates.set().endpoints().get(self.asked) {
+            asked.settle(call, verdict);
+        }
+    }
+
     fn name_server(&self, error: ToolError) -> ToolError {
         match self.candidates.set().endpoints().get(self.asked) {
             Some(asked) if error.server().is_none() => error.with_server(asked.server().clone()),
@@ -131,13 +140,21 @@ struct Begun<S> {
     in_flight: InFlight,
 }
 
-/// Chooses the next server. One that is drained between the choice and here is passed over.
+/// Chooses the next server. One that is drained or made lighter between the choice and here is passed
+/// over.
 fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Option<Begun<S>> {
+    let least = call.plan().route.min_weight.unwrap_or(0);
     loop {
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         let service = candidates.set().service_at(choice.place)?;
-        let Some(mut in_flight) = endpoint.state().begin() else {
+        let Some(mut in_flight) = endpoint.state().begin(least) else {
+            continue;
+        };
+        let Some(ticket) = endpoint.admit(call, choice.doubtful) else {
+            // another call was a moment before, and is its probe now
+            drop(in_flight);
+            candidates.take_back(choice);
             continue;
         };
         in_flight.measure(candidates.set().tools(), call.tool());
@@ -145,7 +162,7 @@ fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Opt
         return Some(Begun {
             place: choice.place,
             service: service.clone(),
-            in_flight,
+            in_flight: in_flight.with_ticket(ticket),
         });
     }
 }
@@ -198,8 +215,13 @@ where
         } = self.as_mut().project_replace(Self::Done)
         {
             in_flight.send();
+            let hurry = health::hurry(&call);
             let answer = service.call(call);
-            self.set(Self::Running { answer, in_flight });
+            self.set(Self::Running {
+                answer,
+                in_flight,
+                hurry,
+            });
         }
     }
 }
@@ -253,9 +275,17 @@ impl<S: ToolService> Future for RouteFuture<S> {
                         error
                     }
                 },
-                StageProj::Running { answer, in_flight } => {
+                StageProj::Running {
+                    answer,
+                    in_flight,
+                    hurry,
+                } => {
                     let result = ready!(answer.poll(cx));
                     in_flight.end(Outcome::of(&result));
+                    if let Some(route) = &this.route {
+                        let verdict = health::judge_in_hurry(&result, hurry.as_ref());
+                        route.settle(in_flight, verdict);
+                    }
                     match result {
                         Ok(output) => {
                             this.stage.set(Stage::Done);

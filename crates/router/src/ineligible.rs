@@ -14,8 +14,8 @@ const MOST_NAMED: usize = 32;
 /// States that the tool's replica set is not in the pool.
 pub(crate) fn unknown_set(call: &ToolCall) -> ToolError {
     refuse(format!(
-        "no server may take tool \"{}\": there is no replica set \"{}\"; \
-         add it to the pool before its tools are called",
+        "no server may take tool \"{}\": there is no replica set \"{}\": \
+         its servers were removed, or none was added",
         call.tool().name(),
         call.tool().set()
     ))

@@ -45,14 +45,27 @@ impl Lane {
             .filter(|(_, endpoint)| endpoint.is_in(categories))
             .map(|(place, _)| place)
             .collect();
+        (!places.is_empty()).then(|| Self::of_places(endpoints, places, turns))
+    }
+
+    /// Takes those that stand at these places of the set.
+    pub(crate) fn of_places(
+        endpoints: &[Endpoint],
+        places: Box<[u32]>,
+        turns: Option<&Self>,
+    ) -> Self {
         let chosen = || places.iter().filter_map(|p| endpoints.get(*p as usize));
-        let (at_least, draw) = (at_least(chosen()), draw(chosen()));
-        (!places.is_empty()).then(|| Self {
-            places: Some(places),
-            at_least,
-            draw,
+        Self {
+            at_least: at_least(chosen()),
+            draw: draw(chosen()),
             turns: turns.map_or_else(Arc::default, |lane| lane.turns.clone()),
-        })
+            places: Some(places),
+        }
+    }
+
+    /// Returns where in the set all servers of the lane stand.
+    pub(crate) fn all_places(&self) -> impl Iterator<Item = usize> {
+        (0..self.at_least(0)).map(|index| self.place(index))
     }
 
     /// Returns how many servers are of this weight or more: the first of the lane.
@@ -76,6 +89,15 @@ impl Lane {
     /// Returns what servers of the lane are drawn from.
     pub(crate) fn draw(&self) -> &Draw {
         &self.draw
+    }
+
+    /// Returns where in the lane the server stands that has this place in the set.
+    pub(crate) fn index(&self, place: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(place),
+            // both lists are heaviest first
+            Some(places) => places.binary_search(&u32::try_from(place).ok()?).ok(),
+        }
     }
 
     pub(crate) fn turns(&self) -> &Turns {

@@ -74,7 +74,9 @@
 //!
 //! [`tower::util::BoxCloneSyncService`]: https://docs.rs/tower/latest/tower/util/struct.BoxCloneSyncService.html
 
+pub mod affinity;
 mod choose;
+mod drain;
 mod draw;
 mod eligible;
 mod endpoint;
@@ -82,6 +84,8 @@ mod events;
 mod ewma;
 mod flaws;
 mod future;
+mod groups;
+mod health;
 mod ineligible;
 mod lane;
 mod measured;
@@ -99,10 +103,15 @@ mod trail;
 mod turn;
 mod unfit;
 
+pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
 pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
+pub use health::{
+    HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,
+    Presence, Verdict, Witness, judge,
+};
 pub use member::Member;
 pub use outcome::Outcome;
 pub use pool::{Pool, Sets, UnknownServer};
@@ -110,6 +119,7 @@ pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
-    LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, StrategyName, Weighted,
+    Affinity, Capability, Category, Lacking, LeastConnections, PeakEwma, Priority, Random,
+    RoundRobin, Strategy, StrategyName, Weighted,
 };
 pub use unfit::Unfit;

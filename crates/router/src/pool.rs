@@ -2,15 +2,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ServerId, Weight};
+use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 
+use crate::drain::Draining;
+use crate::endpoint::Endpoint;
 use crate::events::RouteEvents;
+use crate::health::{
+    Health, HealthConfig, HealthStatus, HealthUpdate, Presence, SetHealth, Witness,
+};
 use crate::member::Member;
 use crate::set::ReplicaSet;
 use crate::state::ServerState;
@@ -28,14 +32,68 @@ pub struct Pool<S> {
 }
 
 impl<S> Pool<S> {
-    /// Starts without any set.
+    /// Starts without any set. Health is watched as [`HealthConfig::default`] says.
     #[must_use]
     pub fn new() -> Self {
+        Self::of_valid(HealthConfig::default())
+    }
+
+    /// Starts without any set, with settings of its own for the health of servers.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn with_health(config: HealthConfig) -> Result<Self, InvalidConfig> {
+        config.validate().map(|()| Self::of_valid(config))
+    }
+
+    fn of_valid(config: HealthConfig) -> Self {
         Self {
-            sets: ArcSwap::from_pointee(Sets::default()),
+            sets: ArcSwap::from_pointee(Sets {
+                by_id: HashMap::new(),
+                health: Health::of_valid(config),
+            }),
             updating: Mutex::new(()),
             events: Arc::default(),
         }
+    }
+
+    /// Returns the settings of health.
+    #[must_use]
+    pub fn health_config(&self) -> HealthConfig {
+        self.sets.load().health.config
+    }
+
+    /// Has each change of a server's health told to `told`, which must neither block nor be slow: a
+    /// call may be what changed it. Only the first that is set is told; says whether this one is.
+    pub fn on_health(&self, told: impl Fn(HealthUpdate) + Send + Sync + 'static) -> bool {
+        self.sets.load().health.observer.set(told)
+    }
+
+    /// Takes note that somebody says a server is there, or is not. One that is not gets no call as
+    /// long as others are fit, and none that needs a weight, until the same witness says that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn set_health(
+        &self,
+        server: &ServerId,
+        who: Witness,
+        presence: Presence,
+    ) -> Result<(), UnknownServer> {
+        self.with_endpoint(server, |endpoint| endpoint.witness(who, presence))
+    }
+
+    /// Returns what is known of a server's health.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn health(&self, server: &ServerId) -> Result<HealthStatus, UnknownServer> {
+        // what a set has is in a set
+        let found = self.with_endpoint(server, Endpoint::health)?;
+        found.ok_or_else(|| UnknownServer(server.clone()))
     }
 
     /// Changes any number of sets in one step.
@@ -46,7 +104,9 @@ impl<S> Pool<S> {
         let _one_at_a_time = self.updating.lock();
         let mut next = Sets::clone(&self.sets.load());
         let result = change(&mut next);
-        self.sets.store(Arc::new(next));
+        let next = Arc::new(next);
+        let previous = self.sets.swap(next.clone());
+        next.count_health(&previous);
         result
     }
 
@@ -63,18 +123,23 @@ impl<S> Pool<S> {
         });
     }
 
-    /// Removes a server from its set. Calls that run there are left alone.
+    /// Removes a server from its set; the last one takes the set along. Calls that run there are left
+    /// alone, and a server that is added under the same id is another one: it counts from 0.
     ///
     /// # Errors
     ///
     /// [`UnknownServer`] if no set has it.
-    pub fn remove_server(&self, server: &ServerId) -> Result<(), UnknownServer>
+    pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer>
     where
         S: Clone,
     {
+        let state = self.state(server)?;
         self.change_set_of(server, |members| {
             members.retain(|member| member.server() != server);
-        })
+        })?;
+        // who chose it by the set of before finds it closed
+        state.set_draining(true);
+        Ok(Draining::new(state))
     }
 
     /// Sets the weight of a server. It goes on counting.
@@ -93,19 +158,15 @@ impl<S> Pool<S> {
         })
     }
 
-    /// Gives a server no new calls from now on. Returns a future of the moment when none runs there
-    /// any more; dropping it leaves the server drained.
+    /// Gives a server no new calls from now on: none begins there once this has returned.
     ///
     /// # Errors
     ///
     /// [`UnknownServer`] if no set has it.
-    pub fn drain(
-        &self,
-        server: &ServerId,
-    ) -> Result<impl Future<Output = ()> + Send + 'static, UnknownServer> {
+    pub fn drain(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
         let state = self.state(server)?;
         state.set_draining(true);
-        Ok(async move { state.idle().await })
+        Ok(Draining::new(state))
     }
 
     /// Gives a drained server calls again.
@@ -119,11 +180,17 @@ impl<S> Pool<S> {
     }
 
     fn state(&self, server: &ServerId) -> Result<Arc<ServerState>, UnknownServer> {
+        self.with_endpoint(server, |endpoint| endpoint.state().clone())
+    }
+
+    fn with_endpoint<R>(
+        &self,
+        server: &ServerId,
+        read: impl FnOnce(&Endpoint) -> R,
+    ) -> Result<R, UnknownServer> {
         let sets = self.sets.load();
         let found = sets.by_id.values().find_map(|set| set.endpoint(server));
-        found
-            .map(|endpoint| endpoint.state().clone())
-            .ok_or_else(|| UnknownServer(server.clone()))
+        found.map(read).ok_or_else(|| UnknownServer(server.clone()))
     }
 
     fn change_set_of(
@@ -142,7 +209,11 @@ impl<S> Pool<S> {
                 .ok_or_else(|| UnknownServer(server.clone()))?;
             let mut members = sets.members_of(&id);
             change(&mut members);
-            sets.set_members(id, members);
+            if members.is_empty() {
+                sets.remove(&id);
+            } else {
+                sets.set_members(id, members);
+            }
             Ok(())
         })
     }
@@ -209,6 +280,7 @@ impl<S> fmt::Debug for Pool<S> {
 /// The table of replica sets at one moment.
 pub struct Sets<S> {
     by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
+    health: Health,
 }
 
 impl<S> Sets<S> {
@@ -218,7 +290,11 @@ impl<S> Sets<S> {
     /// set keeps whose turn it is. Of two members with the same server id the later one counts.
     pub fn set_members(&mut self, id: ReplicaSetId, members: Vec<Member<S>>) {
         let previous = self.by_id.get(&id).map(Arc::as_ref);
-        let set = Arc::new(ReplicaSet::new(members, previous));
+        let health = match previous {
+            Some(previous) => previous.health().clone(),
+            None => Arc::new(SetHealth::new(id.clone(), self.health.clone())),
+        };
+        let set = Arc::new(ReplicaSet::new(members, previous, health));
         self.by_id.insert(id, set);
     }
 
@@ -242,17 +318,25 @@ impl<S> Sets<S> {
         self.by_id.get(id)
     }
 
+    /// Begins and ends to count the health of servers, where this table has taken the place of
+    /// another.
+    fn count_health(&self, previous: &Self) {
+        for (id, set) in &self.by_id {
+            let before = previous.by_id.get(id);
+            if before.is_none_or(|before| !Arc::ptr_eq(before, set)) {
+                set.count_health(before.map(Arc::as_ref));
+            }
+        }
+        for (id, before) in &previous.by_id {
+            if !self.by_id.contains_key(id) {
+                before.endpoints().iter().for_each(Endpoint::leave);
+            }
+        }
+    }
+
     /// Lists all sets, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&ReplicaSetId, &Arc<ReplicaSet<S>>)> {
         self.by_id.iter()
-    }
-}
-
-impl<S> Default for Sets<S> {
-    fn default() -> Self {
-        Self {
-            by_id: HashMap::new(),
-        }
     }
 }
 
@@ -260,6 +344,7 @@ impl<S> Clone for Sets<S> {
     fn clone(&self) -> Self {
         Self {
             by_id: self.by_id.clone(),
+            health: self.health.clone(),
         }
     }
 }

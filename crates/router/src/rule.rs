@@ -3,6 +3,7 @@
 use tollgate_core::ToolCall;
 
 use crate::endpoint::Endpoint;
+use crate::strategy::Strategy;
 use crate::unfit::Unfit;
 
 /// What decides whether a server may get a call, whatever other servers there are.
@@ -11,6 +12,7 @@ use crate::unfit::Unfit;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule<'a> {
     pub(crate) call: &'a ToolCall,
+    strategy: &'a dyn Strategy,
     price: Option<Price>,
 }
 
@@ -24,7 +26,7 @@ struct Price {
 
 impl<'a> Rule<'a> {
     /// `budget` is what a call may cost that states no budget of its own; the lower one counts.
-    pub(crate) fn new(call: &'a ToolCall, budget: Option<f64>) -> Self {
+    pub(crate) fn new(call: &'a ToolCall, budget: Option<f64>, strategy: &'a dyn Strategy) -> Self {
         let budget = match (budget, call.cost_budget()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -35,6 +37,7 @@ impl<'a> Rule<'a> {
         };
         Self {
             call,
+            strategy,
             price: budget.and_then(price),
         }
     }
@@ -53,6 +56,7 @@ impl<'a> Rule<'a> {
     pub(crate) fn check_besides_weight(&self, endpoint: &Endpoint) -> Result<(), Unfit> {
         self.check_pin(endpoint)?;
         self.check_price(endpoint)?;
+        self.strategy.admits(self.call, endpoint)?;
         endpoint.check(self.call)
     }
 

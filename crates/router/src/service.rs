@@ -168,7 +168,7 @@ impl<S> Router<S> {
     #[must_use]
     pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
         let set = self.pool.get(call.tool().set())?;
-        let rule = Rule::new(call, self.ways.cost_budget);
+        let rule = Rule::new(call, self.ways.cost_budget, &*self.ways.strategy);
         rule.check_besides_weight(set.endpoint(server)?).err()
     }
 

@@ -1,16 +1,20 @@
 //! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use tollgate_core::{RouteRule, ServerId, Tool};
 
+use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;
+use crate::groups::Groups;
+use crate::health::{SetHealth, Start};
 use crate::lane::Lane;
 use crate::member::Member;
+use crate::state::ServerState;
 use crate::tools::Tools;
 
 /// Servers that may stand in for one another, heaviest first.
@@ -19,17 +23,26 @@ use crate::tools::Tools;
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
+    /// Of each endpoint, close together: all are read for a new key.
+    candidates: Box<[Candidate]>,
     /// Where each server stands.
     places: HashMap<ServerId, u32>,
     all: Lane,
+    categories: Groups,
+    capabilities: Groups,
     tools: Arc<Tools>,
     /// By the categories that a plan may prefer, as plans name them.
     preferred: Vec<(Vec<&'static str>, Lane)>,
+    health: Arc<SetHealth>,
 }
 
 impl<S> ReplicaSet<S> {
     /// Orders the members. Those of a server that `previous` had too keep counting.
-    pub(crate) fn new(members: Vec<Member<S>>, previous: Option<&Self>) -> Self {
+    pub(crate) fn new(
+        members: Vec<Member<S>>,
+        previous: Option<&Self>,
+        health: Arc<SetHealth>,
+    ) -> Self {
         let known: HashMap<&ServerId, &Endpoint> = previous
             .iter()
             .flat_map(|set| &set.endpoints)
@@ -41,6 +54,7 @@ impl<S> ReplicaSet<S> {
             if let Some(before) = known.get(member.server()) {
                 member.endpoint_mut().continue_from(before);
             }
+            member.endpoint_mut().set_health(health.clone());
             let place = *places
                 .entry(member.server().clone())
                 .or_insert(ordered.len());
@@ -52,9 +66,14 @@ impl<S> ReplicaSet<S> {
         for (given, member) in (0u32..).zip(&mut ordered) {
             member.endpoint_mut().set_given(given);
         }
+        for endpoint in ordered.iter().map(Member::endpoint) {
+            // before the set is seen: calls that go by an older one ask, too
+            endpoint.state().set_weight(endpoint.weight());
+        }
         ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
         let (endpoints, services): (Vec<_>, Vec<_>) =
             ordered.into_iter().map(Member::into_parts).unzip();
+        let candidates = endpoints.iter().map(Endpoint::candidate).collect();
         let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
         let places = places.zip(0..).collect();
         let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
@@ -66,8 +85,11 @@ impl<S> ReplicaSet<S> {
             })
             .collect();
         Self {
+            categories: Groups::new(&endpoints, Endpoint::categories),
+            capabilities: Groups::new(&endpoints, Endpoint::capabilities),
             endpoints,
             services,
+            candidates,
             places,
             all,
             tools: previous.map_or_else(
@@ -75,6 +97,7 @@ impl<S> ReplicaSet<S> {
                 |set| set.tools.clone(),
             ),
             preferred,
+            health,
         }
     }
 
@@ -96,6 +119,10 @@ impl<S> ReplicaSet<S> {
         self.services.get(*self.places.get(server)? as usize)
     }
 
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
     /// Says where each server stands.
     pub(crate) fn places(&self) -> &HashMap<ServerId, u32> {
         &self.places
@@ -115,8 +142,42 @@ impl<S> ReplicaSet<S> {
         self.services.get(place)
     }
 
+    pub(crate) fn health(&self) -> &Arc<SetHealth> {
+        &self.health
+    }
+
+    /// Begins and ends to count the health of servers, when this set has taken the place of another.
+    pub(crate) fn count_health(&self, previous: Option<&Self>) {
+        let stays: HashSet<*const ServerState> = self.states().collect();
+        let was_there: HashSet<_> = previous.into_iter().flat_map(Self::states).collect();
+        for endpoint in previous.into_iter().flat_map(Self::endpoints) {
+            if !stays.contains(&Arc::as_ptr(endpoint.state())) {
+                endpoint.leave();
+            }
+        }
+        let start = match was_there.is_empty() {
+            true => Start::Full,
+            false => Start::Slow,
+        };
+        for endpoint in &self.endpoints {
+            if !was_there.contains(&Arc::as_ptr(endpoint.state())) {
+                endpoint.join(start);
+            }
+        }
+    }
+
+    fn states(&self) -> impl Iterator<Item = *const ServerState> {
+        let states = self.endpoints.iter().map(Endpoint::state);
+        states.map(Arc::as_ptr)
+    }
+
     pub(crate) fn all(&self) -> &Lane {
         &self.all
+    }
+
+    /// Returns who is in which category, and who has which capability.
+    pub(crate) fn groups(&self) -> [&Groups; 2] {
+        [&self.categories, &self.capabilities]
     }
 
     /// Returns the tools that are measured apart.

@@ -1,13 +1,16 @@
 //! What is counted for one server, whatever snapshots of its set come and go.
 
+use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tollgate_core::Tool;
+use tollgate_core::{Tool, Weight};
 
+use crate::drain::Drained;
+use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
 use crate::measured::{Measured, Took};
 use crate::outcome::Outcome;
 use crate::stats::Tally;
@@ -18,6 +21,9 @@ use crate::tools::{Column, Tools};
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
+    health: ServerHealth,
+    /// In force now, where a call still goes by a snapshot of before.
+    weight: AtomicU32,
     /// Woken when a draining server has nothing in flight any more.
     idle: Notify,
     measured: Measured,
@@ -30,6 +36,10 @@ impl ServerState {
         self.in_flight.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn health(&self) -> &ServerHealth {
+        &self.health
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -38,12 +48,24 @@ impl ServerState {
     pub(crate) fn set_draining(&self, draining: bool) {
         // against `begin`: whoever comes second sees the other
         self.draining.store(draining, Ordering::SeqCst);
+        if !draining {
+            // who waits for the end of the drain has it
+            self.idle.notify_waiters();
+        }
     }
 
-    /// Counts one call until the guard is dropped; none where the server is drained meanwhile.
-    pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
+    /// Sets the weight in force.
+    pub(crate) fn set_weight(&self, weight: Weight) {
+        self.weight.store(weight.get(), Ordering::SeqCst);
+    }
+
+    /// Counts one call until the guard is dropped. None where the server is drained by now, or
+    /// lighter than the call needs: it may have been chosen by a snapshot of before.
+    pub(crate) fn begin(self: &Arc<Self>, least: u32) -> Option<InFlight> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        if self.draining.load(Ordering::SeqCst) {
+        let open = !self.draining.load(Ordering::SeqCst);
+        let heavy_enough = least == 0 || self.weight.load(Ordering::SeqCst) >= least;
+        if !(open && heavy_enough) {
             self.leave();
             return None;
         }
@@ -52,6 +74,7 @@ impl ServerState {
             sent: None,
             outcome: Outcome::Cancelled,
             measure: None,
+            ticket: Ticket::Extra,
         })
     }
 
@@ -81,14 +104,17 @@ impl ServerState {
         &self.tally
     }
 
-    /// Waits until nothing is in flight. Comes to an end only where nothing new begins.
-    pub(crate) async fn idle(&self) {
+    /// Waits until nothing is in flight, or the server gets calls again.
+    pub(crate) async fn drained(&self) -> Drained {
         loop {
             let woken = self.idle.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
+            if !self.draining.load(Ordering::SeqCst) {
+                return Drained::Undrained;
+            }
             if self.in_flight.load(Ordering::SeqCst) == 0 {
-                return;
+                return Drained::Idle;
             }
             woken.await;
         }
@@ -100,6 +126,8 @@ impl Default for ServerState {
         Self {
             in_flight: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            weight: AtomicU32::new(Weight::DEFAULT.get()),
+            health: ServerHealth::default(),
             idle: Notify::new(),
             measured: Measured::new(),
             tally: Tally::new(Instant::now()),
@@ -107,13 +135,15 @@ impl Default for ServerState {
     }
 }
 
-/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled.
+/// One call in flight: counted until dropped. Without a word of how it ended, it was cancelled, and
+/// counts as nothing for the server's health.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     state: Arc<ServerState>,
     sent: Option<Instant>,
     outcome: Outcome,
     measure: Option<Measure>,
+    ticket: Ticket,
 }
 
 /// Where to note what a call took.
@@ -137,6 +167,18 @@ impl InFlight {
         });
     }
 
+    /// Says how its outcome will count for the server's health.
+    pub(crate) fn with_ticket(mut self, ticket: Ticket) -> Self {
+        self.ticket = ticket;
+        self
+    }
+
+    /// Counts its outcome for the server's health, once.
+    pub(crate) fn settle(&mut self, verdict: Verdict, set: &SetHealth) -> Option<HealthChange> {
+        let ticket = mem::replace(&mut self.ticket, Ticket::Extra);
+        self.state.health.settle(ticket, verdict, set, Instant::now)
+    }
+
     /// Notes that the call is sent now: its time begins.
     pub(crate) fn send(&mut self) {
         self.sent = Some(Instant::now());
@@ -150,6 +192,9 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        if let Ticket::Probe(probe) = self.ticket {
+            self.state.health.give_back(probe);
+        }
         let now = Instant::now();
         let took = self.sent.map_or(Duration::ZERO, |sent| now - sent);
         // first what was learned, so that whoever finds the server idle finds it learned

@@ -40,6 +40,8 @@ pub enum Unfit {
     Ejected,
     /// It did not answer when it was asked for a sign of life, or its connection is gone. A doubt.
     Unreachable,
+    /// An operator says that it is not to be used. A doubt.
+    HeldDown,
     /// Whoever set its gate says that it is not fit. A doubt.
     Unhealthy,
 }
@@ -55,7 +57,11 @@ impl Unfit {
             | Self::LacksCapability
             | Self::OverBudget { .. }
             | Self::PinnedElsewhere => true,
-            Self::BreakerOpen | Self::Ejected | Self::Unreachable | Self::Unhealthy => false,
+            Self::BreakerOpen
+            | Self::Ejected
+            | Self::Unreachable
+            | Self::HeldDown
+            | Self::Unhealthy => false,
         }
     }
 
@@ -72,6 +78,7 @@ impl Unfit {
             Self::BreakerOpen => "breaker_open",
             Self::Ejected => "ejected",
             Self::Unreachable => "unreachable",
+            Self::HeldDown => "held_down",
             Self::Unhealthy => "unhealthy",
         }
     }
@@ -91,6 +98,7 @@ impl fmt::Display for Unfit {
             Self::BreakerOpen => f.write_str("has an open breaker"),
             Self::Ejected => f.write_str("failed too often lately"),
             Self::Unreachable => f.write_str("cannot be reached"),
+            Self::HeldDown => f.write_str("is held down by an operator"),
             Self::Unhealthy => f.write_str("is unhealthy"),
         }
     }

@@ -9,7 +9,9 @@ use tollgate_router::{Member, Pool, Router, StrategyName};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
-const STRATEGIES: [StrategyName; 6] = [
+const STRATEGIES: [StrategyName; 8] = [
+    StrategyName::Capability,
+    StrategyName::Category,
     StrategyName::LeastConnections,
     StrategyName::PeakEwma,
     StrategyName::Priority,
@@ -52,7 +54,10 @@ fn router(strategy: StrategyName, servers: usize, fit: Fit) -> Router<MockServic
 
 fn calls() -> [ToolCall; 3] {
     [
-        tool("read").read_only().build(),
+        tool("read")
+            .read_only()
+            .hint(|hints| hints.tags = Some(vec!["eu".to_owned(), "gpu".to_owned()]))
+            .build(),
         tool("put").idempotent().build(),
         tool("delete").destructive().build(),
     ]

@@ -5,7 +5,8 @@
 //! layer must keep. Two programs judge the rules: `score` measures inference on labelled tools
 //! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
 //! any listed tool is checked by [`fuzz`]. Servers that fail at every point of an exchange, and
-//! count what they ran, are [`chaos`]; [`truth`] holds what callers were told against that.
+//! count what they ran, are [`chaos`]; [`truth`] holds what callers were told against that. Servers of a
+//! simulation are made of a [`WorkQueue`], and its benches share [`mod@bench`] and [`chart`].
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -14,7 +15,9 @@
 
 pub mod args;
 mod at_once;
+pub mod bench;
 pub mod calls;
+pub mod chart;
 pub mod contract;
 pub mod fuzz;
 mod mock;
@@ -24,10 +27,12 @@ mod server;
 mod share;
 mod tool;
 pub mod truth;
+mod work_queue;
 
 pub use at_once::AtOnce;
 pub use mock::{Gate, MockFuture, MockService};
-pub use server::MockServer;
+pub use server::{MockServer, Ping};
 pub use share::share;
 pub use tollgate_chaos as chaos;
 pub use tool::{ToolBuilder, call, tool};
+pub use work_queue::WorkQueue;

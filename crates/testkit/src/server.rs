@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -14,11 +15,25 @@ use tower::ServiceExt;
 
 use crate::MockService;
 
+/// What becomes of a ping.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Ping {
+    /// It is answered, or fails.
+    Answered(Result<(), ToolError>),
+    /// Whoever waits for it panics.
+    Panics,
+    /// It is never answered.
+    Silence,
+}
+
 /// A server whose tools, answers and events the test sets.
 pub struct MockServer {
     id: ServerId,
     tools: Mutex<Result<Vec<Value>, ToolError>>,
     service: MockService,
+    pings: AtomicUsize,
+    ping: Mutex<Ping>,
     listeners: Mutex<Vec<mpsc::UnboundedSender<ServerEvent>>>,
 }
 
@@ -30,8 +45,21 @@ impl MockServer {
             id: ServerId::new(id).unwrap(),
             tools: Mutex::new(Ok(tools)),
             service,
+            pings: AtomicUsize::new(0),
+            ping: Mutex::new(Ping::Answered(Ok(()))),
             listeners: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Does so at each ping from now on. Default: it is answered.
+    pub fn set_ping(&self, ping: Ping) {
+        *self.ping.lock() = ping;
+    }
+
+    /// How many pings it got.
+    #[must_use]
+    pub fn pings(&self) -> usize {
+        self.pings.load(Ordering::SeqCst)
     }
 
     /// Lists these tools, or fails to, from now on.
@@ -72,6 +100,15 @@ impl ToolServer for MockServer {
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         Box::pin(self.service.clone().oneshot(call))
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        self.pings.fetch_add(1, Ordering::SeqCst);
+        match self.ping.lock().clone() {
+            Ping::Answered(answer) => Box::pin(std::future::ready(answer)),
+            Ping::Panics => Box::pin(async { panic!("a ping that panics") }),
+            Ping::Silence => Box::pin(std::future::pending()),
+        }
     }
 
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {

@@ -1,6 +1,7 @@
 //! Where scopes live.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,11 +20,13 @@ const PLACES: usize = if cfg!(all(test, shuttle)) { 4 } else { 4096 };
 #[derive(Debug)]
 pub(crate) struct Scopes {
     born: Instant,
-    /// One for each replica set that was ever called or named by a rule; there are as many as an
-    /// operator configures.
+    /// One for each replica set that was called or named by a rule; there are as many as an operator
+    /// configures.
     sets: DashMap<ReplicaSetId, Arc<SetScopes>>,
     /// Made when the first rule names one.
     named: OnceLock<Arc<[Scope]>>,
+    /// The scopes of a set that is made anew must not begin with an epoch they had before.
+    epochs: AtomicU64,
     /// Places names under a secret: nobody outside can make two meet.
     hasher: RandomState,
 }
@@ -41,6 +44,7 @@ impl Scopes {
             born: now,
             sets: DashMap::new(),
             named: OnceLock::new(),
+            epochs: AtomicU64::new(0),
             hasher: RandomState::new(),
         }
     }
@@ -89,14 +93,31 @@ impl Scopes {
         }
     }
 
+    /// Says whether something is being written to the set, or may still land.
+    pub(crate) fn is_written(&self, set: &ReplicaSetId, now: Instant) -> bool {
+        let scopes = self.sets.get(set);
+        scopes.is_some_and(|scopes| !scopes.is_quiet(self.at(now)))
+    }
+
+    /// Forgets the scopes of sets that are not kept, but for those somebody looks at or writes to, and
+    /// those to which a write may still land: a set that comes back must not miss it.
+    pub(crate) fn retain(&self, keep: impl Fn(&ReplicaSetId) -> bool, now: Instant) {
+        let now = self.at(now);
+        // the map is locked where it is looked at, so nobody takes hold of one meanwhile
+        self.sets.retain(|set, scopes| {
+            keep(set) || Arc::strong_count(scopes) > 1 || !scopes.is_quiet(now)
+        });
+    }
+
     fn set(&self, set: &ReplicaSetId) -> Arc<SetScopes> {
         if let Some(set) = self.sets.get(set) {
             return set.clone();
         }
         let new = || {
+            let epoch = self.epochs.fetch_add(1 << 32, Ordering::Relaxed);
             Arc::new(SetScopes {
-                any: Scope::new(0),
-                wide: Scope::new(0),
+                any: Scope::new(epoch),
+                wide: Scope::new(epoch),
             })
         };
         self.sets.entry(set.clone()).or_insert_with(new).clone()
@@ -104,6 +125,11 @@ impl Scopes {
 }
 
 impl SetScopes {
+    /// Says whether nothing is being written, and nothing may still land.
+    fn is_quiet(&self, now: Moment) -> bool {
+        self.any.unquiet(now).is_none() && self.wide.unquiet(now).is_none()
+    }
+
     fn raise(&self) {
         self.any.raise();
         self.wide.raise();

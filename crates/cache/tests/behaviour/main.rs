@@ -1,5 +1,6 @@
 //! What a client sees of the cache, on a paused clock and against a scripted service.
 
+mod changes;
 mod common;
 mod events;
 mod flight;

@@ -46,6 +46,28 @@ impl<'a> Members<'a> {
     }
 }
 
+impl ArgumentPath {
+    /// Returns what stands at this place in a call's arguments, as it is written there. `None` if
+    /// nothing does, if they are no JSON object, and wherever readers may disagree.
+    ///
+    /// ```
+    /// use tollgate_core::refine::ArgumentPath;
+    ///
+    /// let id = ArgumentPath::new("/account/id")?;
+    /// assert_eq!(id.find(br#"{"account": {"id": 7.0}}"#), Some("7.0"));
+    /// assert_eq!(id.find(br#"{"account": {"id": 7, "ID": 8}}"#), None);
+    /// # Ok::<(), tollgate_core::refine::InvalidRule>(())
+    /// ```
+    #[must_use]
+    pub fn find<'a>(&self, arguments: &'a [u8]) -> Option<&'a str> {
+        let text = std::str::from_utf8(arguments).ok()?;
+        match Members::read(text).ok()?.find(self) {
+            Found::Value(value) => Some(value.get()),
+            Found::Absent | Found::Doubtful => None,
+        }
+    }
+}
+
 /// Goes on into a value: by name into an object, by number into an array.
 fn step<'a>(value: &'a str, token: &str) -> Found<'a> {
     match value.as_bytes().first() {

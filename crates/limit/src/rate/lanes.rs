@@ -45,6 +45,12 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
         self.lanes.len()
     }
 
+    /// Drops what is not kept and nobody uses right now.
+    pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
+        self.lanes
+            .retain(|key, lane| keep(key) || Arc::strong_count(lane) > 1);
+    }
+
     pub(crate) fn read(&self) -> Vec<(K, Reading)> {
         self.lanes
             .iter()

@@ -95,6 +95,11 @@ impl RateLimits {
         self.0.principals.len() + self.0.tools.len()
     }
 
+    /// Forgets the limits of tools whose replica set is not kept, but for those that calls wait at.
+    pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
+        self.0.tools.retain(|key| keep(&key.set));
+    }
+
     /// Lets a call through at once that falls under no limit but the one of all, if that has a cell for
     /// it; says whether it did. Needs no hold on the limit, which all threads would write to.
     pub(crate) fn passes_at_once(&self, call: &ToolCall) -> bool {

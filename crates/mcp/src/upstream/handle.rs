@@ -18,9 +18,11 @@ use super::builder::UpstreamBuilder;
 use super::http::HttpLink;
 use super::info::ServerInfo;
 use super::list::Pages;
+use super::peer;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
+use crate::wire::Era;
 
 /// One MCP server, connected for as long as a handle or a call lives.
 ///
@@ -161,6 +163,17 @@ impl Upstream {
         })
     }
 
+    /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is no
+    /// `ping` any more.
+    async fn sign_of_life(&self) -> Result<(), ToolError> {
+        // nothing is connected before there is an era, and so nothing is sent
+        let era = self.server_info().map_or(Era::Modern, |info| info.era);
+        match self.request(&peer::sign_of_life(era)).await {
+            Ok(_) | Err(RequestError::Refused(_) | RequestError::HeadersRefused(_)) => Ok(()),
+            Err(error) => Err(error.into_tool_error()),
+        }
+    }
+
     async fn list(&self) -> Result<Vec<ToolDefinition>, ToolError> {
         let pages = self.all_pages_in_time().await?;
         let mirrored = match &self.0.link {
@@ -226,6 +239,13 @@ impl ToolServer for Upstream {
                 .run(&call)
                 .await
                 .map_err(|error| upstream.attach(error))
+        })
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async move {
+            let answer = self.sign_of_life().await;
+            answer.map_err(|error| self.attach(error))
         })
     }
 

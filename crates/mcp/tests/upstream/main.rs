@@ -12,6 +12,7 @@ mod failures;
 mod http;
 mod http_faults;
 mod keys;
+mod ping;
 mod pipe;
 mod pipe_faults;
 mod pipe_greeting;

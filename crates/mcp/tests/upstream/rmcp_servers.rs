@@ -196,6 +196,8 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
 
+    upstream.ping().await.unwrap();
+
     let tools = upstream.list_tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name().as_str()).collect();
     assert_eq!(names, ["echo", "wait", "meet"]);

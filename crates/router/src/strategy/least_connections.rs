@@ -55,7 +55,8 @@ fn in_flight(among: &Eligible<'_>, index: usize) -> usize {
 
 /// Calls in flight, measured by weight.
 fn load(server: &Endpoint) -> f64 {
-    server.in_flight() as f64 / f64::from(server.weight().get().max(1))
+    let weight = f64::from(server.weight().get().max(1)) * server.share();
+    server.in_flight() as f64 / weight
 }
 
 /// So many pairs are drawn before all servers are looked at.

@@ -1,8 +1,12 @@
 //! How calls are spread over servers that are equally fit for them.
 
+mod affinity;
 mod any;
+mod capability;
+mod category;
 mod few;
 mod least_connections;
+mod matching;
 mod name;
 mod peak_ewma;
 mod priority;
@@ -12,6 +16,9 @@ mod weighted;
 
 use std::fmt;
 
+pub use affinity::Affinity;
+pub use capability::{Capability, Lacking};
+pub use category::Category;
 pub use least_connections::LeastConnections;
 pub use name::StrategyName;
 pub use peak_ewma::PeakEwma;
@@ -20,7 +27,11 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use weighted::Weighted;
 
+use tollgate_core::ToolCall;
+
 use crate::eligible::Eligible;
+use crate::endpoint::Endpoint;
+use crate::unfit::Unfit;
 
 /// Chooses among the servers that may get a call.
 ///
@@ -63,4 +74,15 @@ pub trait Strategy: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the number of the best server that fits; `None` if none does.
     fn next(&self, among: &Eligible<'_>) -> Option<usize>;
+
+    /// Says whether a server may get a call at all, as far as the strategy is concerned. One that may
+    /// not fits never, whatever else there is. Default: each may.
+    ///
+    /// # Errors
+    ///
+    /// [`Unfit`]: what speaks against it.
+    fn admits(&self, call: &ToolCall, server: &Endpoint) -> Result<(), Unfit> {
+        let _ = (call, server);
+        Ok(())
+    }
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, Weighted};
+use super::{
+    Affinity, Capability, Category, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
+    Strategy, Weighted,
+};
 
 /// A strategy that comes with the router, by the name that configs use.
 ///
@@ -18,6 +21,12 @@ use super::{LeastConnections, PeakEwma, Priority, Random, RoundRobin, Strategy, 
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StrategyName {
+    /// See [`Affinity`]; with the default settings if none are given.
+    Affinity,
+    /// See [`Capability`]; servers that lack one come last.
+    Capability,
+    /// See [`Category`].
+    Category,
     /// See [`PeakEwma`].
     #[default]
     PeakEwma,
@@ -38,6 +47,9 @@ impl StrategyName {
     #[must_use]
     pub fn strategy(self) -> Arc<dyn Strategy> {
         match self {
+            Self::Affinity => Arc::new(Affinity::default()),
+            Self::Capability => Arc::new(Capability::default()),
+            Self::Category => Arc::new(Category),
             Self::PeakEwma => Arc::new(PeakEwma::new()),
             Self::LeastConnections => Arc::new(LeastConnections),
             Self::Priority => Arc::new(Priority),

@@ -47,24 +47,41 @@ impl Strategy for PeakEwma {
 
 /// Chooses among those that are `wanted`, all of which fit.
 pub(super) fn choose(among: &Eligible<'_>, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+    if among.len() <= FEW {
+        return of_two_or_few(among, wanted);
+    }
+    choose_drawn(among, || among.draw_two(), &wanted).or_else(|| any::by_weight(among, &wanted))
+}
+
+/// Chooses among those that are drawn, a few times.
+pub(super) fn choose_drawn(
+    among: &Eligible<'_>,
+    draw_two: impl Fn() -> Option<(usize, usize)>,
+    wanted: impl Fn(usize) -> bool,
+) -> Option<usize> {
     for _ in 0..PAIRS {
-        let (one, other) = among.draw_two()?;
-        let [first, second] = in_order(among, [one, other]);
-        if wanted(first) {
-            let is_idle = || among.server(first).is_some_and(|s| s.in_flight() == 0);
-            if among.len() > FEW || is_idle() {
-                return Some(first);
-            }
-            return of_few(among, first, wanted).or(Some(first));
-        }
-        if among.len() <= FEW {
-            return of_few(among, second, wanted);
-        }
-        if wanted(second) {
-            return Some(second);
+        let (one, other) = draw_two()?;
+        let two = in_order(among, [one, other]);
+        if let Some(index) = two.into_iter().find(|index| wanted(*index)) {
+            return Some(index);
         }
     }
-    any::by_weight(among, wanted)
+    None
+}
+
+fn of_two_or_few(among: &Eligible<'_>, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+    let (one, other) = among.draw_two()?;
+    if among.is_fallback() {
+        // how busy a server is that has refused must not matter, or nobody could tell who is next
+        return of_few(among, one, wanted);
+    }
+    let [first, second] = in_order(among, [one, other]);
+    let is_idle = among.server(first).is_some_and(|s| s.in_flight() == 0);
+    if is_idle && wanted(first) {
+        return Some(first);
+    }
+    let begin = if is_idle { second } else { first };
+    of_few(among, begin, wanted)
 }
 
 /// Puts the better of two first.
@@ -96,7 +113,8 @@ fn of_few(among: &Eligible<'_>, first: usize, wanted: impl Fn(usize) -> bool) ->
     let mean = mean(&known);
     let cost = |(index, estimate): (usize, &Estimate)| {
         let server = among.server(index)?;
-        let weight = f64::from(server.weight().get().max(1));
+        // one that has just come has a part of its weight
+        let weight = f64::from(server.weight().get().max(1)) * server.share();
         Some((index, work(server, estimate, mean) / weight))
     };
     few::cheapest(indexes.into_iter().zip(&known).filter_map(cost), wanted)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::bed::{Bed, counting, member, not_sent, refusing, server, weight};
 use serde_json::json;
 use tollgate_core::{Delivery, ErrorKind};
-use tollgate_router::{StrategyName, Unfit};
+use tollgate_router::{Drained, StrategyName, Unfit};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
@@ -50,7 +50,7 @@ async fn a_drained_server_gets_no_call_and_says_when_it_is_idle() {
     let error = bed.send(call(&read, json!({}))).await.unwrap_err();
     assert!(error.message().contains("a is drained"), "{error}");
     assert!(!running.is_finished());
-    idle.await;
+    assert_eq!(idle.finished().await, Drained::Idle);
     running.await.unwrap().unwrap();
     bed.pool.undrain(&server("a")).unwrap();
     assert!(bed.send(call(&read, json!({}))).await.is_ok());

@@ -2,12 +2,14 @@
 
 mod bed;
 mod beside;
+mod changes;
 mod choice;
 mod decision;
 mod events;
 mod fallback;
 mod filter;
 mod latency;
+mod matching;
 mod never_below;
 mod pinned;
 mod spread;

@@ -14,7 +14,9 @@ use tower::Service;
 
 use crate::bed::{Bed, counting, weight};
 
-const ALL: [StrategyName; 6] = [
+const ALL: [StrategyName; 8] = [
+    StrategyName::Capability,
+    StrategyName::Category,
     StrategyName::LeastConnections,
     StrategyName::PeakEwma,
     StrategyName::Priority,

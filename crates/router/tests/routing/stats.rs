@@ -116,7 +116,7 @@ async fn they_are_plain_data() {
     let bed = Bed::new(StrategyName::default(), vec![slower_and_slower()]);
     bed.send(read()).await.unwrap();
     let drained = bed.pool.drain(&crate::bed::server("a")).unwrap();
-    drained.await;
+    drained.finished().await;
     let mut written = serde_json::to_value(bed.pool.stats()).unwrap();
     let latency = written[0]["servers"][0]["latency"].take();
     assert_eq!(latency["p50_ms"], latency["p99_ms"]);

@@ -1,0 +1,263 @@
+//! Servers that queue, how long calls take them, and what becomes of some of them.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+use tollgate::core::BoxFuture;
+use tollgate::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use tollgate_testkit::WorkQueue;
+use tower::Service;
+
+use crate::figures::Tally;
+
+/// How large the world is, and for how long it is watched.
+#[derive(Debug, Clone)]
+pub(crate) struct Size {
+    pub(crate) servers: usize,
+    /// Calls that a server works on at once; the others queue.
+    pub(crate) workers: usize,
+    /// Calls offered, as a share of what all servers can do while all are well.
+    pub(crate) load: f64,
+    pub(crate) length: Duration,
+}
+
+impl Size {
+    /// Calls a second.
+    pub(crate) fn offered(&self) -> f64 {
+        self.load * (self.servers * self.workers) as f64 / SERVICE.as_secs_f64()
+    }
+
+    /// When something happens to one server of ten; figures are taken from then on.
+    pub(crate) fn turn(&self) -> Duration {
+        self.length / 4
+    }
+}
+
+/// How long calls take, and what happens to one server of ten after a quarter of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// Nothing happens; few calls take much longer than most.
+    LogNormal,
+    /// Nothing happens; one call of ten takes twenty times as long as the others, which nothing
+    /// tells beforehand.
+    Bimodal,
+    /// Nothing happens; one call of ten is of a tool that takes twenty times as long.
+    TwoTools,
+    OneSlow,
+    OneFails,
+    OneFlaps,
+    OneJoins,
+}
+
+/// How a server does at some moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Condition {
+    /// Every call fails after a millisecond.
+    Failing,
+    /// It works; calls take so many times as long.
+    Working(f64),
+}
+
+impl Scenario {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::LogNormal,
+        Self::Bimodal,
+        Self::TwoTools,
+        Self::OneSlow,
+        Self::OneFails,
+        Self::OneFlaps,
+        Self::OneJoins,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::LogNormal => "log-normal",
+            Self::Bimodal => "bimodal",
+            Self::TwoTools => "two tools",
+            Self::OneSlow => "one slow",
+            Self::OneFails => "one fails fast",
+            Self::OneFlaps => "one flaps",
+            Self::OneJoins => "one joins",
+        }
+    }
+
+    /// Says whether something happens to the server of this number: to one of each ten.
+    pub(crate) const fn strikes(self, number: usize) -> bool {
+        self.changes() && number % 10 == 7
+    }
+
+    /// Says whether anything happens to anybody.
+    pub(crate) const fn changes(self) -> bool {
+        !matches!(self, Self::LogNormal | Self::Bimodal | Self::TwoTools)
+    }
+
+    /// How a struck server does, so long after it was struck.
+    fn condition(self, since: Duration) -> Condition {
+        match self {
+            Self::OneSlow => Condition::Working(SLOWER),
+            Self::OneFails => Condition::Failing,
+            Self::OneFlaps if since.as_secs() % FLAP < FLAP / 2 => Condition::Failing,
+            Self::OneJoins => {
+                let cold = 1.0 - (since.as_secs_f64() / COLD_FOR.as_secs_f64()).min(1.0);
+                Condition::Working(1.0 + (COLD - 1.0) * cold)
+            }
+            _ => Condition::Working(1.0),
+        }
+    }
+
+    /// Draws what a call is: of the second tool or not, and how long it takes a server that is well.
+    pub(crate) fn draw(self, chance: &mut fastrand::Rng) -> (bool, Duration) {
+        let rare = chance.f64() < 0.1;
+        let short = 1.0 / (0.9 + 0.1 * RARE);
+        let (mean, sigma) = match self {
+            Self::LogNormal => (1.0, 1.0),
+            Self::Bimodal | Self::TwoTools if rare => (short * RARE, 0.25),
+            Self::Bimodal | Self::TwoTools => (short, 0.25),
+            _ => (1.0, SIGMA),
+        };
+        // one of the two that Box and Muller make of two others
+        let (one, two) = (1.0 - chance.f64(), chance.f64());
+        let normal = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos();
+        let drawn = mean * (sigma * normal - sigma * sigma / 2.0).exp();
+        (rare && self == Self::TwoTools, SERVICE.mul_f64(drawn))
+    }
+}
+
+/// One server: so many workers and one queue. A call that its caller gave up is worked on like any
+/// other, for nobody tells the server.
+pub(crate) struct Simulated {
+    pub(crate) number: usize,
+    pub(crate) id: ServerId,
+    scenario: Scenario,
+    turn: Duration,
+    epoch: Instant,
+    queue: Mutex<WorkQueue>,
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl Simulated {
+    /// Makes all servers of a world that begins now.
+    pub(crate) fn all(
+        size: &Size,
+        scenario: Scenario,
+        tally: &Arc<Mutex<Tally>>,
+    ) -> Vec<Arc<Self>> {
+        let epoch = Instant::now();
+        let server = |number| {
+            Arc::new(Self {
+                number,
+                id: ServerId::new(format!("server-{number}")).expect("a valid id"),
+                scenario,
+                turn: size.turn(),
+                epoch,
+                queue: Mutex::new(WorkQueue::new(size.workers)),
+                tally: tally.clone(),
+            })
+        };
+        (0..size.servers).map(server).collect()
+    }
+
+    pub(crate) fn condition(&self, at: Duration) -> Condition {
+        match at.checked_sub(self.turn) {
+            Some(since) if self.scenario.strikes(self.number) => self.scenario.condition(since),
+            _ => Condition::Working(1.0),
+        }
+    }
+
+    /// Says whether it is there at all.
+    pub(crate) fn is_there(&self, at: Duration) -> bool {
+        let late = self.scenario == Scenario::OneJoins && self.scenario.strikes(self.number);
+        !late || at >= self.turn
+    }
+
+    /// When it would have answered a call that takes so much work: never, if it would fail.
+    pub(crate) fn answers(&self, now: Duration, work: Duration) -> Duration {
+        let begin = self.queue.lock().begins(now);
+        match self.condition(now) {
+            Condition::Working(slower) if self.is_there(now) => begin + work.mul_f64(slower),
+            _ => Duration::MAX,
+        }
+    }
+
+    /// Takes a call: what becomes of it, and when.
+    fn take(&self, call: &ToolCall) -> (Duration, Result<ToolOutput, ToolError>) {
+        let now = self.epoch.elapsed();
+        let struck = self.scenario.strikes(self.number);
+        if self.condition(now) == Condition::Failing {
+            self.tally
+                .lock()
+                .arrived(self.number, struck, now, now..now);
+            let (kind, delivery) = (ErrorKind::ServerFault, Delivery::Answered);
+            return (now + FAILS_IN, Err(ToolError::new(kind, delivery, "500")));
+        }
+        let mut queue = self.queue.lock();
+        let begin = queue.begins(now);
+        let end = queue.push(now, |begin| match self.condition(begin) {
+            Condition::Working(slower) => work_of(call).mul_f64(slower),
+            Condition::Failing => work_of(call),
+        });
+        self.tally
+            .lock()
+            .arrived(self.number, struck, now, begin..end);
+        let limit = now + call.plan().limits.attempt_timeout;
+        if end > limit {
+            let late = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
+            return (limit, Err(late));
+        }
+        (end, Ok(ToolOutput::text("item")))
+    }
+}
+
+/// Writes what a call takes into its arguments, from where servers and the oracle read it.
+pub(crate) fn arguments(work: Duration) -> String {
+    format!("{{\"work\":{}}}", work.as_nanos())
+}
+
+/// Reads what a call takes a server that is well.
+pub(crate) fn work_of(call: &ToolCall) -> Duration {
+    let digits = call.arguments().iter().filter(|byte| byte.is_ascii_digit());
+    Duration::from_nanos(digits.fold(0, |work, digit| work * 10 + u64::from(digit - b'0')))
+}
+
+/// The way to a server, as the router's pool holds it.
+#[derive(Clone)]
+pub(crate) struct Leaf(pub(crate) Arc<Simulated>);
+
+impl Service<ToolCall> for Leaf {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let (at, answer) = self.0.take(&call);
+        let until = sleep_until(self.0.epoch + at);
+        Box::pin(async move {
+            until.await;
+            answer
+        })
+    }
+}
+
+/// How long a call takes a worker on average.
+pub(crate) const SERVICE: Duration = Duration::from_millis(100);
+/// Spread of the service times, where the scenario is not about them: of a hundred calls one takes
+/// more than three times as long as half of them do.
+const SIGMA: f64 = 0.5;
+/// How many times as long a rare call takes.
+const RARE: f64 = 20.0;
+/// How many times as long a slow server takes.
+const SLOWER: f64 = 10.0;
+const FAILS_IN: Duration = Duration::from_millis(1);
+/// Seconds from one failure of a flapping server to its next; it is well for the second half.
+const FLAP: u64 = 4;
+/// How many times as long a call takes a server that has just started, and until when it is as
+/// quick as the others.
+const COLD: f64 = 4.0;
+const COLD_FOR: Duration = Duration::from_secs(5);

@@ -1,0 +1,200 @@
+//! Rules that change, and replica sets that go, while the cache is in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+use tollgate_cache::{Cache, CacheHandle, CacheLayer, ScopeRules, ToolScopes};
+use tollgate_core::{
+    CacheStatus, CallRecord, Delivery, ReplicaSetId, Tool, ToolCall, ToolOutput, ToolService,
+};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Layer, ServiceExt, service_fn};
+
+use crate::common::{Bench, failure, settle};
+
+#[expect(clippy::expect_used, reason = "names and scopes here are well formed")]
+fn rules(said: &[(&str, ToolScopes)]) -> ScopeRules {
+    let set: ReplicaSetId = "test".parse().expect("a name");
+    said.iter()
+        .fold(ScopeRules::default(), |rules, (tool, scopes)| {
+            let tool = tool.parse().expect("a name");
+            rules.with(set.clone(), tool, scopes.clone())
+        })
+}
+
+#[expect(clippy::expect_used, reason = "as above")]
+fn reading(scope: &str) -> ToolScopes {
+    ToolScopes::reading([scope]).expect("a scope")
+}
+
+#[expect(clippy::expect_used, reason = "as above")]
+fn writing(scope: &str) -> ToolScopes {
+    ToolScopes::writing([scope]).expect("a scope")
+}
+
+fn of(tool: &Arc<Tool>) -> ToolCall {
+    call(tool, json!({}))
+}
+
+/// A cache over a service that forgets its calls, unlike the mock: who holds a call holds its tool.
+struct Lone<S> {
+    cache: Cache<S>,
+    handle: CacheHandle,
+}
+
+/// How a write ends.
+#[derive(Clone, Copy)]
+enum Writes {
+    TakeTenSeconds,
+    GetLost,
+}
+
+fn lone(writes: Writes) -> Lone<impl ToolService + Sync> {
+    let count = Arc::new(AtomicU64::new(0));
+    let service = service_fn(move |call: ToolCall| {
+        let n = count.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_write = call.plan().is_write();
+        async move {
+            match writes {
+                Writes::GetLost if is_write => return Err(failure(Delivery::Unknown)),
+                Writes::TakeTenSeconds if is_write => sleep(Duration::from_secs(10)).await,
+                _ => {}
+            }
+            Ok(ToolOutput::text(n.to_string()))
+        }
+    });
+    let layer = CacheLayer::default();
+    Lone {
+        cache: layer.layer(service),
+        handle: layer.handle(),
+    }
+}
+
+impl<S: ToolService> Lone<S> {
+    async fn text(&self, call: ToolCall) -> String {
+        match self.cache.clone().oneshot(call).await {
+            Ok(output) => output.to_text(),
+            Err(error) => error.message().to_owned(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_rules_never_find_what_was_kept_under_the_rules_of_before() {
+    let (get, list) = (
+        tool("get").read_only().build(),
+        tool("list").read_only().build(),
+    );
+    let (ship, pack) = (tool("ship").build(), tool("pack").build());
+    let writes = [("ship", writing("x")), ("pack", writing("y"))];
+    let said = |scope| rules(&[&[("get", reading(scope))], &writes[..]].concat());
+    let bench = Bench::new(MockService::counting());
+    bench.handle.set_scope_rules(said("x"));
+    assert_eq!(bench.handle.scope_rules(), said("x"));
+
+    assert_eq!(bench.text(of(&ship)).await, "1");
+    assert_eq!(bench.text(of(&get)).await, "2");
+    // of no concern to it, as is said until now; `x` and `y` were written equally often
+    assert_eq!(bench.text(of(&pack)).await, "3");
+    assert_eq!(bench.text(of(&get)).await, "2");
+    assert_eq!(bench.text(of(&list)).await, "4");
+
+    bench.handle.set_scope_rules(said("y"));
+    assert_eq!(bench.text(of(&get)).await, "5");
+    assert_eq!(bench.text(of(&ship)).await, "6");
+    assert_eq!(bench.text(of(&get)).await, "5", "and the new ones hold");
+    assert_eq!(bench.text(of(&pack)).await, "7");
+    assert_eq!(bench.text(of(&get)).await, "8");
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_tools_of_which_the_same_is_said_stay() {
+    let (get, list) = (
+        tool("get").read_only().build(),
+        tool("list").read_only().build(),
+    );
+    let bench = Bench::new(MockService::counting());
+    assert_eq!(bench.text(of(&get)).await, "1");
+    assert_eq!(bench.text(of(&list)).await, "2");
+    bench
+        .handle
+        .set_scope_rules(rules(&[("get", reading("x"))]));
+    assert_eq!(bench.text(of(&list)).await, "2");
+    assert_eq!(bench.text(of(&get)).await, "3");
+    let hits = |tool| {
+        let all = bench.handle.tools();
+        let of = all.iter().find(|stats| stats.tool.as_str() == tool);
+        of.map(|stats| stats.counts.hits)
+    };
+    assert_eq!((hits("get"), hits("list")), (Some(0), Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_a_set_that_is_gone_goes_and_its_counts_stay_in_the_sums() {
+    let bench = lone(Writes::TakeTenSeconds);
+    let kept = tool("get").read_only().build();
+    bench.text(of(&kept)).await;
+    for round in 0..1_000 {
+        let set = format!("set-{round}");
+        let get = tool("get").set(&set).read_only().build();
+        bench.text(of(&get)).await;
+        bench.text(of(&get)).await;
+        drop(get);
+        bench.handle.retain_sets(|set| set.as_str() == "test");
+    }
+    let tools = bench.handle.tools();
+    assert_eq!(tools.len(), 1);
+    assert_eq!(bench.handle.stats().hits, 1_000);
+    assert_eq!(bench.text(of(&kept)).await, "1", "others are left alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_comes_back_finds_nothing_of_before() {
+    let bench = lone(Writes::TakeTenSeconds);
+    let make = || tool("get").read_only().build();
+    assert_eq!(bench.text(of(&make())).await, "1");
+    assert_eq!(bench.text(of(&make())).await, "1", "the same definition");
+    bench.handle.retain_sets(|_| false);
+    assert_eq!(bench.text(of(&make())).await, "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_runs_while_its_set_goes_and_comes_back_is_still_waited_for() {
+    let bench = lone(Writes::TakeTenSeconds);
+    let set: ReplicaSetId = "test".parse().unwrap();
+    let add = bench.cache.clone().oneshot(of(&tool("add").build()));
+    let running = tokio::spawn(add);
+    settle().await;
+    assert!(bench.handle.is_written(&set));
+    bench.handle.retain_sets(|_| false);
+
+    let get = tool("get").read_only().build();
+    let record = Arc::new(CallRecord::default());
+    let read = of(&get).with_record(record.clone());
+    assert_eq!(bench.text(read).await, "2");
+    assert_eq!(record.cache(), CacheStatus::Bypass);
+    running.await.unwrap().unwrap();
+    assert!(!bench.handle.is_written(&set));
+    assert_eq!(bench.text(of(&get)).await, "3");
+    assert_eq!(bench.text(of(&get)).await, "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_may_still_land_is_not_forgotten_with_its_set() {
+    let bench = lone(Writes::GetLost);
+    assert_eq!(bench.text(of(&tool("add").build())).await, "unknown");
+    bench.handle.retain_sets(|_| false);
+    let get = tool("get").read_only().build();
+    assert_eq!(bench.text(of(&get)).await, "2");
+    assert_eq!(
+        bench.text(of(&get)).await,
+        "3",
+        "it may have landed between"
+    );
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    assert_eq!(bench.text(of(&get)).await, "4");
+    assert_eq!(bench.text(of(&get)).await, "4");
+}

@@ -1,0 +1,118 @@
+//! Servers and options that come and go while the catalogue is in use.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tollgate_core::infer::{RuleSet, Volatile};
+use tollgate_core::{Annotations, Effect, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use tollgate_registry::{Changes, Registry, SetOptions};
+
+fn set() -> ReplicaSetId {
+    ReplicaSetId::new("shop").unwrap()
+}
+
+fn name(name: &str) -> ToolName {
+    ToolName::new(name).unwrap()
+}
+
+fn list(registry: &Registry, server: &str, tools: &[Value]) -> Changes {
+    let definitions = tools
+        .iter()
+        .map(|tool| ToolDefinition::from_json(tool.to_string()).unwrap())
+        .collect();
+    registry.register(&set(), &ServerId::new(server).unwrap(), definitions)
+}
+
+fn tool(registry: &Registry, tool: &str) -> Arc<Tool> {
+    registry.catalogue().find(tool).unwrap().tool().clone()
+}
+
+fn says(tool: &str, hints: Annotations) -> SetOptions {
+    let mut options = SetOptions::default();
+    options.overrides.insert(name(tool), hints);
+    options
+}
+
+fn two_tools() -> [Value; 2] {
+    [
+        json!({"name": "get_order", "annotations": {"readOnlyHint": true}}),
+        json!({"name": "get_item", "annotations": {"readOnlyHint": true}}),
+    ]
+}
+
+#[test]
+fn other_options_hold_for_what_is_listed_already_and_leave_the_rest_as_it_was() {
+    let registry = Registry::new();
+    list(&registry, "a", &two_tools());
+    let (order, item) = (tool(&registry, "get_order"), tool(&registry, "get_item"));
+    assert_eq!(order.plan().effect, Effect::ReadOnly);
+
+    let hints = Annotations::default()
+        .with_read_only(false)
+        .with_destructive(true);
+    let changes = registry.change_options(&set(), says("get_order", hints));
+    assert_eq!(changes.changed, [name("get_order")]);
+    assert!(changes.added.is_empty() && changes.removed.is_empty());
+    let now = tool(&registry, "get_order");
+    assert_eq!(now.plan().effect, Effect::Destructive);
+    assert!(Arc::ptr_eq(&item, &tool(&registry, "get_item")));
+
+    let changes = registry.change_options(&set(), SetOptions::default());
+    assert_eq!(changes.changed, [name("get_order")]);
+    assert_eq!(tool(&registry, "get_order").plan(), order.plan());
+    let nothing = registry.change_options(&set(), SetOptions::default());
+    assert!(nothing.is_empty(), "{nothing:?}");
+}
+
+#[test]
+fn other_rules_read_all_of_the_list_again_and_what_is_refused_stays_refused() {
+    let registry = Registry::new();
+    let odd = json!({"readOnlyHint": true, "destructiveHint": true});
+    let zap = json!({"name": "zap", "annotations": odd});
+    let find = json!({"name": "get_or_create_order"});
+    list(&registry, "a", &[zap, find]);
+    let effect = || tool(&registry, "get_or_create_order").plan().effect;
+    assert_ne!(effect(), Effect::ReadOnly);
+    let refused = registry.catalogue().refused().to_vec();
+    assert_eq!(refused.len(), 1);
+
+    let mut options = SetOptions::default();
+    options.rules = RuleSet::Neurolink;
+    registry.change_options(&set(), options);
+    assert_eq!(
+        effect(),
+        Effect::ReadOnly,
+        "its keywords see the `get` only"
+    );
+    assert_eq!(registry.catalogue().refused(), refused);
+    registry.change_options(&set(), SetOptions::default());
+    assert_ne!(effect(), Effect::ReadOnly);
+}
+
+#[test]
+fn a_set_that_is_forgotten_leaves_nothing_behind() {
+    let registry = Registry::new();
+    registry.set_options(set(), SetOptions::default().with_prefix("shop"));
+    list(&registry, "a", &two_tools());
+    let seen = Volatile::observed("two answers to equal calls differ");
+    registry.observe(&tool(&registry, "shop.get_order"), seen);
+    let generation = registry.catalogue().generation();
+
+    let changes = registry.forget(&set());
+    assert_eq!(changes.removed, [name("get_item"), name("get_order")]);
+    let catalogue = registry.catalogue();
+    assert!(catalogue.generation() > generation);
+    assert!(catalogue.entries().is_empty() && catalogue.find("shop.get_order").is_none());
+    assert_eq!(catalogue.offered_by(&ServerId::new("a").unwrap()), 0);
+    assert!(registry.observations().is_empty());
+    assert!(
+        registry.forget(&set()).is_empty(),
+        "and not announced twice"
+    );
+
+    // who comes back under the name starts anew
+    list(&registry, "a", &two_tools());
+    let catalogue = registry.catalogue();
+    assert_eq!(catalogue.entries()[0].client_name(), "get_order");
+}

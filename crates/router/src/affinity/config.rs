@@ -1,0 +1,248 @@
+//! The settings of affinity, and what makes no sense among them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::InvalidConfig;
+use tollgate_core::refine::ArgumentPath;
+
+/// What calls are kept together by, for how long, and how many keys are remembered.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_router::affinity::{AffinityConfig, AffinityKey};
+///
+/// let config = AffinityConfig::default()
+///     .with_by("/account/id".parse()?)
+///     .with_ttl(Duration::from_secs(600));
+/// assert_eq!(config.validate(), Ok(()));
+/// assert_eq!(AffinityConfig::default().by, AffinityKey::Session);
+/// # Ok::<(), tollgate_router::affinity::InvalidAffinityKey>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AffinityConfig {
+    /// What calls are kept together by. Default: [`AffinityKey::Session`].
+    pub by: AffinityKey,
+    /// How long after its last call a key is forgotten. Each call begins this anew. From 1 s to 7
+    /// days. Default: 30 min.
+    pub ttl: Duration,
+    /// How many keys are remembered at most, of all replica sets together, 1 to 10,000,000. When there
+    /// are more, some that were not used for long are forgotten. Default: 100,000, of about 100 bytes
+    /// each.
+    pub max_keys: usize,
+    /// What becomes of callers without a session, where calls are kept together by session. Default:
+    /// [`WithoutSession::Pass`].
+    pub without_session: WithoutSession,
+}
+
+/// What calls are kept together by.
+///
+/// In configuration a text: `"session"`, `"user"`, or a JSON Pointer into the arguments, as
+/// `"/account/id"`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum AffinityKey {
+    /// The caller's session: one conversation of one client.
+    #[default]
+    Session,
+    /// The principal on whose behalf the call is made.
+    User,
+    /// The argument at this place. A call that has none there, or `null`, has no key.
+    Argument(ArgumentPath),
+}
+
+/// What becomes of callers without a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WithoutSession {
+    /// All calls of one principal count as one session. Right where each principal is one agent.
+    ByPrincipal,
+    /// Their calls have no key, and go where the other strategy says: a principal may stand for many
+    /// conversations.
+    #[default]
+    Pass,
+}
+
+impl Default for AffinityConfig {
+    fn default() -> Self {
+        Self {
+            by: AffinityKey::default(),
+            ttl: Duration::from_secs(30 * 60),
+            max_keys: 100_000,
+            without_session: WithoutSession::default(),
+        }
+    }
+}
+
+impl AffinityConfig {
+    /// Sets what calls are kept together by.
+    #[must_use]
+    pub fn with_by(mut self, key: AffinityKey) -> Self {
+        self.by = key;
+        self
+    }
+
+    /// Sets how long after its last call a key is forgotten.
+    #[must_use]
+    pub const fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets how many keys are remembered.
+    #[must_use]
+    pub const fn with_max_keys(mut self, keys: usize) -> Self {
+        self.max_keys = keys;
+        self
+    }
+
+    /// Sets what becomes of callers without a session.
+    #[must_use]
+    pub const fn with_without_session(mut self, choice: WithoutSession) -> Self {
+        self.without_session = choice;
+        self
+    }
+
+    /// Checks the settings. Every constructor that takes them does so too.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
+        if self.ttl < SHORTEST {
+            return fault("ttl", "is below 1 s, which keeps nothing together");
+        }
+        if self.ttl > LONGEST {
+            return fault(
+                "ttl",
+                "is above 7 days; new servers would get no calls of keys in use for ever",
+            );
+        }
+        if !(1..=MOST_KEYS).contains(&self.max_keys) {
+            return fault("max_keys", "is not between 1 and 10000000");
+        }
+        Ok(())
+    }
+}
+
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// About a GiB.
+const MOST_KEYS: usize = 10_000_000;
+
+/// A text that names nothing to keep calls together by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidAffinityKey(String);
+
+impl fmt::Display for InvalidAffinityKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is nothing to keep calls together by: expected session, user, or a JSON Pointer into \
+             the arguments, as /account/id, with ~0 for ~ and ~1 for / within a name",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for InvalidAffinityKey {}
+
+impl FromStr for AffinityKey {
+    type Err = InvalidAffinityKey;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "session" => Ok(Self::Session),
+            "user" => Ok(Self::User),
+            // a plain name might be a word that is misspelt
+            pointer if pointer.starts_with('/') => ArgumentPath::new(pointer)
+                .map(Self::Argument)
+                .map_err(|_| InvalidAffinityKey(text.to_owned())),
+            _ => Err(InvalidAffinityKey(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for AffinityKey {
+    type Error = InvalidAffinityKey;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<AffinityKey> for String {
+    fn from(key: AffinityKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl fmt::Display for AffinityKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session => f.write_str("session"),
+            Self::User => f.write_str("user"),
+            Self::Argument(path) => {
+                let tokens = path.tokens().iter();
+                tokens
+                    .map(|token| token.replace('~', "~0").replace('/', "~1"))
+                    .try_for_each(|token| write!(f, "/{token}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_makes_no_sense_is_named() {
+        let config = AffinityConfig::default();
+        assert_eq!(config.validate(), Ok(()));
+        let ttl = |ttl| config.clone().with_ttl(ttl);
+        let keys = |keys| config.clone().with_max_keys(keys);
+        for (config, field) in [
+            (ttl(Duration::ZERO), "ttl"),
+            (ttl(Duration::from_millis(999)), "ttl"),
+            (ttl(Duration::MAX), "ttl"),
+            (keys(0), "max_keys"),
+            (keys(usize::MAX), "max_keys"),
+        ] {
+            assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
+        }
+        for config in [ttl(SHORTEST), ttl(LONGEST), keys(1), keys(MOST_KEYS)] {
+            assert_eq!(config.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_written() {
+        for text in ["session", "user", "/account/id", "/", "/a~1b/~0"] {
+            let key: AffinityKey = text.parse().unwrap();
+            assert_eq!(key.to_string(), text);
+            let json = serde_json::to_string(&key).unwrap();
+            assert_eq!(serde_json::from_str::<AffinityKey>(&json).unwrap(), key);
+        }
+        let name = AffinityKey::Argument(ArgumentPath::new("a/b").unwrap());
+        assert_eq!(name.to_string(), "/a~1b");
+    }
+
+    #[test]
+    fn what_names_no_key_is_refused_with_what_is_expected() {
+        for text in ["", "sesion", "Session", "account", "/a~2", "principal"] {
+            let fault = text.parse::<AffinityKey>().unwrap_err().to_string();
+            assert!(fault.contains(&format!("{text:?}")), "{fault}");
+            assert!(
+                fault.contains("session, user, or a JSON Pointer"),
+                "{fault}"
+            );
+        }
+    }
+}

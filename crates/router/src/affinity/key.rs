@@ -1,0 +1,296 @@
+//! What a call is kept together by, as one number.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::{FingerprintKey, ToolCall};
+
+use super::argument::Argument;
+use super::rendezvous::fold;
+use super::{AffinityConfig, AffinityKey, WithoutSession};
+
+/// Of which kind a key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum KeyKind {
+    /// A session.
+    Session,
+    /// A principal.
+    User,
+    /// An argument.
+    Argument,
+}
+
+impl KeyKind {
+    /// Returns the word for it, as in configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::User => "user",
+            Self::Argument => "argument",
+        }
+    }
+}
+
+impl fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Stands for a key where it is told of: eight hexadecimal digits that lead back to no session, user
+/// or argument.
+///
+/// Two of one process are the same if their keys are, but for one pair in four billion. Those of
+/// another process, or after a restart, cannot be compared: they are made by SipHash with a secret that
+/// is drawn anew each time, so that nobody finds a name out by trying all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyDigest(pub(super) u32);
+
+impl fmt::Display for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+/// Finds the keys of calls.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    by: AffinityKey,
+    without_session: WithoutSession,
+    /// Seeded anew in each process: keys come from strangers, and none must make the table slow.
+    places: foldhash::quality::RandomState,
+    /// For what is told of keys.
+    secret: RandomState,
+}
+
+/// Whom or what a call belongs to.
+#[derive(Debug, Hash)]
+pub(crate) enum Key<'a> {
+    /// The principal too: two of them may well have a session of the same name.
+    Session {
+        principal: &'a str,
+        session: &'a str,
+    },
+    User(&'a str),
+    Argument(Argument<'a>),
+}
+
+impl Keys {
+    pub(crate) fn new(config: &AffinityConfig) -> Self {
+        Self {
+            by: config.by.clone(),
+            without_session: config.without_session,
+            places: foldhash::quality::RandomState::default(),
+            secret: RandomState::new(),
+        }
+    }
+
+    /// Returns the key of a call; `None` if it has none.
+    pub(crate) fn of<'a>(&self, call: &'a ToolCall) -> Option<Key<'a>> {
+        let caller = call.caller();
+        let principal = caller.principal.as_str();
+        match &self.by {
+            AffinityKey::Session => match &caller.session {
+                Some(session) => Some(Key::Session {
+                    principal,
+                    session: session.as_str(),
+                }),
+                None => match self.without_session {
+                    WithoutSession::ByPrincipal => Some(Key::User(principal)),
+                    WithoutSession::Pass => None,
+                },
+            },
+            AffinityKey::User => Some(Key::User(principal)),
+            AffinityKey::Argument(path) => path
+                .find(call.arguments())
+                .and_then(Argument::read)
+                .map(Key::Argument),
+        }
+    }
+
+    /// Returns where a key is remembered for the replica set of a call. It changes with each process.
+    pub(crate) fn place(&self, key: &Key<'_>, call: &ToolCall) -> u64 {
+        self.places.hash_one((call.tool().set().as_str(), key))
+    }
+
+    /// Returns where it is remembered that a key makes a detour for one tool.
+    pub(crate) fn detour(&self, place: u64, call: &ToolCall) -> u64 {
+        self.places.hash_one((place, call.tool().name().as_str()))
+    }
+
+    /// Returns what a key is told of as.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half of a uniform hash is a uniform hash"
+    )]
+    pub(crate) fn told(&self, key: &Key<'_>) -> KeyDigest {
+        KeyDigest(self.secret.hash_one(key) as u32)
+    }
+}
+
+impl Key<'_> {
+    pub(crate) const fn kind(&self) -> KeyKind {
+        match self {
+            Self::Session { .. } => KeyKind::Session,
+            Self::User(_) => KeyKind::User,
+            Self::Argument(_) => KeyKind::Argument,
+        }
+    }
+
+    /// Returns what servers are ranked by: the same in every process and release.
+    pub(crate) fn digest(&self) -> u64 {
+        let key = FingerprintKey::fixed();
+        let digest = |name: &str| key.bytes(name.as_bytes()).as_u128();
+        let parts = match self {
+            Self::Session { principal, session } => [1, digest(principal), digest(session)],
+            Self::User(principal) => [2, digest(principal), 0],
+            Self::Argument(argument) => [3, u128::from(argument.digest()), 0],
+        };
+        fold(key.combine(&parts).as_u128())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    use tollgate_core::{Caller, Principal, SessionId};
+    use tollgate_testkit::tool;
+
+    use super::*;
+
+    fn call(who: &str, session: Option<&str>, arguments: &str) -> ToolCall {
+        let caller = Caller::new(Principal::new(who));
+        let caller = match session {
+            Some(session) => caller.with_session(SessionId::new(session)),
+            None => caller,
+        };
+        ToolCall::new(tool("t").build(), arguments.to_owned()).with_caller(Arc::new(caller))
+    }
+
+    fn keys(by: &str) -> Keys {
+        Keys::new(&AffinityConfig::default().with_by(by.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_session_is_one_of_its_principal() {
+        let keys = keys("session");
+        let digest = |call: &ToolCall| keys.of(call).unwrap().digest();
+        let all = [
+            call("ada", Some("1"), "{}"),
+            call("ada", Some("2"), "{}"),
+            call("eve", Some("1"), "{}"),
+            call("ad", Some("a1"), "{}"),
+        ];
+        let digests: HashSet<u64> = all.iter().map(digest).collect();
+        assert_eq!(digests.len(), all.len());
+        let again = call("ada", Some("1"), r#"{"other":"arguments"}"#);
+        assert_eq!(digest(&again), digest(&all[0]));
+        assert!(keys.of(&call("ada", None, "{}")).is_none());
+    }
+
+    #[test]
+    fn without_a_session_the_principal_is_the_key_if_that_is_asked_for() {
+        let config = AffinityConfig::default().with_without_session(WithoutSession::ByPrincipal);
+        let keys = Keys::new(&config);
+        let (one, other) = (call("ada", None, "{}"), call("eve", None, "{}"));
+        let (one, other) = (keys.of(&one).unwrap(), keys.of(&other).unwrap());
+        assert_eq!(one.kind(), KeyKind::User);
+        assert_ne!(one.digest(), other.digest());
+        let with = call("ada", Some("1"), "{}");
+        assert_eq!(keys.of(&with).unwrap().kind(), KeyKind::Session);
+    }
+
+    #[test]
+    fn a_user_is_one_over_all_sessions() {
+        let keys = keys("user");
+        let (one, other) = (call("ada", Some("1"), "{}"), call("ada", None, "{}"));
+        assert_eq!(
+            keys.of(&one).unwrap().digest(),
+            keys.of(&other).unwrap().digest()
+        );
+    }
+
+    #[test]
+    fn an_argument_is_one_over_all_users() {
+        let keys = keys("/account/id");
+        let digest = |call: &ToolCall| keys.of(call).map(|key| key.digest());
+        let one = call("ada", None, r#"{"account":{"id":7},"q":1}"#);
+        let other = call(
+            "eve",
+            Some("1"),
+            r#"{"q":2,"account":{"name":"x","id":7.0}}"#,
+        );
+        assert!(digest(&one).is_some());
+        assert_eq!(digest(&one), digest(&other));
+        for arguments in [
+            "",
+            "{}",
+            r#"{"account":{}}"#,
+            r#"{"account":{"id":null}}"#,
+            r#"{"account":7}"#,
+            r#"{"id":7}"#,
+            // readers may disagree
+            r#"{"account":{"id":7,"id":8}}"#,
+            r#"{"account":{"id":7},"Account":{"id":8}}"#,
+            r#"{"account":"{\"id\":7}"}"#,
+            "[]",
+            "not JSON",
+        ] {
+            assert_eq!(digest(&call("ada", None, arguments)), None, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_remembered_for_one_set() {
+        let keys = keys("user");
+        let place = |call: &ToolCall| keys.place(&keys.of(call).unwrap(), call);
+        let one = call("ada", None, "{}");
+        let elsewhere =
+            ToolCall::new(tool("t").set("other").build(), "{}").with_caller(one.caller().clone());
+        assert_eq!(place(&one), place(&one.clone()));
+        assert_ne!(place(&one), place(&elsewhere));
+        // the rank is by the server, and one server may be in both sets
+        assert_eq!(
+            keys.of(&one).unwrap().digest(),
+            keys.of(&elsewhere).unwrap().digest()
+        );
+    }
+
+    #[test]
+    fn a_digest_that_is_told_says_nothing_to_another_process() {
+        let one = call("ada", None, "{}");
+        let told = || {
+            let keys = keys("user");
+            keys.told(&keys.of(&one).unwrap()).to_string()
+        };
+        assert_eq!(told().len(), 8);
+        assert_ne!(told(), told());
+    }
+
+    #[test]
+    fn the_digests_are_those_of_every_release() {
+        let digests = [
+            Key::Session {
+                principal: "ada",
+                session: "1",
+            },
+            Key::User("ada"),
+            Key::Argument(Argument::Bool(true)),
+        ]
+        .map(|key| key.digest());
+        assert_eq!(
+            digests,
+            [
+                0x9ea6_faad_5352_5d20,
+                0x5d66_6064_b04f_1718,
+                0x6ab5_137f_5a68_7f31
+            ]
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Who is told where keys go.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::ServerId;
+
+use super::{KeyDigest, KeyKind};
+
+/// Is told where keys go.
+///
+/// Called on the path of the call that set or ended an affinity, with no lock held: an observer must
+/// neither block nor be slow. A call whose key stays where it is tells nothing.
+pub trait AffinityObserver: fmt::Debug + Send + Sync + 'static {
+    /// A key has a server from now on: it is new, or its server before was lost.
+    fn on_set(&self, set: &AffinitySet) {
+        let _ = set;
+    }
+
+    /// A key has lost its server. This is noticed at its next call, or when other keys come.
+    fn on_expired(&self, expired: &AffinityExpired) {
+        let _ = expired;
+    }
+}
+
+/// A key has a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AffinitySet {
+    /// Of which kind the key is.
+    pub kind: KeyKind,
+    /// What stands for the key; never the name of a session or user, nor an argument.
+    pub key: KeyDigest,
+    /// Which server.
+    pub server: ServerId,
+}
+
+/// A key has lost its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AffinityExpired {
+    /// Of which kind the key is.
+    pub kind: KeyKind,
+    /// What stands for the key; never the name of a session or user, nor an argument.
+    pub key: KeyDigest,
+    /// Which server it had.
+    pub server: ServerId,
+    /// Why it has it no more.
+    pub cause: ExpiryCause,
+}
+
+/// Why a key has lost its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExpiryCause {
+    /// It had no call for as long as keys are remembered.
+    Ttl,
+    /// The server left the replica set.
+    Removed,
+    /// The server is drained.
+    Draining,
+    /// The server failed too often, and gets no calls for a while.
+    Ejected,
+    /// The server cannot be reached.
+    Unreachable,
+    /// There were too many keys, and this one was not used for long.
+    Capacity,
+}
+
+impl ExpiryCause {
+    /// Returns the word used in events and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ttl => "ttl",
+            Self::Removed => "removed",
+            Self::Draining => "draining",
+            Self::Ejected => "ejected",
+            Self::Unreachable => "unreachable",
+            Self::Capacity => "capacity",
+        }
+    }
+}
+
+impl fmt::Display for ExpiryCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

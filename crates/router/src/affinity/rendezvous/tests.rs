@@ -1,0 +1,259 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn weight(weight: u32) -> Weight {
+    Weight::new(weight).unwrap()
+}
+
+/// Servers by number, each with its weight, in the order that [`highest`] asks for.
+fn servers(weights: &[u32]) -> Vec<(usize, Candidate)> {
+    let candidate = |(index, own): (usize, &u32)| {
+        let digest = server_digest(&ServerId::new(format!("server-{index}")).unwrap());
+        let weight = weight(*own);
+        (index, Candidate { digest, weight })
+    };
+    let mut all: Vec<_> = weights.iter().enumerate().map(candidate).collect();
+    all.sort_by_key(|(_, server)| std::cmp::Reverse(server.weight));
+    all
+}
+
+fn key(number: u64) -> u64 {
+    fold(
+        FingerprintKey::fixed()
+            .bytes(&number.to_le_bytes())
+            .as_u128(),
+    )
+}
+
+fn home(key: u64, servers: &[(usize, Candidate)]) -> usize {
+    highest(key, servers.iter().copied(), |_| true).unwrap()
+}
+
+/// The ranking of all, as a walk from one to the next finds it.
+fn ranking(key: u64, servers: &[(usize, Candidate)]) -> Vec<usize> {
+    let mut tried = Vec::new();
+    while let Some(next) = highest(key, servers.iter().copied(), |i| !tried.contains(&i)) {
+        tried.push(next);
+    }
+    tried
+}
+
+/// The ranking of all, by the definition.
+fn by_score(key: u64, servers: &[(usize, Candidate)]) -> Vec<usize> {
+    let mut all: Vec<_> = servers
+        .iter()
+        .map(|(index, server)| {
+            let number = pair(key, server.digest);
+            (score(server.weight, number), number, *index)
+        })
+        .collect();
+    all.sort_by(|a, b| b.partial_cmp(a).unwrap());
+    all.into_iter().map(|(_, _, index)| index).collect()
+}
+
+#[test]
+fn the_numbers_are_those_of_every_release() {
+    let digests =
+        ["a", "github", "orders-primary"].map(|name| server_digest(&ServerId::new(name).unwrap()));
+    assert_eq!(
+        digests,
+        [
+            0xf016_1807_50a7_8c1d,
+            0xd107_d7c0_6f80_4c62,
+            0xda28_9e75_be14_07cc
+        ]
+    );
+    // SplitMix64 from the seed 0: the reference implementation's first three
+    let golden = 0x9e37_79b9_7f4a_7c15_u64;
+    let numbers = [1, 2, 3].map(|n: u64| pair(0, golden.wrapping_mul(n)));
+    assert_eq!(
+        numbers,
+        [
+            0xe220_a839_7b1d_cdaf,
+            0x6e78_9e6a_a1b9_65f4,
+            0x06c4_5d18_8009_454f
+        ]
+    );
+    let scores = numbers.map(|number| score(weight(50), number));
+    let expected: [f64; 3] = [
+        402.971_839_524_839_54,
+        59.493_858_085_716_525,
+        13.762_302_999_012_315,
+    ];
+    assert_eq!(scores.map(f64::to_bits), expected.map(f64::to_bits));
+    let all = servers(&[50, 50, 20, 100, 0]);
+    let homes: Vec<usize> = (0..8).map(|number| home(key(number), &all)).collect();
+    assert_eq!(homes, [3, 3, 3, 1, 1, 1, 1, 3]);
+    assert_eq!(ranking(key(0), &all), [3, 1, 0, 2, 4]);
+}
+
+#[test]
+fn the_logarithm_is_one() {
+    let mut number = 1_u64;
+    for _ in 0..100_000 {
+        number = pair(number, 0x9e37_79b9_7f4a_7c15);
+        let x = unit(number);
+        let (ours, std) = (ln(x), x.ln());
+        assert!((ours - std).abs() <= 1e-15 * std.abs(), "{x}: {ours} {std}");
+    }
+    assert_eq!(ln(0.5), -std::f64::consts::LN_2);
+}
+
+#[test]
+fn the_ends_of_the_scale_are_scores_too() {
+    for number in [0, 1, u64::MAX, u64::MAX - 1, 1 << 63] {
+        assert!((0.0..1.0).contains(&unit(number)) && unit(number) > 0.0);
+        let score = score(weight(1), number);
+        assert!(score.is_finite() && score > 0.0, "{number} {score}");
+    }
+    assert!(score(weight(1), u64::MAX) > score(weight(1), 0));
+    assert_eq!(score(Weight::STANDBY, 7), 0.0);
+}
+
+#[test]
+fn a_standby_comes_after_all_others() {
+    let all = servers(&[0, 1, 0, 1]);
+    for number in 0..200 {
+        let order = ranking(key(number), &all);
+        assert!(order[..2].iter().all(|index| index % 2 == 1), "{order:?}");
+    }
+}
+
+#[test]
+fn shares_are_as_the_weights_say() {
+    for weights in [
+        &[50, 50, 50][..],
+        &[100, 50, 20, 20, 10],
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+        &[100, 1],
+    ] {
+        const KEYS: u64 = 20_000;
+        let all = servers(weights);
+        let mut counts = vec![0_u32; weights.len()];
+        for number in 0..KEYS {
+            counts[home(key(number), &all)] += 1;
+        }
+        let total = f64::from(weights.iter().sum::<u32>());
+        for (index, own) in weights.iter().enumerate() {
+            let share = f64::from(*own) / total;
+            let (mean, variance) = (20_000.0 * share, 20_000.0 * share * (1.0 - share));
+            let off = (f64::from(counts[index]) - mean).abs() / variance.sqrt();
+            // keys are fixed, so this holds or does not; by chance it fails once in 15,000
+            assert!(
+                off < 4.0,
+                "server {index} of {weights:?}: {counts:?}, {off} sigmas"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_keys_of_a_lost_server_are_spread_as_the_weights_say() {
+    let all = servers(&[50, 50, 50, 100]);
+    let rest: Vec<_> = all.iter().copied().filter(|(i, _)| *i != 3).collect();
+    let mut counts = [0_u32; 3];
+    for number in 0..30_000 {
+        if home(key(number), &all) == 3 {
+            counts[home(key(number), &rest)] += 1;
+        }
+    }
+    // a third of two fifths of them, give or take four sigmas
+    for count in counts {
+        assert!((3_760..4_240).contains(&count), "{counts:?}");
+    }
+}
+
+#[test]
+fn keys_that_are_neighbours_are_no_neighbours_in_rank() {
+    // small numbers as they come, without a hash before: the mixing alone must tell them apart
+    let all = servers(&[50; 8]);
+    let mut counts = [[0_u32; 8]; 8];
+    for number in 0..16_000 {
+        counts[home(number, &all)][home(number + 1, &all)] += 1;
+    }
+    for count in counts.iter().flatten() {
+        assert!((186..314).contains(count), "{counts:?}");
+    }
+}
+
+#[test]
+fn one_answer_asks_few_servers_whether_they_fit() {
+    let all = servers(&[50; 10_000]);
+    let asked = std::cell::Cell::new(0);
+    for number in 0..100 {
+        highest(key(number), all.iter().copied(), |_| {
+            asked.set(asked.get() + 1);
+            true
+        });
+    }
+    // about ln(10,000) each
+    assert!(asked.get() < 100 * 15, "{}", asked.get());
+}
+
+#[test]
+fn none_of_none() {
+    assert_eq!(highest(1, std::iter::empty(), |_| true), None);
+    assert_eq!(
+        highest(1, servers(&[50, 20, 0]).into_iter(), |_| false),
+        None
+    );
+}
+
+fn weights() -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(0_u32..=100, 1..12)
+}
+
+proptest! {
+    #[test]
+    fn walking_from_one_to_the_next_is_the_ranking_of_all(weights in weights(), number: u64) {
+        let all = servers(&weights);
+        prop_assert_eq!(ranking(number, &all), by_score(number, &all));
+    }
+
+    #[test]
+    fn a_server_that_leaves_changes_no_other_place(
+        weights in weights(),
+        lost: prop::sample::Index,
+        number: u64,
+    ) {
+        let all = servers(&weights);
+        let lost = lost.index(weights.len());
+        let rest: Vec<_> = all.iter().copied().filter(|(i, _)| *i != lost).collect();
+        let mut before = ranking(number, &all);
+        before.retain(|index| *index != lost);
+        // so its keys go to the next in their ranking, and all others stay; joining is the same,
+        // read the other way round
+        prop_assert_eq!(ranking(number, &rest), before);
+    }
+
+    #[test]
+    fn a_new_weight_moves_no_key_between_others(
+        mut weights in weights(),
+        changed: prop::sample::Index,
+        now in 0_u32..=100,
+        number: u64,
+    ) {
+        let changed = changed.index(weights.len());
+        let without = |order: Vec<usize>| -> Vec<usize> {
+            order.into_iter().filter(|index| *index != changed).collect()
+        };
+        let before = without(ranking(number, &servers(&weights)));
+        weights[changed] = now;
+        prop_assert_eq!(without(ranking(number, &servers(&weights))), before);
+    }
+
+    #[test]
+    fn more_weight_never_loses_a_key(
+        mut weights in weights(),
+        changed: prop::sample::Index,
+        more in 1_u32..=100,
+        number: u64,
+    ) {
+        let changed = changed.index(weights.len());
+        let had = home(number, &servers(&weights)) == changed;
+        weights[changed] = (weights[changed] + more).min(100);
+        let has = home(number, &servers(&weights)) == changed;
+        prop_assert!(!had || has);
+    }
+}

@@ -1,0 +1,147 @@
+//! A replica set whose servers are made unfit at will, with a router by affinity in front of it.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use tollgate_core::{
+    Caller, Principal, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolOutput, Weight,
+};
+use tollgate_router::affinity::{
+    AffinityConfig, AffinityExpired, AffinityObserver, AffinitySet, KeyDigest,
+};
+use tollgate_router::{Affinity, Member, Pool, RoundRobin, Router, Unfit};
+use tollgate_testkit::{AtOnce, call, tool};
+
+/// What speaks against servers, by their names.
+type Flaws = Arc<Mutex<HashMap<String, Unfit>>>;
+
+pub(crate) struct Bed {
+    pub(crate) pool: Arc<Pool<AtOnce>>,
+    pub(crate) router: Router<AtOnce>,
+    pub(crate) told: Arc<Told>,
+    pub(crate) strategy: Arc<Affinity>,
+    flaws: Flaws,
+}
+
+/// What an observer was told.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<Vec<Event>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    Set(AffinitySet),
+    Expired(AffinityExpired),
+}
+
+impl AffinityObserver for Told {
+    fn on_set(&self, set: &AffinitySet) {
+        self.0.lock().push(Event::Set(set.clone()));
+    }
+
+    fn on_expired(&self, expired: &AffinityExpired) {
+        self.0.lock().push(Event::Expired(expired.clone()));
+    }
+}
+
+impl Told {
+    /// Returns what was told since it was asked last.
+    pub(crate) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock())
+    }
+
+    /// Returns the same in words, and the digests apart.
+    pub(crate) fn words(&self) -> (Vec<String>, Vec<KeyDigest>) {
+        let words = |event| match event {
+            Event::Set(set) => (format!("{} to {}", set.kind, set.server), set.key),
+            Event::Expired(end) => (
+                format!("{} from {}: {}", end.kind, end.server, end.cause),
+                end.key,
+            ),
+        };
+        self.take().into_iter().map(words).unzip()
+    }
+}
+
+impl Bed {
+    /// By session, without a key in turn.
+    pub(crate) fn new(servers: &[(&str, u32)]) -> Self {
+        Self::with(&AffinityConfig::default(), servers)
+    }
+
+    pub(crate) fn with(config: &AffinityConfig, servers: &[(&str, u32)]) -> Self {
+        let (pool, told, flaws) = (
+            Arc::new(Pool::new()),
+            Arc::new(Told::default()),
+            Flaws::default(),
+        );
+        let strategy = Affinity::new(config)
+            .unwrap()
+            .with_fallback(Arc::new(RoundRobin))
+            .with_observer(told.clone());
+        let strategy = Arc::new(strategy);
+        let router = Router::new(pool.clone()).with_custom_strategy(strategy.clone());
+        let bed = Self {
+            pool,
+            router,
+            told,
+            strategy,
+            flaws,
+        };
+        bed.set_servers(servers);
+        bed
+    }
+
+    pub(crate) fn set_servers(&self, servers: &[(&str, u32)]) {
+        let members = servers.iter().map(|(id, weight)| {
+            let (name, flaws) = ((*id).to_owned(), self.flaws.clone());
+            Member::new(server(id), AtOnce::new(ToolOutput::text("ok")))
+                .with_weight(Weight::new(*weight).unwrap())
+                .with_gate(move |_| flaws.lock().get(&name).map_or(Ok(()), |flaw| Err(*flaw)))
+        });
+        let id = ReplicaSetId::new("test").unwrap();
+        self.pool.set_members(id, members.collect());
+    }
+
+    pub(crate) fn spoil(&self, server: &str, flaw: Unfit) {
+        self.flaws.lock().insert(server.to_owned(), flaw);
+    }
+
+    pub(crate) fn heal(&self, server: &str) {
+        self.flaws.lock().remove(server);
+    }
+
+    /// Returns the server of a call.
+    pub(crate) fn decide(&self, call: &ToolCall) -> String {
+        self.router.decide(call).unwrap().to_string()
+    }
+
+    /// Returns the server of a read of a session.
+    pub(crate) fn read(&self, session: &str) -> String {
+        self.decide(&read(session))
+    }
+
+    /// Returns the servers of the first sessions.
+    pub(crate) fn read_all(&self, sessions: usize) -> Vec<String> {
+        (0..sessions).map(|n| self.read(&n.to_string())).collect()
+    }
+}
+
+pub(crate) fn server(id: &str) -> ServerId {
+    ServerId::new(id).unwrap()
+}
+
+pub(crate) fn by(session: &str, tool: &Arc<Tool>) -> ToolCall {
+    let caller = Caller::new(Principal::new("ada")).with_session(SessionId::new(session));
+    call(tool, json!({"id": 1})).with_caller(Arc::new(caller))
+}
+
+pub(crate) fn read(session: &str) -> ToolCall {
+    by(session, &tool("get").read_only().build())
+}
+
+pub(crate) fn destroy(session: &str) -> ToolCall {
+    by(session, &tool("delete").destructive().build())
+}

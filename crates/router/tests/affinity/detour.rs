@@ -1,0 +1,113 @@
+//! Calls that cannot go where their key belongs.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use tollgate_core::{Delivery, ErrorKind, ReplicaSetId, ToolError, ToolOutput};
+use tollgate_router::{Affinity, Member, Pool, Router, Unfit};
+use tollgate_testkit::{MockService, tool};
+use tower::ServiceExt;
+
+use crate::bed::{Bed, by, read, server};
+
+const FOUR: [(&str, u32); 4] = [("a", 50), ("b", 50), ("c", 50), ("d", 50)];
+
+#[tokio::test(start_paused = true)]
+async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
+    for flaw in [
+        Unfit::BreakerOpen,
+        Unfit::Unhealthy,
+        Unfit::NotOffered,
+        Unfit::LacksCapability,
+        Unfit::PinnedElsewhere,
+        Unfit::OverBudget {
+            cost: 2.0,
+            budget: 1.0,
+        },
+    ] {
+        let bed = Bed::new(&FOUR);
+        let homes = bed.read_all(100);
+        bed.told.take();
+        bed.spoil("b", flaw);
+        let detours = bed.read_all(100);
+        for (home, detour) in homes.iter().zip(&detours) {
+            assert!(detour != "b" && (home == "b" || home == detour), "{flaw:?}");
+        }
+        assert_eq!(bed.read_all(100), detours, "{flaw:?}");
+        bed.heal("b");
+        assert_eq!(bed.read_all(100), homes, "{flaw:?}");
+        assert!(bed.told.take().is_empty(), "nothing has moved");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detour_leads_where_the_key_would_move_to() {
+    let (one, other) = (Bed::new(&FOUR), Bed::new(&FOUR));
+    assert_eq!(one.read_all(100), other.read_all(100));
+    one.spoil("b", Unfit::BreakerOpen);
+    other.spoil("b", Unfit::Ejected);
+    assert_eq!(one.read_all(100), other.read_all(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_elsewhere_and_the_next_call_home() {
+    let bed = Bed::new(&FOUR);
+    let home = bed.read("1");
+    let mut again = read("1");
+    again.attempt_mut().advance(Some(&server(&home)));
+    let elsewhere = bed.decide(&again);
+    assert_ne!(elsewhere, home);
+    assert_eq!(bed.decide(&again), elsewhere);
+    assert_eq!(bed.read("1"), home);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detour_ends_where_its_server_is_unfit_too() {
+    let bed = Bed::new(&FOUR);
+    let home = bed.read("1");
+    bed.spoil(&home, Unfit::BreakerOpen);
+    let detour = bed.read("1");
+    bed.spoil(&detour, Unfit::Ejected);
+    let third = bed.read("1");
+    assert!(third != home && third != detour);
+    bed.heal(&detour);
+    assert_eq!(
+        bed.read("1"),
+        third,
+        "it fits, so there is no reason to move"
+    );
+    bed.heal(&home);
+    assert_eq!(bed.read("1"), home);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_home_that_refuses_a_call_keeps_its_key() {
+    let pool = Arc::new(Pool::new());
+    let refuses = |id: &str| {
+        let full = || ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, "full");
+        let service = MockService::new(move |_, number| {
+            // once, in the middle
+            ready(if number == 2 {
+                Err(full())
+            } else {
+                Ok(ToolOutput::text("ok"))
+            })
+        });
+        Member::new(server(id), service)
+    };
+    let members = ["a", "b", "c"].map(refuses).to_vec();
+    let services: Vec<_> = members.iter().map(|m| m.service().clone()).collect();
+    pool.set_members(ReplicaSetId::new("test").unwrap(), members);
+    let router = Router::new(pool).with_custom_strategy(Arc::new(Affinity::default()));
+    for _ in 0..5 {
+        let call = by("1", &tool("add").build());
+        router.clone().oneshot(call).await.unwrap();
+    }
+    let mut started: Vec<usize> = services.iter().map(MockService::started).collect();
+    started.sort_unstable();
+    assert_eq!(
+        started,
+        [0, 1, 5],
+        "five at home, and one of them elsewhere then"
+    );
+}

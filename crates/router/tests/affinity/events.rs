@@ -1,0 +1,149 @@
+//! What is told, and when keys are forgotten.
+
+use std::time::Duration;
+
+use tokio::time::advance;
+use tollgate_router::Unfit;
+use tollgate_router::affinity::{AffinityConfig, AffinityKey};
+
+use crate::bed::{Bed, Event};
+
+const TWO: [(&str, u32); 2] = [("a", 50), ("b", 50)];
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_told_of_when_it_is_set_and_when_it_ends() {
+    let bed = Bed::new(&TWO);
+    let home = bed.read("secret-session");
+    let other = if home == "a" { "b" } else { "a" };
+    bed.read("secret-session");
+    let (words, digests) = bed.told.words();
+    assert_eq!(words, [format!("session to {home}")]);
+
+    bed.spoil(&home, Unfit::Ejected);
+    bed.read("secret-session");
+    bed.read("secret-session");
+    let (words, moved) = bed.told.words();
+    assert_eq!(
+        words,
+        [
+            format!("session from {home}: ejected"),
+            format!("session to {other}")
+        ]
+    );
+    assert_eq!(moved, [digests[0]; 2]);
+
+    bed.heal(&home);
+    advance(Duration::from_secs(30 * 60)).await;
+    let back = bed.read("secret-session");
+    let (words, _) = bed.told.words();
+    assert_eq!(
+        words,
+        [
+            format!("session from {other}: ttl"),
+            format!("session to {back}")
+        ]
+    );
+    assert_eq!(back, home, "forgotten, it is ranked anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_and_drained_are_told_apart() {
+    let bed = Bed::new(&[("a", 50)]);
+    bed.read("1");
+    bed.set_servers(&[("b", 50)]);
+    bed.read("1");
+    bed.set_servers(&[("b", 50), ("c", 50)]);
+    drop(bed.pool.drain(&crate::bed::server("b")));
+    bed.read("1");
+    assert_eq!(
+        bed.told.words().0,
+        [
+            "session to a",
+            "session from a: removed",
+            "session to b",
+            "session from b: draining",
+            "session to c"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_call_begins_the_ttl_anew() {
+    let config = AffinityConfig::default().with_ttl(Duration::from_secs(10));
+    let bed = Bed::with(&config, &TWO);
+    let home = bed.read("1");
+    bed.told.take();
+    for _ in 0..5 {
+        advance(Duration::from_millis(9_999)).await;
+        assert_eq!(bed.read("1"), home);
+    }
+    assert!(bed.told.take().is_empty());
+    // a look is no use
+    advance(Duration::from_secs(6)).await;
+    assert!(
+        bed.router
+            .candidates(&crate::bed::read("1"))
+            .next()
+            .is_some()
+    );
+    advance(Duration::from_secs(4)).await;
+    bed.read("1");
+    assert_eq!(bed.told.take().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_keys_than_may_be_and_those_that_go_are_told_of() {
+    let config = AffinityConfig::default().with_max_keys(50);
+    let bed = Bed::with(&config, &TWO);
+    bed.read_all(200);
+    assert_eq!(bed.strategy.held(), 50);
+    let events = bed.told.take();
+    let expired = events
+        .iter()
+        .filter(|event| matches!(event, Event::Expired(_)));
+    assert_eq!((events.len(), expired.count()), (350, 150));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_name_is_told() {
+    for by in [
+        AffinityKey::Session,
+        AffinityKey::User,
+        "/id".parse().unwrap(),
+    ] {
+        let bed = Bed::with(&AffinityConfig::default().with_by(by), &TWO);
+        bed.read("secret-session");
+        let events = bed.told.take();
+        assert_eq!(events.len(), 1);
+        let text = format!("{events:?} {:?}", bed.strategy);
+        assert!(
+            !text.contains("secret-session") && !text.contains("ada"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn calls_that_run_at_once_agree_and_move_a_key_once() {
+    const SESSIONS: usize = 200;
+    let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50), ("d", 50)]);
+    let read_at_once = || {
+        let start = std::sync::Barrier::new(4);
+        let read = || {
+            start.wait();
+            bed.read_all(SESSIONS)
+        };
+        let homes: Vec<Vec<String>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(homes.iter().all(|others| *others == homes[0]));
+        homes[0].clone()
+    };
+    let homes = read_at_once();
+    assert_eq!(bed.told.take().len(), SESSIONS);
+    bed.spoil("b", Unfit::Ejected);
+    read_at_once();
+    let moved = homes.iter().filter(|home| *home == "b").count();
+    assert_eq!(bed.told.take().len(), 2 * moved);
+}

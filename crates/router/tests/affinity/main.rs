@@ -1,0 +1,9 @@
+//! Calls that belong together go to one server, and move only when they must.
+
+mod allocations;
+mod bed;
+mod detour;
+mod events;
+mod key;
+mod moves;
+mod rule;
