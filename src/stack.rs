@@ -292,6 +292,56 @@ impl Stack {
         &self.0.shared.breakers
     }
 
+    /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
+    /// order they were added: for a destructive tool the fit ones that are heavy enough, for an
+    /// idempotent one the fit ones of category `caching` if there are any, for any other all fit
+    /// ones. See [`Router::route_by_annotation`].
+    ///
+    /// ```
+    /// use tollgate::{Server, ServerId, Stack, ToolSpec, Tools};
+    /// # use serde_json::Value;
+    /// # use tollgate::Annotations;
+    /// # fn database(id: &str) -> Result<Tools, Box<dyn std::error::Error>> {
+    /// #     let deletes = Annotations::default().with_destructive(true);
+    /// #     let reads = Annotations::default().with_read_only(true);
+    /// #     let done = |_: Value| std::future::ready(Ok::<_, String>("done"));
+    /// #     let tools = Tools::new(id)?
+    /// #         .tool(ToolSpec::new("deleteUser").annotations(deletes), done)?
+    /// #         .tool(ToolSpec::new("queryUsers").annotations(reads), done)?;
+    /// #     Ok(tools)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let primary = Server::new(database("primary-db")?).weight(80).category("caching");
+    /// let replica = Server::new(database("replica-db")?).weight(20);
+    /// let stack = Stack::builder()
+    ///     .server(primary.in_set("database".parse()?))
+    ///     .server(replica.in_set("database".parse()?))
+    ///     .build()
+    ///     .await?;
+    ///
+    /// // a destructive tool goes to the primary alone, a read-only one to any healthy server
+    /// let names = |ids: Vec<ServerId>| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    /// assert_eq!(names(stack.route_by_annotation("database.deleteUser")?), ["primary-db"]);
+    /// assert_eq!(
+    ///     names(stack.route_by_annotation("database.queryUsers")?),
+    ///     ["primary-db", "replica-db"]
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    pub fn route_by_annotation(&self, tool: &str) -> Result<Vec<ServerId>, ToolError> {
+        let catalogue = self.0.shared.registry.peek();
+        let entry = catalogue
+            .find(tool)
+            .ok_or_else(|| unknown(tool, &catalogue))?;
+        Ok(self.0.router.route_by_annotation(entry.tool()))
+    }
+
     /// Returns what is known of each server, in numbers: calls in flight, what became of those that
     /// ended, how long they took, its weight and its health. In the order of the replica sets' names,
     /// heaviest servers first.
