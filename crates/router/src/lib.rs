@@ -76,6 +76,7 @@
 
 pub mod affinity;
 mod choose;
+mod config;
 mod drain;
 mod draw;
 mod eligible;
@@ -103,6 +104,7 @@ mod trail;
 mod turn;
 mod unfit;
 
+pub use config::RouterConfig;
 pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;

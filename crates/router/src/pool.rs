@@ -113,9 +113,17 @@ impl<S> Pool<S> {
     where
         S: Clone,
     {
+        self.add_all(id, [member]);
+    }
+
+    /// Adds any number of servers to a set in one step. See [`add`](Self::add).
+    pub fn add_all(&self, id: ReplicaSetId, more: impl IntoIterator<Item = Member<S>>)
+    where
+        S: Clone,
+    {
         self.update(|sets| {
             let mut members = sets.members_of(&id);
-            members.push(member);
+            members.extend(more);
             sets.set_members(id, members);
         });
     }

@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{
+    InvalidConfig, RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService,
+};
 use tower_service::Service;
 
 use crate::choose::{Candidates, DryRun, Ways};
+use crate::config::RouterConfig;
 use crate::endpoint::Endpoint;
 use crate::events::{RouteEvents, RouteListener};
 use crate::future::RouteFuture;
@@ -34,6 +37,22 @@ impl<S> Router<S> {
                 cost_budget: None,
             }),
         }
+    }
+
+    /// Routes over this pool as the settings say. Where the strategy is affinity, the router's own
+    /// [events](Self::events) tell where keys go.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
+        let router = Self::new(pool);
+        let strategy = config.make_strategy(Some(router.event_sink().clone()))?;
+        let router = router.with_custom_strategy(strategy);
+        Ok(match config.cost_budget {
+            Some(budget) => router.with_cost_budget(budget),
+            None => router,
+        })
     }
 
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].

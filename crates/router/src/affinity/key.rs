@@ -50,6 +50,14 @@ impl fmt::Display for KeyKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
 
+impl KeyDigest {
+    /// Returns it as a number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}", self.0)
@@ -260,6 +268,14 @@ mod tests {
             keys.of(&one).unwrap().digest(),
             keys.of(&elsewhere).unwrap().digest()
         );
+    }
+
+    #[test]
+    fn detours_of_tools_are_apart() {
+        let keys = keys("user");
+        let detour = |name: &str| keys.detour(1, &ToolCall::new(tool(name).build(), "{}"));
+        assert_eq!(detour("a"), detour("a"));
+        assert_ne!(detour("a"), detour("b"));
     }
 
     #[test]
