@@ -49,7 +49,9 @@
 //! works alone: see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
+mod admit;
 mod builder;
+mod change;
 mod discovery;
 mod explain;
 mod herald;
@@ -59,6 +61,7 @@ mod local;
 mod observed;
 mod order;
 mod ping;
+mod roster;
 mod scan;
 mod scopes;
 mod server;
@@ -69,8 +72,9 @@ pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
 pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
+pub use roster::ServerStatus;
 pub use server::Server;
-pub use stack::{ServerStatus, Stack, StackFuture, StackService};
+pub use stack::{Stack, StackFuture, StackService};
 pub use tollgate_core::infer::RuleSet;
 pub use tollgate_core::{
     Annotations, ArgumentRule, CacheStatus, CallPlan, CallRecord, Caller, Condition, Delivery,
@@ -78,6 +82,7 @@ pub use tollgate_core::{
     ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService, Trust,
     Weight, When,
 };
+pub use tollgate_router::{Drained, Draining, UnknownServer};
 
 #[cfg(feature = "backoff")]
 pub use tollgate_backoff as backoff;

@@ -110,30 +110,19 @@ impl ServerLayers {
     }
 }
 
-/// Where the limits of a running stack can be looked at.
-#[derive(Debug)]
-pub(crate) struct Handles {
-    pub(crate) rates: RateLimits,
-    pub(crate) servers: Vec<ServerHandles>,
-}
-
+/// Where the limits of one server can be looked at.
 #[derive(Debug)]
 pub(crate) struct ServerHandles {
-    pub(crate) server: ServerId,
     pub(crate) rate: RateLimits,
     pub(crate) concurrency: ConcurrencyHandle,
 }
 
-impl Handles {
-    pub(crate) fn status(&self) -> LimitStatus {
-        let of_server = |handles: &ServerHandles| ServerLimitStatus {
-            server: handles.server.clone(),
-            rate: handles.rate.snapshot().into_iter().next(),
-            concurrency: handles.concurrency.status(),
-        };
-        LimitStatus {
-            rates: self.rates.snapshot(),
-            servers: self.servers.iter().map(of_server).collect(),
+impl ServerHandles {
+    pub(crate) fn status(&self, server: &ServerId) -> ServerLimitStatus {
+        ServerLimitStatus {
+            server: server.clone(),
+            rate: self.rate.snapshot().into_iter().next(),
+            concurrency: self.concurrency.status(),
         }
     }
 }

@@ -35,8 +35,9 @@ impl Shared {
         !changes.is_empty()
     }
 
-    /// The definitions clients see are the same, but the plans beside them are not.
-    fn notify(&self, changes: &Changes) {
+    /// Tells clients of changes; also where the definitions they see are the same, but the plans beside
+    /// them are not.
+    pub(crate) fn notify(&self, changes: &Changes) {
         if !changes.is_empty() {
             self.changed.send_modify(|count| *count += 1);
         }

@@ -16,7 +16,7 @@ use tollgate_core::{
     ToolError, ToolServer,
 };
 use tollgate_loopguard::LoopGuardLayer;
-use tollgate_registry::Registry;
+use tollgate_registry::{Changes, Registry};
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
 use tollgate_router::{Presence, Witness};
@@ -61,11 +61,24 @@ pub(crate) struct Shared {
     pub(crate) changed: watch::Sender<u64>,
 }
 
+impl Shared {
+    /// Follows what changed about the tools of a set: forgets results, and tells clients.
+    pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {
+        // what is gone may come back under its name and definition, and be another one
+        for other in changes.changed.iter().chain(&changes.removed) {
+            self.cache.purge_tool(set, other);
+        }
+        self.notify(changes);
+    }
+}
+
 /// What is known of one server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Liveness {
     pub(crate) up: bool,
     pub(crate) last_error: Option<String>,
+    /// It was removed: what it lists is of no concern any more.
+    pub(crate) is_gone: bool,
 }
 
 /// Follows one server for as long as the stack lives: one listing at a time, again whenever the
@@ -199,27 +212,31 @@ impl Scan {
 
     fn register(&self, definitions: Vec<ToolDefinition>) {
         let tools = definitions.len();
-        let changes = self
-            .shared
-            .registry
-            .register(&self.set, self.server.id(), definitions);
-        self.note(true, None);
-        // what is gone may come back under its name and definition, and be another one
-        for other in changes.changed.iter().chain(&changes.removed) {
-            self.shared.cache.purge_tool(&self.set, other);
-        }
+        let server = self.server.id();
+        let changes = {
+            // held meanwhile, so that whoever removes the server does so before this or after it
+            let mut liveness = self.liveness.lock();
+            if liveness.is_gone {
+                return;
+            }
+            (liveness.up, liveness.last_error) = (true, None);
+            self.shared
+                .registry
+                .register(&self.set, server, definitions)
+        };
+        self.shared.follow(&self.set, &changes);
         if !changes.is_empty() {
             tracing::info!(
-                server = %self.server.id(), tools,
+                %server, tools,
                 added = changes.added.len(), changed = changes.changed.len(),
                 removed = changes.removed.len(), "tools registered"
             );
-            self.shared.changed.send_modify(|count| *count += 1);
         }
     }
 
     fn note(&self, up: bool, last_error: Option<String>) {
-        *self.liveness.lock() = Liveness { up, last_error };
+        let mut liveness = self.liveness.lock();
+        (liveness.up, liveness.last_error) = (up, last_error);
     }
 
     fn settle(&mut self) {

@@ -1,15 +1,20 @@
 //! Whether what is said of a tool's state has any effect.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use tollgate_cache::ToolScopes;
-use tollgate_core::{CacheRule, CallPlan, Tool};
+use tollgate_core::{CacheRule, CallPlan, ReplicaSetId, Tool};
+use tollgate_registry::Entry;
 
 use crate::stack::Stack;
 
-/// Warns of each tool of which something is said that no call of it can ever need.
-pub(crate) fn warn_of_idle(stack: &Stack) {
+/// Warns of each tool of these sets of which something is said that no call of it can ever need.
+pub(crate) fn warn_of_idle(stack: &Stack, sets: &HashSet<ReplicaSetId>) {
     let catalogue = stack.catalogue();
     let rules = stack.scope_rules();
-    for entry in catalogue.entries() {
+    let of_sets = |entry: &&Arc<Entry>| sets.contains(entry.tool().set());
+    for entry in catalogue.entries().iter().filter(of_sets) {
         let tool = entry.tool();
         let said = rules.of(tool.set(), tool.name());
         for warning in said.into_iter().flat_map(|said| idle(tool, said)) {

@@ -6,77 +6,58 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use serde::Serialize;
-use tokio::task::JoinSet;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::refine::Applied;
 use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
-    ToolOutput, Weight,
+    ToolOutput,
 };
+use tollgate_limit::RateLimits;
 use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
 use tollgate_retry::BudgetStatus;
 use tollgate_retry::hedge::HedgeStats;
-use tollgate_router::{RouteEvent, Router, SetStats};
+use tollgate_router::{Pool, RouteEvent, Router, SetStats};
 use tower::ServiceExt;
 use tower::util::Oneshot;
 use tower_service::Service;
 
+use crate::admit::Terms;
 use crate::builder::StackBuilder;
 use crate::explain::{Candidate, Explanation, Settings};
-use crate::limits::{Handles, LimitStatus};
+use crate::limits::LimitStatus;
 use crate::order::{Guarded, Layers};
-use crate::scan::{Liveness, Shared};
+use crate::roster::{Known, Roster, ServerStatus};
+use crate::scan::Shared;
 
 /// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the background.
 #[derive(Clone)]
-pub struct Stack(Arc<Inner>);
+pub struct Stack(pub(crate) Arc<Inner>);
 
-struct Inner {
-    layers: Layers,
+pub(crate) struct Inner {
+    pub(crate) layers: Layers,
+    pub(crate) shared: Arc<Shared>,
     /// The one in the layers, to be asked.
-    router: Router<Guarded>,
-    shared: Arc<Shared>,
-    known: Vec<Known>,
-    limits: Handles,
+    pub(crate) router: Router<Guarded>,
+    pub(crate) pool: Arc<Pool<Guarded>>,
+    /// Read as a snapshot; written by whoever holds `changing`.
+    pub(crate) roster: ArcSwap<Roster>,
+    pub(crate) changing: Mutex<()>,
+    /// What holds for every server.
+    pub(crate) terms: Terms,
+    pub(crate) rates: RateLimits,
     settings: Settings,
-    /// Held for its drop: the scans end with the stack.
-    _scans: JoinSet<()>,
-}
-
-/// One server as the stack was told of it.
-pub(crate) struct Known {
-    pub(crate) id: ServerId,
-    pub(crate) set: ReplicaSetId,
-    pub(crate) weight: Weight,
-    pub(crate) categories: Vec<String>,
-    pub(crate) calls_per_minute: Option<f64>,
-    pub(crate) liveness: Arc<Mutex<Liveness>>,
-}
-
-/// How one server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ServerStatus {
-    /// The server.
-    pub id: ServerId,
-    /// Its replica set.
-    pub set: ReplicaSetId,
-    /// Its weight.
-    pub weight: Weight,
-    /// Whether it was there when last heard of.
-    pub up: bool,
-    /// How many tools it offers.
-    pub tools: usize,
-    /// Why it is not there.
-    pub last_error: Option<String>,
+    /// Where what runs in the background runs.
+    pub(crate) runtime: Handle,
 }
 
 impl Stack {
@@ -89,19 +70,21 @@ impl Stack {
         layers: Layers,
         router: Router<Guarded>,
         shared: Arc<Shared>,
-        known: Vec<Known>,
-        limits: Handles,
+        terms: Terms,
+        rates: RateLimits,
         settings: Settings,
-        scans: JoinSet<()>,
     ) -> Self {
         Self(Arc::new(Inner {
             layers,
+            pool: router.pool().clone(),
             router,
             shared,
-            known,
-            limits,
+            roster: ArcSwap::default(),
+            changing: Mutex::default(),
+            terms,
+            rates,
             settings,
-            _scans: scans,
+            runtime: Handle::current(),
         }))
     }
 
@@ -219,23 +202,22 @@ impl Stack {
             None => self.0.shared.breakers.is_available(server, name),
         };
         let candidate = |known: &Known| Candidate {
-            server: known.id.clone(),
-            weight: known.weight,
-            categories: known.categories.clone(),
-            calls_per_minute: known.calls_per_minute,
-            lets_calls_through: lets_through(&known.id),
+            server: known.id().clone(),
+            weight: known.weight(),
+            categories: known.spec.categories.clone(),
+            calls_per_minute: known.spec.limits.calls_per_minute,
+            lets_calls_through: lets_through(known.id()),
             last_error: known.liveness.lock().last_error.clone(),
-            why_not: self.0.router.why_not(&known.id, &probe),
+            why_not: self.0.router.why_not(known.id(), &probe),
         };
-        let candidates = self
-            .0
-            .known
-            .iter()
-            .filter(|known| known.set == *entry.tool().set())
-            .filter(|known| catalogue.offers(&known.id, name))
+        let roster = self.0.roster.load();
+        let candidates = roster
+            .of_set(entry.tool().set())
+            .filter(|known| catalogue.offers(known.id(), name))
             .map(candidate)
             .collect();
-        let settings = self.0.settings.clone();
+        let mut settings = self.0.settings.clone();
+        settings.cache.scopes = self.scope_rules();
         // of a tool whose plan depends on the arguments, a call without any tells nothing
         let is_told = call.is_some() || probe.applied() == Applied::Tool;
         let decision = is_told.then(|| self.0.router.explain(&probe));
@@ -272,8 +254,8 @@ impl Stack {
     }
 
     /// Returns what was said of which state tools read and write.
-    pub(crate) fn scope_rules(&self) -> &ScopeRules {
-        &self.0.settings.cache.scopes
+    pub(crate) fn scope_rules(&self) -> ScopeRules {
+        self.0.shared.cache.scope_rules()
     }
 
     /// Returns the state of every breaker: of each server, of its discovery, and of those of its tools
@@ -287,7 +269,12 @@ impl Stack {
     /// refused.
     #[must_use]
     pub fn limits(&self) -> LimitStatus {
-        self.0.limits.status()
+        let roster = self.0.roster.load();
+        let servers = roster.all().map(|known| known.limits.status(known.id()));
+        LimitStatus {
+            rates: self.0.rates.snapshot(),
+            servers: servers.collect(),
+        }
     }
 
     /// Returns the breakers themselves, to hold one open or closed, and to release it again.
@@ -414,18 +401,8 @@ impl Stack {
     #[must_use]
     pub fn servers(&self) -> Vec<ServerStatus> {
         let catalogue = self.catalogue();
-        let status = |known: &Known| {
-            let Liveness { up, last_error } = known.liveness.lock().clone();
-            ServerStatus {
-                id: known.id.clone(),
-                set: known.set.clone(),
-                weight: known.weight,
-                up,
-                tools: catalogue.offered_by(&known.id),
-                last_error,
-            }
-        };
-        self.0.known.iter().map(status).collect()
+        let roster = self.0.roster.load();
+        roster.all().map(|known| known.status(&catalogue)).collect()
     }
 }
 

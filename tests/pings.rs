@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::sleep;
-use tollgate::router::{HealthConfig, PingConfig};
+use tollgate::router::{HealthConfig, PingConfig, StrategyName};
 use tollgate::{Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
 use tollgate_core::ServerEvent;
 use tollgate_testkit::{MockServer, MockService, Ping};
@@ -33,7 +33,9 @@ async fn two_of(
     };
     let servers = [("one", &services[0]), ("two", &services[1])]
         .map(|(id, service)| MockServer::new(id, tools().into(), service.clone()));
-    let mut builder = Stack::builder().health(config);
+    let mut builder = Stack::builder()
+        .health(config)
+        .strategy(StrategyName::RoundRobin);
     for server in &servers {
         let server = Server::shared(server.clone()).in_set("both".parse().unwrap());
         builder = builder.server(server);

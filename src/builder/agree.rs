@@ -1,22 +1,23 @@
 //! What the servers of one replica set must agree on.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use tollgate_cache::{ScopeRules, ToolScopes};
 use tollgate_core::{ReplicaSetId, ToolName};
 use tollgate_registry::SetOptions;
 
-use super::{BuildError, StackBuilder};
+use super::BuildError;
+use crate::admit::Terms;
+use crate::server::Server;
 
-impl StackBuilder {
+impl Terms {
     /// Makes one set of options per replica set of what its servers say.
-    pub(super) fn set_options(&self) -> Result<BTreeMap<ReplicaSetId, SetOptions>, BuildError> {
-        let mut ids = HashSet::new();
+    pub(crate) fn set_options<'a>(
+        &self,
+        servers: impl Iterator<Item = &'a Server>,
+    ) -> Result<BTreeMap<ReplicaSetId, SetOptions>, BuildError> {
         let mut all: BTreeMap<ReplicaSetId, SetOptions> = BTreeMap::new();
-        for server in &self.servers {
-            if !ids.insert(server.server.id().clone()) {
-                return Err(BuildError::DuplicateServer(server.server.id().clone()));
-            }
+        for server in servers {
             let Some(options) = all.get_mut(&server.set) else {
                 let mut options = SetOptions::default();
                 options.prefix.clone_from(&server.prefix);
@@ -58,9 +59,12 @@ impl StackBuilder {
     }
 
     /// Puts together what the cache's config and the servers say of which state tools touch.
-    pub(super) fn scope_rules(&self) -> Result<ScopeRules, BuildError> {
+    pub(crate) fn scope_rules<'a>(
+        &self,
+        servers: impl Iterator<Item = &'a Server>,
+    ) -> Result<ScopeRules, BuildError> {
         let mut said: BTreeMap<&ReplicaSetId, HashMap<ToolName, ToolScopes>> = BTreeMap::new();
-        for server in &self.servers {
+        for server in servers.filter(|server| !server.scopes.is_empty()) {
             if !agree(said.entry(&server.set).or_default(), &server.scopes) {
                 return Err(BuildError::Conflict {
                     set: server.set.clone(),
@@ -68,7 +72,7 @@ impl StackBuilder {
                 });
             }
         }
-        let mut rules = self.cache.scopes.clone();
+        let mut rules = self.scopes.clone();
         for (set, tools) in said {
             for (tool, scopes) in tools {
                 rules = rules.with(set.clone(), tool, scopes);

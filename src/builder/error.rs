@@ -15,6 +15,14 @@ pub enum BuildError {
         /// What they disagree about.
         what: &'static str,
     },
+    /// A server cannot join a replica set that runs already, as it says something of its tools that
+    /// nobody said before and that cannot change under calls.
+    Running {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// What it says.
+        what: &'static str,
+    },
     /// Two servers have the same id.
     DuplicateServer(ServerId),
     /// A layer's settings make no sense.
@@ -28,6 +36,13 @@ impl fmt::Display for BuildError {
                 write!(
                     f,
                     "servers of replica set `{set}` disagree about {what}; give all the same"
+                )
+            }
+            Self::Running { set, what } => {
+                write!(
+                    f,
+                    "calls of replica set `{set}` are running, and {what} cannot change under them; \
+                     say it from the start, or remove the set's servers and let its calls end first"
                 )
             }
             Self::DuplicateServer(id) => write!(f, "two servers are called `{id}`; rename one"),
@@ -47,12 +62,12 @@ impl From<InvalidConfig> for BuildError {
 
 impl BuildError {
     /// Takes a fault in what was said of one server.
-    pub(super) fn of_server(id: &ServerId, fault: impl fmt::Display) -> Self {
+    pub(crate) fn of_server(id: &ServerId, fault: impl fmt::Display) -> Self {
         Self::Settings(format!("server `{id}`: {fault}"))
     }
 
     /// Takes a layer's own word on its settings, where the name of the setting does not say whose it is.
-    pub(super) fn of_the(whose: impl fmt::Display) -> impl FnOnce(InvalidConfig) -> Self {
+    pub(crate) fn of_the(whose: impl fmt::Display) -> impl FnOnce(InvalidConfig) -> Self {
         move |fault| Self::Settings(format!("{whose}: {fault}"))
     }
 }

@@ -64,7 +64,7 @@ pub struct Candidate {
     pub lets_calls_through: bool,
     /// Why it is not there, if it is not.
     pub last_error: Option<String>,
-    /// What the router has against it for such a call, its weight aside.
+    /// What the router has against it for such a call.
     pub why_not: Option<Unfit>,
 }
 
@@ -94,7 +94,11 @@ impl Candidate {
             None if !self.lets_calls_through => {
                 Some("its breaker, or the one for the tool there, is open".into())
             }
-            None => self.why_not.map(|unfit| unfit.to_string()),
+            None => match self.why_not {
+                // its weight is told besides, and will not change by itself
+                None | Some(Unfit::TooLight { .. }) => None,
+                Some(unfit) => Some(unfit.to_string()),
+            },
         }
     }
 

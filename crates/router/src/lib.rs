@@ -76,6 +76,7 @@
 
 pub mod affinity;
 mod choose;
+mod config;
 mod drain;
 mod draw;
 mod eligible;
@@ -103,10 +104,11 @@ mod trail;
 mod turn;
 mod unfit;
 
+pub use config::RouterConfig;
 pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
-pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
+pub use events::{RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
 pub use health::{
     HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,

@@ -19,6 +19,7 @@ use crate::member::Member;
 use crate::set::ReplicaSet;
 use crate::state::ServerState;
 use crate::stats::{ServerStats, SetStats};
+use crate::tools::Tools;
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
 ///
@@ -48,13 +49,14 @@ impl<S> Pool<S> {
     }
 
     fn of_valid(config: HealthConfig) -> Self {
+        let events = Arc::<RouteEvents>::default();
         Self {
             sets: ArcSwap::from_pointee(Sets {
                 by_id: HashMap::new(),
-                health: Health::of_valid(config),
+                health: Health::of_valid(config, events.clone()),
             }),
             updating: Mutex::new(()),
-            events: Arc::default(),
+            events,
         }
     }
 
@@ -116,9 +118,17 @@ impl<S> Pool<S> {
     where
         S: Clone,
     {
+        self.add_all(id, [member]);
+    }
+
+    /// Adds any number of servers to a set in one step. See [`add`](Self::add).
+    pub fn add_all(&self, id: ReplicaSetId, more: impl IntoIterator<Item = Member<S>>)
+    where
+        S: Clone,
+    {
         self.update(|sets| {
             let mut members = sets.members_of(&id);
-            members.push(member);
+            members.extend(more);
             sets.set_members(id, members);
         });
     }
@@ -247,10 +257,13 @@ impl<S> Pool<S> {
         let now = Instant::now();
         let sets = self.sets.load();
         let of_set = |(id, set): (&ReplicaSetId, &Arc<ReplicaSet<S>>)| {
+            let since = Tools::nanos_from(set.tools().origin(), now);
             let servers = set.endpoints().iter();
             SetStats {
                 set: id.clone(),
-                servers: servers.map(|one| ServerStats::of(one, now)).collect(),
+                servers: servers
+                    .map(|one| ServerStats::of(one, now, since))
+                    .collect(),
             }
         };
         let mut stats: Vec<_> = sets.iter().map(of_set).collect();

@@ -4,17 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{
+    InvalidConfig, RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService,
+};
 use tower_service::Service;
 
 use crate::choose::{Candidates, DryRun, Ways};
+use crate::config::RouterConfig;
 use crate::endpoint::Endpoint;
 use crate::events::RouteListener;
 use crate::future::RouteFuture;
 use crate::ineligible;
 use crate::pool::Pool;
-use crate::rule::Rule;
-use crate::strategy::{Strategy, StrategyName};
+use crate::strategy::{Affinity, Strategy, StrategyName};
 use crate::trail;
 use crate::unfit::Unfit;
 
@@ -36,10 +38,32 @@ impl<S> Router<S> {
         Self { pool, ways }
     }
 
+    /// Routes over this pool as the settings say. Where the strategy is affinity, the router's own
+    /// [events](Self::events) tell where keys go.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first setting that makes no sense.
+    pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
+        let strategy = config.make_strategy(Some(pool.events().clone()))?;
+        let router = Self::new(pool).with_custom_strategy(strategy);
+        Ok(match config.cost_budget {
+            Some(budget) => router.with_cost_budget(budget),
+            None => router,
+        })
+    }
+
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
     #[must_use]
     pub fn with_strategy(self, name: StrategyName) -> Self {
-        self.with_custom_strategy(name.strategy())
+        let strategy = match name {
+            StrategyName::Affinity => {
+                let events = self.pool.events().clone();
+                Arc::new(Affinity::default().with_observer(events))
+            }
+            other => other.strategy(),
+        };
+        self.with_custom_strategy(strategy)
     }
 
     /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.
@@ -97,6 +121,15 @@ impl<S> Router<S> {
         let mut candidates = Candidates::new(set, self.ways.clone()).dry();
         let choice = candidates.next(call);
         trail::decision(&candidates, call, choice)
+    }
+
+    /// Returns what speaks against a server of the call's set now. `None` where nothing does, and where
+    /// there is no such server.
+    #[must_use]
+    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
+        let set = self.pool.get(call.tool().set())?;
+        let candidates = Candidates::new(set.clone(), self.ways.clone());
+        candidates.rule(call).check(set.endpoint(server)?).err()
     }
 
     /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
@@ -161,15 +194,6 @@ impl<S> Router<S> {
         let candidates = Candidates::new(set, self.ways.clone());
         let admitted = candidates.admitted(call).into_iter();
         admitted.map(|server| server.server().clone()).collect()
-    }
-
-    /// Returns what speaks against a server of the call's set now, its weight aside. `None` where
-    /// nothing does, and where there is no such server.
-    #[must_use]
-    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
-        let set = self.pool.get(call.tool().set())?;
-        let rule = Rule::new(call, self.ways.cost_budget, &*self.ways.strategy);
-        rule.check_besides_weight(set.endpoint(server)?).err()
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no

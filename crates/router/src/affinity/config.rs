@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::InvalidConfig;
 use tollgate_core::refine::ArgumentPath;
 
+use crate::strategy::StrategyName;
+
 /// What calls are kept together by, for how long, and how many keys are remembered.
 ///
 /// ```
@@ -36,6 +38,8 @@ pub struct AffinityConfig {
     /// What becomes of callers without a session, where calls are kept together by session. Default:
     /// [`WithoutSession::Pass`].
     pub without_session: WithoutSession,
+    /// Where calls without a key go. Default: [`StrategyName::PeakEwma`].
+    pub fallback: StrategyName,
 }
 
 /// What calls are kept together by.
@@ -75,6 +79,7 @@ impl Default for AffinityConfig {
             ttl: Duration::from_secs(30 * 60),
             max_keys: 100_000,
             without_session: WithoutSession::default(),
+            fallback: StrategyName::default(),
         }
     }
 }
@@ -108,6 +113,13 @@ impl AffinityConfig {
         self
     }
 
+    /// Sets where calls without a key go.
+    #[must_use]
+    pub const fn with_fallback(mut self, strategy: StrategyName) -> Self {
+        self.fallback = strategy;
+        self
+    }
+
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
@@ -126,6 +138,12 @@ impl AffinityConfig {
         }
         if !(1..=MOST_KEYS).contains(&self.max_keys) {
             return fault("max_keys", "is not between 1 and 10000000");
+        }
+        if self.fallback == StrategyName::Affinity {
+            return fault(
+                "fallback",
+                "is affinity, which is for calls with a key; name another strategy",
+            );
         }
         Ok(())
     }
@@ -214,6 +232,10 @@ mod tests {
             (ttl(Duration::MAX), "ttl"),
             (keys(0), "max_keys"),
             (keys(usize::MAX), "max_keys"),
+            (
+                config.clone().with_fallback(StrategyName::Affinity),
+                "fallback",
+            ),
         ] {
             assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
         }

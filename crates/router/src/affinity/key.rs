@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use tollgate_core::{FingerprintKey, ToolCall};
 
 use super::argument::Argument;
@@ -50,9 +50,23 @@ impl fmt::Display for KeyKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
 
+impl KeyDigest {
+    /// Returns it as a number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}", self.0)
+    }
+}
+
+impl Serialize for KeyDigest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 
@@ -260,6 +274,14 @@ mod tests {
             keys.of(&one).unwrap().digest(),
             keys.of(&elsewhere).unwrap().digest()
         );
+    }
+
+    #[test]
+    fn detours_of_tools_are_apart() {
+        let keys = keys("user");
+        let detour = |name: &str| keys.detour(1, &ToolCall::new(tool(name).build(), "{}"));
+        assert_eq!(detour("a"), detour("a"));
+        assert_ne!(detour("a"), detour("b"));
     }
 
     #[test]

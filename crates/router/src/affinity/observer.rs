@@ -1,16 +1,17 @@
 //! Who is told where keys go.
 
 use std::fmt;
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use tollgate_core::ServerId;
+use serde::{Deserialize, Serialize, Serializer};
+use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{KeyDigest, KeyKind};
 
 /// Is told where keys go.
 ///
 /// Called on the path of the call that set or ended an affinity, with no lock held: an observer must
-/// neither block nor be slow. A call whose key stays where it is tells nothing.
+/// not block, be slow or panic. A call whose key stays where it is tells nothing.
 pub trait AffinityObserver: fmt::Debug + Send + Sync + 'static {
     /// A key has a server from now on: it is new, or its server before was lost.
     fn on_set(&self, set: &AffinitySet) {
@@ -24,28 +25,38 @@ pub trait AffinityObserver: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A key has a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AffinitySet {
     /// Of which kind the key is.
+    #[serde(rename = "by")]
     pub kind: KeyKind,
     /// What stands for the key; never the name of a session or user, nor an argument.
     pub key: KeyDigest,
+    /// In which replica set.
+    pub set: ReplicaSetId,
     /// Which server.
     pub server: ServerId,
+    /// For how long, if no other call comes.
+    #[serde(rename = "ttl_ms", serialize_with = "millis")]
+    pub ttl: Duration,
 }
 
 /// A key has lost its server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AffinityExpired {
     /// Of which kind the key is.
+    #[serde(rename = "by")]
     pub kind: KeyKind,
     /// What stands for the key; never the name of a session or user, nor an argument.
     pub key: KeyDigest,
+    /// In which replica set.
+    pub set: ReplicaSetId,
     /// Which server it had.
     pub server: ServerId,
     /// Why it has it no more.
+    #[serde(rename = "reason")]
     pub cause: ExpiryCause,
 }
 
@@ -87,4 +98,8 @@ impl fmt::Display for ExpiryCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

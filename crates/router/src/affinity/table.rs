@@ -19,7 +19,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tollgate_core::ServerId;
+use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{AffinityExpired, ExpiryCause, KeyDigest, KeyKind};
 
@@ -28,7 +28,7 @@ use super::{AffinityExpired, ExpiryCause, KeyDigest, KeyKind};
 pub(crate) struct Table {
     shards: Box<[RwLock<Shard>]>,
     per_shard: usize,
-    /// In milliseconds, as all times here.
+    /// In milliseconds, as all times of slots.
     ttl: u64,
     origin: Instant,
 }
@@ -47,6 +47,7 @@ struct Slot {
     key: u64,
     kind: KeyKind,
     told: KeyDigest,
+    set: ReplicaSetId,
     server: ServerId,
     /// Where the server stood in its set when that was looked up last.
     hint: AtomicU32,
@@ -60,6 +61,7 @@ pub(crate) struct Entry {
     pub(crate) kind: KeyKind,
     /// What the key is told of as.
     pub(crate) told: KeyDigest,
+    pub(crate) set: ReplicaSetId,
     pub(crate) server: ServerId,
     /// Where the server stands in its set.
     pub(crate) hint: usize,
@@ -95,6 +97,11 @@ impl Table {
             ttl: millis(ttl),
             origin: Instant::now(),
         }
+    }
+
+    /// Returns how long a key is remembered after its last use.
+    pub(crate) const fn ttl(&self) -> Duration {
+        Duration::from_millis(self.ttl)
     }
 
     /// Returns how many keys are remembered, counting those that have expired and were not met since.
@@ -245,6 +252,7 @@ impl Slot {
             key: entry.key,
             kind: entry.kind,
             told: entry.told,
+            set: entry.set,
             server: entry.server,
             hint: AtomicU32::new(as_hint(entry.hint)),
             used: AtomicU64::new(now),
@@ -262,6 +270,7 @@ impl Slot {
         AffinityExpired {
             kind: self.kind,
             key: self.told,
+            set: self.set,
             server: self.server,
             cause,
         }

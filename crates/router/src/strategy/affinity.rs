@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tollgate_core::InvalidConfig;
 
-use super::{PeakEwma, Strategy};
+use super::Strategy;
 use crate::affinity::rendezvous::highest;
 use crate::affinity::{
     AffinityConfig, AffinityObserver, AffinitySet, Entry, ExpiryCause, Found, Key, Keys, Table,
@@ -16,7 +16,7 @@ use crate::unfit::Unfit;
 /// Calls that belong together go to one server: those of a session, of a user, or about one thing. See
 /// [`affinity`](crate::affinity) for what counts as together, and what moves when.
 ///
-/// Calls without a key go where another strategy says, [`PeakEwma`] if none is set.
+/// Calls without a key go where another strategy says, [`PeakEwma`](crate::PeakEwma) if none is set.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,12 +56,13 @@ impl Affinity {
             keys: Keys::new(config),
             homes: Table::new(config.max_keys, config.ttl),
             detours: Table::new(config.max_keys, config.ttl),
-            fallback: Arc::new(PeakEwma::new()),
+            fallback: config.fallback.strategy(),
             observer: None,
         }
     }
 
-    /// Sets where calls without a key go. Default: [`PeakEwma`].
+    /// Lets a strategy of somebody else's say where calls without a key go. Default: what
+    /// [`AffinityConfig::fallback`] says.
     #[must_use]
     pub fn with_fallback(mut self, strategy: Arc<dyn Strategy>) -> Self {
         self.fallback = strategy;
@@ -90,7 +91,13 @@ impl Affinity {
         cause: Option<ExpiryCause>,
         among: &Eligible<'_>,
     ) {
-        let (kind, key, server) = (entry.kind, entry.told, entry.server.clone());
+        let set = AffinitySet {
+            kind: entry.kind,
+            key: entry.told,
+            set: entry.set.clone(),
+            server: entry.server.clone(),
+            ttl: self.homes.ttl(),
+        };
         // Another call may have been here meanwhile: only a home that was seen to be lost is given up.
         let change = self.homes.set(entry, now, |had| {
             let is_lost = match before {
@@ -107,7 +114,7 @@ impl Affinity {
             observer.on_expired(expired);
         }
         if change.is_set {
-            observer.on_set(&AffinitySet { kind, key, server });
+            observer.on_set(&set);
         }
     }
 
@@ -144,6 +151,7 @@ impl Affinity {
             key: place,
             kind: key.kind(),
             told: self.keys.told(key),
+            set: among.call().tool().set().clone(),
             server: among.server(index)?.server().clone(),
             hint: among.place(index),
         })

@@ -24,7 +24,11 @@ pub(crate) struct Bed {
     pub(crate) told: Arc<Told>,
     pub(crate) strategy: Arc<Affinity>,
     flaws: Flaws,
+    interlude: Interlude,
 }
+
+/// What happens once, in the middle of a choice: when a spoilt server is asked whether it is fit.
+type Interlude = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 /// What an observer was told.
 #[derive(Debug, Default)]
@@ -89,6 +93,7 @@ impl Bed {
             told,
             strategy,
             flaws,
+            interlude: Interlude::default(),
         };
         bed.set_servers(servers);
         bed
@@ -97,9 +102,19 @@ impl Bed {
     pub(crate) fn set_servers(&self, servers: &[(&str, u32)]) {
         let members = servers.iter().map(|(id, weight)| {
             let (name, flaws) = ((*id).to_owned(), self.flaws.clone());
+            let interlude = self.interlude.clone();
+            let caches = id.starts_with("cache").then_some("caching");
             Member::new(server(id), AtOnce::new(ToolOutput::text("ok")))
                 .with_weight(Weight::new(*weight).unwrap())
-                .with_gate(move |_| flaws.lock().get(&name).map_or(Ok(()), |flaw| Err(*flaw)))
+                .with_categories(caches)
+                .with_gate(move |_| {
+                    let Some(flaw) = flaws.lock().get(&name).copied() else {
+                        return Ok(());
+                    };
+                    let happens = interlude.lock().take();
+                    happens.into_iter().for_each(|happens| happens());
+                    Err(flaw)
+                })
         });
         let id = ReplicaSetId::new("test").unwrap();
         self.pool.set_members(id, members.collect());
@@ -111,6 +126,11 @@ impl Bed {
 
     pub(crate) fn heal(&self, server: &str) {
         self.flaws.lock().remove(server);
+    }
+
+    /// Lets something happen in the middle of the next choice that meets a spoilt server.
+    pub(crate) fn interrupt(&self, happens: impl FnOnce() + Send + 'static) {
+        *self.interlude.lock() = Some(Box::new(happens));
     }
 
     /// Returns the server of a call.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::advance;
-use tollgate_router::Unfit;
 use tollgate_router::affinity::{AffinityConfig, AffinityKey};
+use tollgate_router::{Router, RouterConfig, StrategyName, Unfit};
 
 use crate::bed::{Bed, Event};
 
@@ -133,9 +133,9 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
             start.wait();
             bed.read_all(SESSIONS)
         };
-        let homes: Vec<Vec<String>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
-            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        let homes: [Vec<String>; 4] = std::thread::scope(|scope| {
+            let threads: [_; 4] = std::array::from_fn(|_| scope.spawn(read));
+            threads.map(|thread| thread.join().unwrap())
         });
         assert!(homes.iter().all(|others| *others == homes[0]));
         homes[0].clone()
@@ -146,4 +146,49 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
     read_at_once();
     let moved = homes.iter().filter(|home| *home == "b").count();
     assert_eq!(bed.told.take().len(), 2 * moved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
+    let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50)]);
+    let home = bed.read("1");
+    bed.spoil(&home, Unfit::Ejected);
+    bed.told.take();
+    // both have found the key at the same home before either moves it
+    let (router, told) = (bed.router.clone(), bed.told.clone());
+    bed.interrupt(move || {
+        assert!(router.decide(&crate::bed::read("1")).is_some());
+        assert_eq!(told.take().len(), 2);
+    });
+    bed.read("1");
+    assert!(bed.told.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_tells_where_keys_go_among_its_other_events() {
+    let bed = Bed::new(&TWO);
+    let config = RouterConfig::default().with_strategy(StrategyName::Affinity);
+    let router = Router::with_config(bed.pool.clone(), &config).unwrap();
+    let mut events = router.events();
+    let home = router.decide(&crate::bed::read("1")).unwrap();
+    bed.spoil(home.as_str(), Unfit::Ejected);
+    router.decide(&crate::bed::read("1")).unwrap();
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        let event = serde_json::to_value(events.next().await.unwrap()).unwrap();
+        if event["by"] == "session" {
+            told.push(event);
+        }
+    }
+    let types: Vec<&str> = told
+        .iter()
+        .filter_map(|event| event["type"].as_str())
+        .collect();
+    assert_eq!(types, ["affinitySet", "affinityExpired", "affinitySet"]);
+    assert_eq!(told[0]["ttl_ms"], 30 * 60 * 1000);
+    assert_eq!(told[0]["server"], home.as_str());
+    assert_eq!(told[1]["server"], home.as_str());
+    assert_eq!(told[1]["reason"], "ejected");
+    assert_eq!(told[1]["key"], told[0]["key"]);
+    assert_ne!(told[2]["server"], home.as_str());
 }

@@ -54,6 +54,27 @@ async fn a_new_weight_moves_no_key_in_use() {
     assert_eq!(bed.read_all(200), homes);
 }
 
+#[tokio::test(start_paused = true)]
+async fn among_servers_of_a_preferred_category_keys_stay_too() {
+    let bed = Bed::new(&[("a", 50), ("cache1", 50), ("cache2", 50)]);
+    let set = tollgate_testkit::tool("set").idempotent().build();
+    let all = || -> Vec<String> {
+        let call = |n: usize| crate::bed::by(&n.to_string(), &set);
+        (0..100).map(|n| bed.decide(&call(n))).collect()
+    };
+    let homes = all();
+    assert!(homes.iter().all(|home| home.starts_with("cache")));
+    bed.set_servers(&[
+        ("cache0", 100),
+        ("a", 50),
+        ("b", 50),
+        ("cache1", 50),
+        ("cache2", 50),
+    ]);
+    assert_eq!(all(), homes);
+    assert_eq!(bed.read_all(100), homes, "no matter what is called");
+}
+
 /// Checks that `lose` moves the keys of `b` and no others, over all servers that are left, and returns
 /// where they are.
 fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {

@@ -24,6 +24,7 @@ fn entry(number: u64, place: usize) -> Entry {
         key: key(number),
         kind: KeyKind::User,
         told: told(number),
+        set: ReplicaSetId::new("test").unwrap(),
         server: server(place),
         hint: place,
     }

@@ -1,0 +1,162 @@
+//! From what is said of a server to a member of its replica set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+use tollgate_breaker::BreakerLayer;
+use tollgate_cache::ScopeRules;
+use tollgate_core::infer::{Lexicon, RuleSet};
+use tollgate_core::{Profile, ToolCall, Weight};
+use tollgate_router::{Member, PingConfig, Pool, Unfit};
+
+use crate::builder::BuildError;
+use crate::herald::Herald;
+use crate::leaf::Leaf;
+use crate::limits::{LimitsConfig, ServerHandles, ServerLayers};
+use crate::order::{self, Guarded};
+use crate::ping::Pinger;
+use crate::roster::Known;
+use crate::scan::{Liveness, Scan, Shared};
+use crate::server::Server;
+
+/// What holds for each server of a stack, whenever it comes.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    pub(crate) profile: Profile,
+    pub(crate) rules: RuleSet,
+    pub(crate) lexicon: Option<Arc<Lexicon>>,
+    /// What the cache's config says of which state tools touch.
+    pub(crate) scopes: ScopeRules,
+    pub(crate) limits: LimitsConfig,
+    /// How long one listing may take.
+    pub(crate) listing_timeout: Duration,
+    /// How servers are asked for signs of life.
+    pub(crate) ping: Option<PingConfig>,
+    /// How long the lists of new servers are waited for.
+    pub(crate) startup_timeout: Option<Duration>,
+}
+
+/// One server, ready to be put into its set and to be followed.
+pub(crate) struct Admitted {
+    pub(crate) member: Member<Guarded>,
+    pub(crate) known: Known,
+    pub(crate) follower: Follower,
+    /// Told when the first attempt to list has an outcome.
+    pub(crate) listed: oneshot::Receiver<()>,
+}
+
+/// What follows one server for as long as it is there.
+pub(crate) struct Follower {
+    scan: Scan,
+    pinger: Option<Pinger>,
+}
+
+impl Follower {
+    pub(crate) async fn run(self) {
+        match self.pinger {
+            Some(pinger) => {
+                tokio::join!(self.scan.run(), pinger.run());
+            }
+            None => self.scan.run().await,
+        }
+    }
+}
+
+impl Terms {
+    /// Puts the guards around one server.
+    pub(crate) fn admit(
+        &self,
+        server: Server,
+        shared: &Arc<Shared>,
+        pool: &Arc<Pool<Guarded>>,
+    ) -> Result<Admitted, BuildError> {
+        let (tell, listed) = oneshot::channel();
+        let liveness = Arc::new(Mutex::new(Liveness::default()));
+        let weight = Weight::new(server.weight)
+            .map_err(|fault| BuildError::of_server(server.server.id(), fault))?;
+        let (member, limits) = member(&server, weight, &self.limits, shared)?;
+        let herald = Herald::new(pool.clone(), server.set.clone(), server.server.id().clone());
+        let (connected, connection) = watch::channel(false);
+        let pinger = self.ping.map(|config| Pinger {
+            server: server.server.clone(),
+            config,
+            herald: herald.clone(),
+            connection,
+        });
+        let scan = Scan {
+            server: server.server.clone(),
+            set: server.set.clone(),
+            shared: shared.clone(),
+            liveness: liveness.clone(),
+            settled: Some(tell),
+            timeout: self.listing_timeout,
+            herald,
+            connected,
+        };
+        let endpoint = member.endpoint().clone();
+        Ok(Admitted {
+            member,
+            known: Known::new(server, weight, endpoint, limits, liveness),
+            follower: Follower { scan, pinger },
+            listed,
+        })
+    }
+}
+
+/// Waits until each server has listed its tools or failed to, 30 s if nothing else is said.
+pub(crate) async fn wait_for_lists(listed: Vec<oneshot::Receiver<()>>, limit: Option<Duration>) {
+    let wait = limit.unwrap_or(Duration::from_secs(30));
+    let all = async {
+        for told in listed {
+            // a scan that ended has nothing more to tell
+            let _ = told.await;
+        }
+    };
+    if tokio::time::timeout(wait, all).await.is_err() {
+        tracing::warn!(
+            ?wait,
+            "some servers have not listed their tools yet; going on without"
+        );
+    }
+}
+
+/// Puts the guards around one server. It may get a call if it lists the tool, and its own breaker and
+/// the tool's would let the call through.
+fn member(
+    server: &Server,
+    weight: Weight,
+    limits: &LimitsConfig,
+    shared: &Arc<Shared>,
+) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
+    let id = server.server.id().clone();
+    let limits = ServerLayers::new(&server.limits, limits)
+        .map_err(BuildError::of_the(format_args!("server `{id}`")))?;
+    let rate = limits.rate.limits().clone();
+    let of_server = BreakerLayer::of_server(&shared.breakers, id.clone());
+    let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
+    let (guarded, concurrency) = order::guard(
+        of_server.clone(),
+        of_tool.clone(),
+        limits,
+        Leaf::new(server.server.clone()),
+    );
+    let handles = ServerHandles { rate, concurrency };
+    let (health_id, health) = (id.clone(), shared.clone());
+    let member = Member::new(id, guarded)
+        .with_weight(weight)
+        .with_categories(server.categories.clone())
+        .with_gate(move |call: &ToolCall| {
+            let catalogue = health.registry.peek();
+            if !catalogue.offers(&health_id, call.tool().name()) {
+                return Err(Unfit::NotOffered);
+            }
+            if of_server.lets_through(call) && of_tool.lets_through(call) {
+                Ok(())
+            } else {
+                Err(Unfit::BreakerOpen)
+            }
+        });
+    Ok((member, handles))
+}

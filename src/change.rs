@@ -1,0 +1,331 @@
+//! Changing the servers of a stack while it runs.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tollgate_cache::ScopeRules;
+use tollgate_core::{ReplicaSetId, ServerId, Weight};
+use tollgate_registry::SetOptions;
+use tollgate_router::{Draining, UnknownServer};
+
+use crate::admit::{Admitted, wait_for_lists};
+use crate::builder::BuildError;
+use crate::roster::{Known, Roster};
+use crate::scopes;
+use crate::server::Server;
+use crate::stack::{Inner, Stack};
+
+impl Stack {
+    /// Adds a server, and waits until it has listed its tools, failed to, or used up the startup
+    /// timeout. It gets calls as soon as its tools are listed, and clients are told of them; one that
+    /// is down is followed, as at the start.
+    ///
+    /// What it says of the tools of a set that is there already holds for all of the set at once, as if
+    /// the stack had been built so. Dropping the future once it was polled does not take the server out
+    /// again.
+    ///
+    /// ```
+    /// use serde_json::{Value, json};
+    /// use tollgate::{Server, Stack, ToolSpec, Tools};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = |id: &str| Tools::new(id)?.tool(
+    ///     ToolSpec::new("get_time"),
+    ///     |_: Value| async { Ok::<_, &str>("noon") },
+    /// ).map_err(Box::<dyn std::error::Error>::from);
+    /// let stack = Stack::builder().build().await?;
+    /// for id in ["clock-1", "clock-2"] {
+    ///     let server = Server::new(clock(id)?).in_set("clock".parse()?);
+    ///     stack.add_server(server).await?;
+    /// }
+    /// // one is replaced: it ends what it has begun, and gets nothing new
+    /// let leaving = stack.remove_server(&"clock-1".parse()?)?;
+    /// leaving.finished().await;
+    /// assert_eq!(stack.call("clock.get_time", json!({})).await?.to_text(), "noon");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] as for [`build`](crate::StackBuilder::build): a server of this id is there, it
+    /// disagrees with its set, or its settings make no sense. [`BuildError::Running`] if it says
+    /// something new of which state tools touch that may be called already. Nothing has changed then.
+    pub async fn add_server(&self, server: impl Into<Server>) -> Result<(), BuildError> {
+        self.add_servers(vec![server.into()]).await
+    }
+
+    /// Removes a server. It gets no new calls; those it has run to their end, and what is returned says
+    /// when that is. Its tools go, but for those that others of its set offer; clients are told. Calls
+    /// of a tool that is gone fail: [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool), or
+    /// [`NoEligibleServer`](crate::ErrorKind::NoEligibleServer) where the call was made before.
+    ///
+    /// The last server of a set may go, too, and takes along all that was known of the set. What was
+    /// read from the set is not answered from the cache any more, whoever stays. Breakers, also forced
+    /// ones, limits and counts of the server are forgotten: one that is added under the same id starts
+    /// anew. Its connection is let go when its last call has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if there is no server of this id.
+    pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
+        let inner = &self.0;
+        let _one_at_a_time = inner.changing.lock();
+        let leaving = inner.pool.remove_server(server)?;
+        let roster = inner.roster.load_full();
+        // the pool and the roster have the same servers
+        if let Some((gone, rest)) = roster.without(server) {
+            gone.leave();
+            let rest = Arc::new(rest);
+            inner.roster.store(rest.clone());
+            inner.forget(&gone, &rest);
+            inner.sweep(&rest);
+            self.see_off(gone, leaving.clone());
+        }
+        Ok(leaving)
+    }
+
+    /// Sets a server's weight, for every choice from now on: also for the next server of a call that
+    /// runs, should its first one refuse it.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if there is no server of this id.
+    pub fn reweigh(&self, server: &ServerId, weight: Weight) -> Result<(), UnknownServer> {
+        let _one_at_a_time = self.0.changing.lock();
+        self.0.pool.reweigh(server, weight)?;
+        if let Some(known) = self.0.roster.load().find(server) {
+            known.set_weight(weight);
+        }
+        Ok(())
+    }
+
+    /// Gives a server no new calls: none begins there once this has returned. Those it has run to
+    /// their end, and what is returned says when that is. The server is followed on, and its tools stay
+    /// in the catalogue; calls that no other server can take fail with
+    /// [`NoEligibleServer`](crate::ErrorKind::NoEligibleServer).
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if there is no server of this id.
+    pub fn drain(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
+        let _one_at_a_time = self.0.changing.lock();
+        self.0.pool.drain(server)
+    }
+
+    /// Gives a drained server calls again.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if there is no server of this id.
+    pub fn undrain(&self, server: &ServerId) -> Result<(), UnknownServer> {
+        let _one_at_a_time = self.0.changing.lock();
+        self.0.pool.undrain(server)
+    }
+
+    /// Adds all of these servers, or none.
+    pub(crate) async fn add_servers(&self, servers: Vec<Server>) -> Result<(), BuildError> {
+        let sets: HashSet<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
+        let listed = self.0.add(servers)?;
+        wait_for_lists(listed, self.0.terms.startup_timeout).await;
+        scopes::warn_of_idle(self, &sets);
+        Ok(())
+    }
+
+    /// Keeps a server that was removed until its last call has ended, then forgets what that call may
+    /// have left behind.
+    fn see_off(&self, gone: Arc<Known>, leaving: Draining) {
+        if leaving.in_flight() == 0 {
+            return;
+        }
+        let inner = Arc::downgrade(&self.0);
+        self.0.runtime.spawn(async move {
+            leaving.finished().await;
+            drop(gone);
+            if let Some(inner) = inner.upgrade() {
+                let _one_at_a_time = inner.changing.lock();
+                inner.sweep(&inner.roster.load());
+            }
+        });
+    }
+}
+
+impl Inner {
+    /// Adds servers; returns what tells of their first lists. Where it fails, nothing has changed.
+    fn add(&self, servers: Vec<Server>) -> Result<Vec<oneshot::Receiver<()>>, BuildError> {
+        let _one_at_a_time = self.changing.lock();
+        let roster = self.roster.load_full();
+        check_ids(&roster, &servers)?;
+        let sets: BTreeSet<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
+        let of_sets = || roster.specs().filter(|spec| sets.contains(&spec.set));
+        let options = self.terms.set_options(of_sets().chain(&servers))?;
+        let before = self.terms.set_options(of_sets())?;
+        let rules = self.rules_with(&roster, &servers, &sets)?;
+        let admitted = servers
+            .into_iter()
+            .map(|server| self.terms.admit(server, &self.shared, &self.pool))
+            .collect::<Result<Vec<_>, _>>()
+            // of those before it breakers were made
+            .inspect_err(|_| self.sweep(&roster))?;
+
+        if let Some(rules) = rules {
+            self.shared.cache.set_scope_rules(rules);
+        }
+        for (set, options) in options {
+            self.set_options(set, options, &before);
+        }
+        let mut members: BTreeMap<ReplicaSetId, Vec<_>> = BTreeMap::new();
+        let mut followers = Vec::with_capacity(admitted.len());
+        for Admitted {
+            member,
+            known,
+            follower,
+            listed,
+        } in admitted
+        {
+            let of_set = members.entry(known.spec.set.clone()).or_default();
+            of_set.push(member);
+            followers.push((known, follower, listed));
+        }
+        for (set, members) in members {
+            self.pool.add_all(set, members);
+        }
+        let mut listed = Vec::with_capacity(followers.len());
+        let follow = followers.into_iter().map(|(known, follower, told)| {
+            listed.push(told);
+            known.followed_by(self.runtime.spawn(follower.run()).abort_handle())
+        });
+        self.roster.store(Arc::new(roster.with(follow)));
+        Ok(listed)
+    }
+
+    /// Has the tools of a set read by these options, if they are others than before.
+    fn set_options(
+        &self,
+        set: ReplicaSetId,
+        options: SetOptions,
+        before: &BTreeMap<ReplicaSetId, SetOptions>,
+    ) {
+        match before.get(&set) {
+            // nobody has listed anything
+            None => self.shared.registry.set_options(set, options),
+            Some(before) if says_the_same(before, &options) => {}
+            Some(_) => {
+                let changes = self.shared.registry.change_options(&set, options);
+                self.shared.follow(&set, &changes);
+            }
+        }
+    }
+
+    /// Returns what is said of which state tools touch once these servers are there, if that is
+    /// something else than now. A rule that is new or changed holds only for tools that are not called
+    /// yet: a write on its way touches what was said when it began, and a read by the new rule would
+    /// miss it.
+    fn rules_with(
+        &self,
+        roster: &Roster,
+        servers: &[Server],
+        sets: &BTreeSet<ReplicaSetId>,
+    ) -> Result<Option<ScopeRules>, BuildError> {
+        if servers.iter().all(|server| server.scopes.is_empty()) {
+            return Ok(None);
+        }
+        let (now, catalogue) = (
+            self.shared.cache.scope_rules(),
+            self.shared.registry.catalogue(),
+        );
+        let mut next = self.terms.scope_rules(roster.specs().chain(servers))?;
+        for (set, tool, said) in now.iter().filter(|(set, ..)| !sets.contains(*set)) {
+            next = next.with(set.clone(), tool.clone(), said.clone());
+        }
+        for (set, tool, said) in next.iter() {
+            let is_offered = || {
+                let mut offered = catalogue.in_set(set);
+                offered.any(|entry| entry.tool().name() == tool)
+            };
+            if now.of(set, tool) != Some(said)
+                && (self.shared.cache.is_written(set) || is_offered())
+            {
+                return Err(BuildError::Running {
+                    set: set.clone(),
+                    what: "which state a tool reads and writes",
+                });
+            }
+        }
+        Ok((next != now).then_some(next))
+    }
+
+    /// Forgets what a server offered, what only it said of its set's tools, and what was read from the
+    /// set: whoever stays may not have seen what was written there.
+    fn forget(&self, gone: &Known, rest: &Roster) {
+        let shared = &self.shared;
+        let set = &gone.spec.set;
+        if rest.has_set(set) {
+            let changes = shared.registry.remove(set, gone.id());
+            shared.follow(set, &changes);
+            let specs = || rest.of_set(set).map(|known| &known.spec);
+            let before = self.terms.set_options(specs().chain([&gone.spec]));
+            // what agreed with one more agrees without it
+            if let (Ok(options), Ok(before)) = (self.terms.set_options(specs()), before) {
+                for (set, options) in options {
+                    self.set_options(set, options, &before);
+                }
+            }
+        } else {
+            let changes = shared.registry.forget(set);
+            shared.follow(set, &changes);
+        }
+        shared.cache.purge_set(set);
+        if !gone.spec.scopes.is_empty() {
+            self.forget_rules(rest);
+        }
+    }
+
+    /// Takes back what nobody says any more of which state tools touch. What is said otherwise now
+    /// waits: only to say nothing is right at any time, for it stands for everything.
+    fn forget_rules(&self, rest: &Roster) {
+        let Ok(next) = self.terms.scope_rules(rest.specs()) else {
+            return;
+        };
+        let cache = &self.shared.cache;
+        let mut rules = ScopeRules::default();
+        for (set, tool, said) in cache.scope_rules().iter() {
+            if next.of(set, tool).is_some() {
+                rules = rules.with(set.clone(), tool.clone(), said.clone());
+            }
+        }
+        cache.set_scope_rules(rules);
+    }
+
+    /// Forgets whatever belongs to no server. Calls that are still on their way may make some of it
+    /// anew, until the next sweep.
+    fn sweep(&self, roster: &Roster) {
+        let servers: HashSet<&ServerId> = roster.all().map(Known::id).collect();
+        let sets: HashSet<&ReplicaSetId> = roster.specs().map(|spec| &spec.set).collect();
+        self.shared
+            .breakers
+            .retain_servers(|server| servers.contains(server));
+        self.shared.retry.retain_sets(|set| sets.contains(set));
+        self.rates.retain_sets(|set| sets.contains(set));
+        self.shared.cache.retain_sets(|set| sets.contains(set));
+    }
+}
+
+fn check_ids(roster: &Roster, servers: &[Server]) -> Result<(), BuildError> {
+    let mut ids: HashSet<&ServerId> = roster.all().map(Known::id).collect();
+    for id in servers.iter().map(|server| server.server.id()) {
+        if !ids.insert(id) {
+            return Err(BuildError::DuplicateServer(id.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Says whether two options of a set differ in nothing that its servers need not agree on.
+fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
+    one.overrides == other.overrides
+        && one.refinements == other.refinements
+        && one.verify_with == other.verify_with
+}

@@ -1,0 +1,162 @@
+//! Which servers a stack has: a snapshot, replaced whole when one comes or goes.
+
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+use tollgate_core::{ReplicaSetId, ServerId, Weight};
+use tollgate_registry::Catalogue;
+use tollgate_router::Endpoint;
+
+use crate::limits::ServerHandles;
+use crate::scan::Liveness;
+use crate::server::Server;
+
+/// The servers of a stack at one moment, in the order they were added.
+#[derive(Debug, Default)]
+pub(crate) struct Roster(Vec<Arc<Known>>);
+
+/// One server as the stack was told of it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// As it was added; of its weight, [`weight`](Self::weight) knows more.
+    pub(crate) spec: Server,
+    /// What the router counts for it.
+    pub(crate) endpoint: Endpoint,
+    pub(crate) limits: ServerHandles,
+    pub(crate) liveness: Arc<Mutex<Liveness>>,
+    weight: Mutex<Weight>,
+    /// What follows the server. It ends with this.
+    scan: OnceLock<AbortHandle>,
+}
+
+/// How one server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// The server.
+    pub id: ServerId,
+    /// Its replica set.
+    pub set: ReplicaSetId,
+    /// Its weight.
+    pub weight: Weight,
+    /// Whether it was there when last heard of.
+    pub up: bool,
+    /// Whether it gets no new calls: see [`Stack::drain`](crate::Stack::drain).
+    pub is_draining: bool,
+    /// How many calls it was given that have not ended.
+    pub in_flight: usize,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// Why it is not there.
+    pub last_error: Option<String>,
+}
+
+impl Roster {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Known> {
+        self.0.iter().map(|known| &**known)
+    }
+
+    pub(crate) fn specs(&self) -> impl Iterator<Item = &Server> {
+        self.all().map(|known| &known.spec)
+    }
+
+    pub(crate) fn of_set<'a>(
+        &'a self,
+        set: &'a ReplicaSetId,
+    ) -> impl Iterator<Item = &'a Known> + 'a {
+        self.all().filter(move |known| known.spec.set == *set)
+    }
+
+    pub(crate) fn find(&self, server: &ServerId) -> Option<&Known> {
+        self.all().find(|known| known.id() == server)
+    }
+
+    pub(crate) fn has_set(&self, set: &ReplicaSetId) -> bool {
+        self.of_set(set).next().is_some()
+    }
+
+    /// Returns the roster with some more at its end.
+    pub(crate) fn with(&self, more: impl IntoIterator<Item = Known>) -> Self {
+        let more = more.into_iter().map(Arc::new);
+        Self(self.0.iter().cloned().chain(more).collect())
+    }
+
+    /// Returns the roster without one, and that one.
+    pub(crate) fn without(&self, server: &ServerId) -> Option<(Arc<Known>, Self)> {
+        let mut rest = self.0.clone();
+        let place = rest.iter().position(|known| known.id() == server)?;
+        let gone = rest.remove(place);
+        Some((gone, Self(rest)))
+    }
+}
+
+impl Known {
+    pub(crate) fn new(
+        spec: Server,
+        weight: Weight,
+        endpoint: Endpoint,
+        limits: ServerHandles,
+        liveness: Arc<Mutex<Liveness>>,
+    ) -> Self {
+        Self {
+            spec,
+            endpoint,
+            limits,
+            liveness,
+            weight: Mutex::new(weight),
+            scan: OnceLock::new(),
+        }
+    }
+
+    /// Names what follows the server.
+    pub(crate) fn followed_by(self, scan: AbortHandle) -> Self {
+        // nobody named another before: it was just made
+        let _ = self.scan.set(scan);
+        self
+    }
+
+    pub(crate) fn id(&self) -> &ServerId {
+        self.spec.server.id()
+    }
+
+    pub(crate) fn weight(&self) -> Weight {
+        *self.weight.lock()
+    }
+
+    pub(crate) fn set_weight(&self, weight: Weight) {
+        *self.weight.lock() = weight;
+    }
+
+    pub(crate) fn status(&self, catalogue: &Catalogue) -> ServerStatus {
+        let Liveness { up, last_error, .. } = self.liveness.lock().clone();
+        ServerStatus {
+            id: self.id().clone(),
+            set: self.spec.set.clone(),
+            weight: self.weight(),
+            up,
+            is_draining: self.endpoint.is_draining(),
+            in_flight: self.endpoint.in_flight(),
+            tools: catalogue.offered_by(self.id()),
+            last_error,
+        }
+    }
+
+    /// Ends what follows the server: what it lists from now on is of no concern.
+    pub(crate) fn leave(&self) {
+        self.liveness.lock().is_gone = true;
+        self.stop();
+    }
+
+    fn stop(&self) {
+        if let Some(scan) = self.scan.get() {
+            scan.abort();
+        }
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
