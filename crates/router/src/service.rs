@@ -16,6 +16,7 @@ use crate::events::RouteListener;
 use crate::future::RouteFuture;
 use crate::ineligible;
 use crate::pool::Pool;
+use crate::rule::Rule;
 use crate::strategy::{Affinity, Strategy, StrategyName};
 use crate::trail;
 use crate::unfit::Unfit;
@@ -123,15 +124,6 @@ impl<S> Router<S> {
         trail::decision(&candidates, call, choice)
     }
 
-    /// Returns what speaks against a server of the call's set now. `None` where nothing does, and where
-    /// there is no such server.
-    #[must_use]
-    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
-        let set = self.pool.get(call.tool().set())?;
-        let candidates = Candidates::new(set.clone(), self.ways.clone());
-        candidates.rule(call).check(set.endpoint(server)?).err()
-    }
-
     /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
     /// order they were added. Nobody is listed whom any strategy, pin or affinity could not choose.
     ///
@@ -194,6 +186,15 @@ impl<S> Router<S> {
         let candidates = Candidates::new(set, self.ways.clone());
         let admitted = candidates.admitted(call).into_iter();
         admitted.map(|server| server.server().clone()).collect()
+    }
+
+    /// Returns what speaks against a server of the call's set now, its weight aside. `None` where
+    /// nothing does, and where there is no such server.
+    #[must_use]
+    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
+        let set = self.pool.get(call.tool().set())?;
+        let rule = Rule::new(call, self.ways.cost_budget, &*self.ways.strategy);
+        rule.check_besides_weight(set.endpoint(server)?).err()
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no

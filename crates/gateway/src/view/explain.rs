@@ -65,18 +65,18 @@ pub(crate) struct RouteView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) min_weight: Option<u32>,
     pub(crate) prefer: Vec<String>,
-    /// Both of these in words.
-    #[serde(default)]
-    pub(crate) rule: String,
-    /// What chooses among the servers that the rule admits.
-    #[serde(default)]
-    pub(crate) strategy: String,
     /// What strategies find servers by that go by categories or capabilities.
     #[serde(default)]
     pub(crate) tags: Vec<String>,
     /// What a call costs, before a server's factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<f64>,
+    /// Both of these in words.
+    #[serde(default)]
+    pub(crate) rule: String,
+    /// What chooses among the servers that the rule admits.
+    #[serde(default)]
+    pub(crate) strategy: String,
     pub(crate) servers: Vec<CandidateView>,
     /// Who would get the call now; absent of a tool whose plan depends on the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,10 +316,10 @@ impl RouteView {
         Self {
             min_weight: plan.route.min_weight,
             prefer: plan.route.prefer.iter().map(ToString::to_string).collect(),
-            rule: plan.route.to_string(),
-            strategy: explanation.strategy().strategy().name().to_owned(),
             tags: plan.route.tags.iter().map(ToString::to_string).collect(),
             cost: plan.route.cost,
+            rule: plan.route.to_string(),
+            strategy: explanation.strategy().strategy().name().to_owned(),
             servers: explanation.candidates().iter().map(candidate).collect(),
             now: explanation.route().map(RouteNowView::of),
         }
