@@ -215,11 +215,16 @@ impl<S> Candidates<S> {
 
     /// Returns what servers are judged by, wherever they stand.
     pub(crate) fn judge<'a>(&'a self, call: &'a ToolCall) -> Judge<'a> {
-        let prefer = &call.plan().route.prefer;
         Judge {
             rule: self.rule(call),
-            prefers: !prefer.is_empty() && self.set.preferred_lane(prefer).is_some(),
+            prefers: self.prefers(call),
         }
+    }
+
+    /// Says whether a server of a category exists that the plan prefers.
+    fn prefers(&self, call: &ToolCall) -> bool {
+        let prefer = &call.plan().route.prefer;
+        !prefer.is_empty() && self.set.preferred_lane(prefer).is_some()
     }
 
     fn ask(
@@ -273,7 +278,7 @@ impl<S> Candidates<S> {
                 1 => "only server",
                 _ => "only server heavy enough",
             }
-        } else if self.judge(call).prefers && !flaws.has(Flaws::NOT_PREFERRED) {
+        } else if self.prefers(call) && !flaws.has(Flaws::NOT_PREFERRED) {
             "preferred category"
         } else {
             self.ways.strategy.name()

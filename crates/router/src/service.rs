@@ -193,8 +193,9 @@ impl<S> Router<S> {
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
         let set = self.pool.get(call.tool().set())?;
-        let choice = Candidates::new(set.clone(), self.ways.clone()).next(call)?;
-        let endpoint = set.endpoints().get(choice.place)?;
+        let mut candidates = Candidates::new(set, self.ways.clone());
+        let choice = candidates.next(call)?;
+        let endpoint = candidates.set().endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
     }
 
