@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
@@ -236,6 +236,11 @@ impl<S> Pool<S> {
     #[must_use]
     pub fn get(&self, id: &ReplicaSetId) -> Option<Arc<ReplicaSet<S>>> {
         self.sets.load().by_id.get(id).cloned()
+    }
+
+    /// Returns all sets as they are now, to read and let go again soon.
+    pub(crate) fn read(&self) -> Guard<Arc<Sets<S>>> {
+        self.sets.load()
     }
 
     /// Returns what is known of each server, in numbers, in the order of the sets' names. Meant for

@@ -9,7 +9,7 @@ use tollgate_core::{
 };
 use tower_service::Service;
 
-use crate::choose::{Candidates, DryRun, Ways};
+use crate::choose::{Candidates, DryRun, Walk, Ways};
 use crate::config::RouterConfig;
 use crate::endpoint::Endpoint;
 use crate::events::{RouteEvents, RouteListener};
@@ -192,8 +192,8 @@ impl<S> Router<S> {
     /// server may take it.
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
-        let set = self.pool.get(call.tool().set())?;
-        let mut candidates = Candidates::new(set, self.ways.clone());
+        let sets = self.pool.read();
+        let mut candidates = Walk::new(&**sets.get(call.tool().set())?, &*self.ways);
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
