@@ -24,7 +24,7 @@ set = \"shop\"
 ";
 
 /// `tollgate events`, running.
-struct Follower {
+pub(crate) struct Follower {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     notes: Lines<BufReader<ChildStderr>>,
@@ -32,7 +32,7 @@ struct Follower {
 
 impl Follower {
     /// Starts it, and waits until it hears.
-    async fn of(gateway: &Gateway, args: &[&str]) -> Self {
+    pub(crate) async fn of(gateway: &Gateway, args: &[&str]) -> Self {
         let all = [&["events", "--url", &gateway.url], args].concat();
         let mut child = tollgate(&all).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -54,7 +54,7 @@ impl Follower {
     }
 
     /// Reads on until a line is one that is looked for.
-    async fn finds(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+    pub(crate) async fn finds(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         within(what, async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
                 if is_it(&line) {
@@ -67,7 +67,7 @@ impl Follower {
     }
 
     /// Reads on until an event of this type of this server, or for this one.
-    async fn event(&mut self, kind: &str, key: &str, server: &str) -> Value {
+    pub(crate) async fn event(&mut self, kind: &str, key: &str, server: &str) -> Value {
         let is_it = |line: &str| {
             let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
             event["type"] == kind && event[key] == server

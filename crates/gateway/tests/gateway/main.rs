@@ -23,6 +23,7 @@ mod record;
 mod refine;
 mod replay_keys;
 mod replay_page;
+mod router_config;
 mod run;
 mod scopes;
 mod scripted;
