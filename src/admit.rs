@@ -76,6 +76,11 @@ impl Terms {
         let liveness = Arc::new(Mutex::new(Liveness::default()));
         let weight = Weight::new(server.weight)
             .map_err(|fault| BuildError::of_server(server.server.id(), fault))?;
+        let factor = server.cost_factor;
+        if !(factor.is_finite() && factor >= 0.0) {
+            let fault = format_args!("cost_factor: {factor} is no number of 0 or more");
+            return Err(BuildError::of_server(server.server.id(), fault));
+        }
         let (member, limits) = member(&server, weight, &self.limits, shared)?;
         let herald = Herald::new(pool.clone(), server.set.clone(), server.server.id().clone());
         let (connected, connection) = watch::channel(false);
@@ -144,9 +149,11 @@ fn member(
     );
     let handles = ServerHandles { rate, concurrency };
     let (health_id, health) = (id.clone(), shared.clone());
-    let member = Member::new(id, guarded)
+    let mut member = Member::new(id, guarded)
         .with_weight(weight)
         .with_categories(server.categories.clone())
+        .with_capabilities(server.capabilities.clone())
+        .with_cost_factor(server.cost_factor)
         .with_gate(move |call: &ToolCall| {
             let catalogue = health.registry.peek();
             if !catalogue.offers(&health_id, call.tool().name()) {
@@ -158,5 +165,8 @@ fn member(
                 Err(Unfit::BreakerOpen)
             }
         });
+    if let Some(zone) = &server.zone {
+        member = member.with_zone(zone.as_str());
+    }
     Ok((member, handles))
 }

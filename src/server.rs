@@ -30,6 +30,9 @@ pub struct Server {
     pub(crate) set: ReplicaSetId,
     pub(crate) weight: u32,
     pub(crate) categories: Vec<String>,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) zone: Option<String>,
+    pub(crate) cost_factor: f64,
     pub(crate) trust: Trust,
     pub(crate) prefix: Option<String>,
     pub(crate) limits: OfServer,
@@ -58,6 +61,9 @@ impl Server {
             server,
             weight: Weight::DEFAULT.get(),
             categories: Vec::new(),
+            capabilities: Vec::new(),
+            zone: None,
+            cost_factor: 1.0,
             trust: Trust::default(),
             limits: OfServer::default(),
             defaults: Annotations::default(),
@@ -89,6 +95,28 @@ impl Server {
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.categories.push(category.into());
+        self
+    }
+
+    /// Adds a capability, for strategies that look at them: what the server can do that others of its
+    /// set cannot. Default: none.
+    #[must_use]
+    pub fn capability(mut self, capability: impl Into<String>) -> Self {
+        self.capabilities.push(capability.into());
+        self
+    }
+
+    /// Says where the server stands, for strategies that look at it. Default: nowhere.
+    #[must_use]
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// Sets what a call costs here, for each unit of its tool's `costHint`: 0 or more. Default: 1.
+    #[must_use]
+    pub fn cost_factor(mut self, factor: f64) -> Self {
+        self.cost_factor = factor;
         self
     }
 
@@ -252,6 +280,9 @@ impl fmt::Debug for Server {
             .field("set", &self.set)
             .field("weight", &self.weight)
             .field("categories", &self.categories)
+            .field("capabilities", &self.capabilities)
+            .field("zone", &self.zone)
+            .field("cost_factor", &self.cost_factor)
             .field("trust", &self.trust)
             .field("prefix", &self.prefix)
             .field("limits", &self.limits)

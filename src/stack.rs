@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
+use tollgate_core::refine::Applied;
 use tollgate_core::{
     BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
     ToolOutput,
@@ -25,7 +26,7 @@ use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
 use tollgate_retry::BudgetStatus;
 use tollgate_retry::hedge::HedgeStats;
-use tollgate_router::Pool;
+use tollgate_router::{Pool, RouteEvent, Router, SetStats};
 use tower::ServiceExt;
 use tower::util::Oneshot;
 use tower_service::Service;
@@ -45,6 +46,8 @@ pub struct Stack(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) layers: Layers,
     pub(crate) shared: Arc<Shared>,
+    /// The one in the layers, to be asked.
+    pub(crate) router: Router<Guarded>,
     pub(crate) pool: Arc<Pool<Guarded>>,
     /// Read as a snapshot; written by whoever holds `changing`.
     pub(crate) roster: ArcSwap<Roster>,
@@ -65,16 +68,17 @@ impl Stack {
 
     pub(crate) fn new(
         layers: Layers,
+        router: Router<Guarded>,
         shared: Arc<Shared>,
-        pool: Arc<Pool<Guarded>>,
         terms: Terms,
         rates: RateLimits,
         settings: Settings,
     ) -> Self {
         Self(Arc::new(Inner {
             layers,
+            pool: router.pool().clone(),
+            router,
             shared,
-            pool,
             roster: ArcSwap::default(),
             changing: Mutex::default(),
             terms,
@@ -189,6 +193,10 @@ impl Stack {
             .ok_or_else(|| unknown(tool, &catalogue))?;
         let call = arguments.map(|arguments| ToolCall::new(entry.tool().clone(), arguments));
         let name = entry.tool().name();
+        let probe = match &call {
+            Some(call) => call.clone(),
+            None => ToolCall::new(entry.tool().clone(), ""),
+        };
         let lets_through = |server: &ServerId| match &call {
             Some(call) => self.0.shared.breakers.lets_through(server, call),
             None => self.0.shared.breakers.is_available(server, name),
@@ -200,6 +208,7 @@ impl Stack {
             calls_per_minute: known.spec.limits.calls_per_minute,
             lets_calls_through: lets_through(known.id()),
             last_error: known.liveness.lock().last_error.clone(),
+            why_not: self.0.router.why_not(known.id(), &probe),
         };
         let roster = self.0.roster.load();
         let candidates = roster
@@ -209,7 +218,12 @@ impl Stack {
             .collect();
         let mut settings = self.0.settings.clone();
         settings.cache.scopes = self.scope_rules();
-        Ok(Explanation::new(entry, call, candidates, settings))
+        // of a tool whose plan depends on the arguments, a call without any tells nothing
+        let is_told = call.is_some() || probe.applied() == Applied::Tool;
+        let decision = is_told.then(|| self.0.router.explain(&probe));
+        Ok(Explanation::new(
+            entry, call, candidates, decision, settings,
+        ))
     }
 
     /// Returns what the cache did so far.
@@ -276,6 +290,92 @@ impl Stack {
     #[must_use]
     pub fn breaker_set(&self) -> &BreakerSet {
         &self.0.shared.breakers
+    }
+
+    /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
+    /// order they were added: for a destructive tool the fit ones that are heavy enough, for an
+    /// idempotent one the fit ones of category `caching` if there are any, for any other all fit
+    /// ones. See [`Router::route_by_annotation`].
+    ///
+    /// ```
+    /// use tollgate::{Server, ServerId, Stack, ToolSpec, Tools};
+    /// # use serde_json::Value;
+    /// # use tollgate::Annotations;
+    /// # fn database(id: &str) -> Result<Tools, Box<dyn std::error::Error>> {
+    /// #     let deletes = Annotations::default().with_destructive(true);
+    /// #     let reads = Annotations::default().with_read_only(true);
+    /// #     let done = |_: Value| std::future::ready(Ok::<_, String>("done"));
+    /// #     let tools = Tools::new(id)?
+    /// #         .tool(ToolSpec::new("deleteUser").annotations(deletes), done)?
+    /// #         .tool(ToolSpec::new("queryUsers").annotations(reads), done)?;
+    /// #     Ok(tools)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let primary = Server::new(database("primary-db")?).weight(80).category("caching");
+    /// let replica = Server::new(database("replica-db")?).weight(20);
+    /// let stack = Stack::builder()
+    ///     .server(primary.in_set("database".parse()?))
+    ///     .server(replica.in_set("database".parse()?))
+    ///     .build()
+    ///     .await?;
+    ///
+    /// // a destructive tool goes to the primary alone, a read-only one to any healthy server
+    /// let names = |ids: Vec<ServerId>| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    /// assert_eq!(names(stack.route_by_annotation("database.deleteUser")?), ["primary-db"]);
+    /// assert_eq!(
+    ///     names(stack.route_by_annotation("database.queryUsers")?),
+    ///     ["primary-db", "replica-db"]
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    pub fn route_by_annotation(&self, tool: &str) -> Result<Vec<ServerId>, ToolError> {
+        let catalogue = self.0.shared.registry.peek();
+        let entry = catalogue
+            .find(tool)
+            .ok_or_else(|| unknown(tool, &catalogue))?;
+        Ok(self.0.router.route_by_annotation(entry.tool()))
+    }
+
+    /// Returns what is known of each server, in numbers: calls in flight, what became of those that
+    /// ended, how long they took, its weight and its health. In the order of the replica sets' names,
+    /// heaviest servers first.
+    #[must_use]
+    pub fn routes(&self) -> Vec<SetStats> {
+        self.0.router.pool().stats()
+    }
+
+    /// Returns a stream of what the router does from now on: which server gets which attempt and why,
+    /// and what is found out about servers. A listener that falls 1,024 events behind loses the oldest
+    /// and is told how many; no call waits for one, and without any nothing is made.
+    ///
+    /// ```
+    /// use futures_util::StreamExt;
+    /// use tollgate::Stack;
+    ///
+    /// async fn log(stack: &Stack) -> serde_json::Result<()> {
+    ///     let mut events = stack.route_events();
+    ///     while let Some(event) = events.next().await {
+    ///         // {"type":"routeDecision","set":"orders","tool":"read_order","attempt":1,…}
+    ///         println!("{}", serde_json::to_string(&event)?);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn route_events(&self) -> BoxStream<'static, RouteEvent> {
+        Box::pin(stream::unfold(
+            self.0.router.events(),
+            |mut events| async move {
+                let event = events.next().await?;
+                Some((event, events))
+            },
+        ))
     }
 
     /// Returns what the loop guard holds and did so far.

@@ -90,7 +90,7 @@ const RULES: &[Rule] = &[
     // Servers to be tried against: of what is tried they know the words alone.
     Rule::only("tollgate-chaos", &[CORE]),
     // For tests alone, so nothing above lists it.
-    Rule::only(TESTKIT, &[CORE, "tollgate-chaos"]),
+    Rule::only(TESTKIT, &[CORE, "tollgate-chaos", "tollgate-router"]),
 ];
 
 /// Who may name `rmcp`, and how. The wire is our own; rmcp is the independent peer in tests.

@@ -48,10 +48,9 @@ impl Tally {
             *struck += u64::from(is_struck);
             *all += 1;
         }
-        if now >= self.from {
-            self.calls[server] += 1;
-            self.busy[server] += work.end.min(self.until).saturating_sub(work.start);
-        }
+        self.calls[server] += u64::from(now >= self.from);
+        let (start, end) = (work.start.max(self.from), work.end.min(self.until));
+        self.busy[server] += end.saturating_sub(start);
     }
 
     /// Counts a call that came to its end.
@@ -72,7 +71,7 @@ impl Tally {
 pub(crate) struct Figures {
     pub(crate) scenario: &'static str,
     pub(crate) servers: usize,
-    pub(crate) policy: &'static str,
+    pub(crate) policy: String,
     pub(crate) seed: u64,
     pub(crate) calls: u64,
     /// Within what time half of the calls, 99 of 100 and 999 of 1,000 were answered. None: never,

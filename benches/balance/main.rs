@@ -1,8 +1,9 @@
 //! How well each strategy spreads calls over servers that queue, beside one that knows everything.
 //!
 //! `cargo bench --bench balance`, after `--` with `--json` for a line for each run, `--plots FOLDER`
-//! for the pictures (default: the target directory), `--seed N` for another run of chance. Nothing is
-//! measured by the clock, which is paused: a seed gives the same figures on every machine.
+//! for the pictures (default: the target directory), `--seed N` for another run of chance, `--only
+//! SCENARIO` for one of them. Nothing is measured by the clock, which is paused: a seed gives the same
+//! figures on every machine.
 //!
 //! **The world.** 10 servers, and 1,000. A server works on four calls at once, for 100 ms on average,
 //! and the others queue, first come, first served. Calls come at random, whether or not earlier ones
@@ -18,8 +19,10 @@
 //! flaps*); or begins to exist, and takes four times as long at first, less and less for five seconds
 //! (*one joins*).
 //!
-//! **Who is compared.** Each strategy, and the oracle: it sends a call to the server that will have
-//! answered it first, knowing all queues, what the call will take, and who is slow or failing.
+//! **Who is compared.** Each strategy, in a router with its defaults otherwise; *alone*: without its
+//! health, so that no server is ever ejected and none starts slowly; and the oracle: it sends a call to
+//! the server that will have answered it first, knowing all queues, what the call will take, and who is
+//! slow or failing.
 //!
 //! **What is shown,** of calls from the moment on at which something happens: within what time half,
 //! 99 of 100 and 999 of 1,000 were answered, where a call that failed counts as never answered; the
@@ -53,7 +56,8 @@ mod policies;
 mod report;
 mod world;
 
-const USAGE: &str = "usage: cargo bench --bench balance -- [--json] [--plots FOLDER] [--seed N]";
+const USAGE: &str = "usage: cargo bench --bench balance -- [--json] [--plots FOLDER] [--seed N] \
+                     [--only SCENARIO]";
 const SEED: u64 = 2026;
 
 fn main() -> ExitCode {
@@ -61,20 +65,25 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let args = bench::args(&["--plots"], USAGE)?;
-    let found = all(bench::seed(&args, SEED, USAGE)?);
+    let args = bench::args(&["--plots", "--only"], USAGE)?;
+    let scenarios = match args.value("--only") {
+        None => SCENARIOS.to_vec(),
+        Some(name) => {
+            let mut known = SCENARIOS.into_iter();
+            let named = known.find(|scenario| scenario.name() == name);
+            vec![named.ok_or_else(|| unknown(name))?]
+        }
+    };
+    let found = all(&scenarios, bench::seed(&args, SEED, USAGE)?);
     if args.json() {
         for figures in &found {
             let line = serde_json::to_string(figures).map_err(|fault| fault.to_string())?;
             println!("{line}");
         }
     } else {
-        println!(
-            "{}",
-            report::tables(&found, &SIZES.map(|size| size.servers))
-        );
+        println!("{}", report::tables(&found, &scenarios, &SIZES));
     }
-    for scenario in Scenario::ALL {
+    for scenario in scenarios {
         let name = format!("balance-{}.svg", scenario.name().replace(' ', "-"));
         let file = args.value("--plots").map_or_else(
             || bench::beside_builds(&name),
@@ -85,13 +94,18 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs every policy through every scenario at every size, as many at once as there are processors:
+fn unknown(name: &str) -> String {
+    let known = SCENARIOS.map(Scenario::name).join(", ");
+    format!("--only {name:?}: there are {known}\n{USAGE}")
+}
+
+/// Runs every policy through the scenarios at every size, as many at once as there are processors:
 /// each run has a clock and a chance of its own.
-fn all(seed: u64) -> Vec<Figures> {
+fn all(scenarios: &[Scenario], seed: u64) -> Vec<Figures> {
     let mut runs = Vec::new();
-    for scenario in Scenario::ALL {
+    for scenario in scenarios {
         for size in &SIZES {
-            runs.extend(Policy::ALL.map(|policy| (scenario, size, policy)));
+            runs.extend(Policy::ALL.map(|policy| (*scenario, size, policy)));
         }
     }
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -117,12 +131,22 @@ fn all(seed: u64) -> Vec<Figures> {
     found.into_iter().map(|(_, figures)| figures).collect()
 }
 
+const SCENARIOS: [Scenario; 7] = [
+    Scenario::LogNormal,
+    Scenario::Bimodal,
+    Scenario::TwoTools,
+    Scenario::OneSlow,
+    Scenario::OneFails,
+    Scenario::OneFlaps,
+    Scenario::OneJoins,
+];
+
 const SIZES: [Size; 2] = [
     Size {
         servers: 10,
         workers: 4,
         load: 0.7,
-        length: Duration::from_secs(400),
+        length: Duration::from_secs(300),
     },
     Size {
         servers: 1000,

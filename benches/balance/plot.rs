@@ -106,9 +106,9 @@ fn struck(scenario: Scenario, size: &Size, found: &[&Figures]) -> Panel {
 
 fn lines(found: &[&Figures], points: impl Fn(&Figures) -> Vec<(f64, f64)>) -> Vec<Line> {
     let line = |figures: &&Figures| Line {
-        name: figures.policy.to_owned(),
-        colour: colour(figures.policy),
-        dashed: figures.policy == Policy::Oracle.name(),
+        name: figures.policy.clone(),
+        colour: colour(&figures.policy),
+        dashed: figures.policy == Policy::Oracle.name() || figures.policy.ends_with(" alone"),
         points: points(figures),
     };
     found.iter().map(line).collect()
@@ -121,7 +121,7 @@ fn nines(share: f64) -> f64 {
 
 /// Colours that can be told apart by people who see few of them.
 fn colour(policy: &str) -> &'static str {
-    match policy {
+    match policy.trim_end_matches(" alone") {
         "oracle" => "#222222",
         "peak_ewma" => "#d55e00",
         "least_connections" => "#0072b2",

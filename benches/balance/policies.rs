@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate::core::BoxFuture;
-use tollgate::router::{Member, Pool, Router, StrategyName};
+use tollgate::router::{HealthConfig, Member, Pool, Router, StrategyName};
 use tollgate::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
 use tower::Service;
 
@@ -14,25 +14,36 @@ use crate::world::{Leaf, Simulated, work_of};
 /// Who chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
+    /// A router with this strategy and its defaults otherwise.
     Strategy(StrategyName),
+    /// The strategy alone: no server is ever ejected, and none starts slowly.
+    Alone(StrategyName),
     /// Knows each queue, what each call will take, and who is slow or failing: sends a call where it
     /// is answered first. No router can do this.
     Oracle,
 }
 
 impl Policy {
-    pub(crate) const ALL: [Self; 5] = [
+    /// Category and capability are left out: for tools that ask for neither they are the default.
+    pub(crate) const ALL: [Self; 11] = [
         Self::Oracle,
         Self::Strategy(StrategyName::PeakEwma),
         Self::Strategy(StrategyName::LeastConnections),
         Self::Strategy(StrategyName::RoundRobin),
         Self::Strategy(StrategyName::Weighted),
+        Self::Strategy(StrategyName::Random),
+        Self::Strategy(StrategyName::Affinity),
+        Self::Strategy(StrategyName::Priority),
+        Self::Alone(StrategyName::PeakEwma),
+        Self::Alone(StrategyName::LeastConnections),
+        Self::Alone(StrategyName::RoundRobin),
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self {
-            Self::Oracle => "oracle",
-            Self::Strategy(name) => name.strategy().name(),
+            Self::Oracle => "oracle".to_owned(),
+            Self::Strategy(name) => name.strategy().name().to_owned(),
+            Self::Alone(name) => format!("{} alone", name.strategy().name()),
         }
     }
 }
@@ -46,16 +57,23 @@ pub(crate) enum Front {
 impl Front {
     pub(crate) fn new(policy: Policy, servers: &[Arc<Simulated>]) -> Self {
         match policy {
-            Policy::Strategy(name) => {
-                let front = Self::Router(Router::new(Arc::new(Pool::new())).with_strategy(name));
-                front.admit(servers, Duration::ZERO);
-                front
+            Policy::Strategy(name) => Self::router(Pool::new(), name, servers),
+            Policy::Alone(name) => {
+                let pool =
+                    Pool::with_health(HealthConfig::off()).expect("no health is a valid one");
+                Self::router(pool, name, servers)
             }
             Policy::Oracle => Self::Oracle(Oracle {
                 servers: servers.to_vec(),
                 turn: AtomicUsize::new(0),
             }),
         }
+    }
+
+    fn router(pool: Pool<Leaf>, name: StrategyName, servers: &[Arc<Simulated>]) -> Self {
+        let front = Self::Router(Router::new(Arc::new(pool)).with_strategy(name));
+        front.admit(servers, Duration::ZERO);
+        front
     }
 
     /// Lets the router know who is there by now.

@@ -6,15 +6,15 @@ use tollgate_replay::report::percent;
 
 use crate::figures::Figures;
 use crate::policies::Policy;
-use crate::world::Scenario;
+use crate::world::{Scenario, Size};
 
 /// One table for each scenario and size.
-pub(crate) fn tables(found: &[Figures], sizes: &[usize]) -> String {
+pub(crate) fn tables(found: &[Figures], scenarios: &[Scenario], sizes: &[Size]) -> String {
     let mut tables = String::new();
-    for scenario in Scenario::ALL {
-        for servers in sizes {
+    for scenario in scenarios {
+        for size in sizes {
             // writing to a string cannot fail
-            let _ = table(&mut tables, found, scenario, *servers);
+            let _ = table(&mut tables, found, *scenario, size.servers);
         }
     }
     tables

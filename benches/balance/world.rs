@@ -62,16 +62,6 @@ pub(crate) enum Condition {
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::LogNormal,
-        Self::Bimodal,
-        Self::TwoTools,
-        Self::OneSlow,
-        Self::OneFails,
-        Self::OneFlaps,
-        Self::OneJoins,
-    ];
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::LogNormal => "log-normal",

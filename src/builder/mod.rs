@@ -14,7 +14,7 @@ use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_retry::hedge::HedgeConfig;
 use tollgate_retry::{MakeSchedule, RetryConfig};
-use tollgate_router::{HealthConfig, StrategyName};
+use tollgate_router::{HealthConfig, RouterConfig, Strategy, StrategyName};
 use tollgate_telemetry::Metrics;
 
 pub use self::error::BuildError;
@@ -38,8 +38,8 @@ pub struct StackBuilder {
     breakers: BreakerConfigs,
     discovery: DiscoveryConfig,
     limits: LimitsConfig,
-    strategy: StrategyName,
-    health: HealthConfig,
+    router: RouterConfig,
+    strategy: Option<Arc<dyn Strategy>>,
     metrics: Option<Arc<Metrics>>,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
@@ -146,16 +146,32 @@ impl StackBuilder {
         self
     }
 
-    /// Sets how servers of a replica set share calls.
+    /// Sets which server of a replica set gets a call, and how it is found out whether servers are
+    /// well.
+    pub fn router(mut self, config: RouterConfig) -> Self {
+        self.router = config;
+        self
+    }
+
+    /// Sets how servers of a replica set share calls, and nothing else of the
+    /// [`router`](Self::router).
     pub fn strategy(mut self, strategy: StrategyName) -> Self {
-        self.strategy = strategy;
+        self.router.strategy = strategy;
+        self
+    }
+
+    /// Spreads calls by a strategy of somebody else's, whatever the [`router`](Self::router)'s settings
+    /// name. Default: none.
+    pub fn custom_strategy(mut self, strategy: impl Strategy) -> Self {
+        self.strategy = Some(Arc::new(strategy));
         self
     }
 
     /// Sets when a server of a replica set is left out because its calls fail, how it comes back, and
-    /// how servers are asked whether they are there.
+    /// how servers are asked whether they are there, and nothing else of the
+    /// [`router`](Self::router).
     pub fn health(mut self, config: HealthConfig) -> Self {
-        self.health = config;
+        self.router.health = config;
         self
     }
 

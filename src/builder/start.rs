@@ -63,7 +63,7 @@ impl StackBuilder {
         });
         shared.follow_cache();
 
-        let pool = Pool::with_health(self.health).map_err(BuildError::of_the("router"))?;
+        let pool = Pool::with_health(self.router.health).map_err(BuildError::of_the("router"))?;
         let pool = Arc::new(pool);
         let terms = Terms {
             profile: self.profile,
@@ -72,13 +72,13 @@ impl StackBuilder {
             scopes: self.cache.scopes.clone(),
             limits: self.limits,
             listing_timeout: self.discovery.timeout,
-            ping: self.health.ping,
+            ping: self.router.health.ping,
             startup_timeout: self.startup_timeout,
         };
         let settings = Settings {
             cache: self.cache,
             max_attempts: self.retry.max_attempts,
-            strategy: self.strategy,
+            strategy: self.router.strategy,
             call_deadline: self.call_deadline,
             hedge: self.hedge,
             loop_guard: self.loop_guard.0,
@@ -89,6 +89,12 @@ impl StackBuilder {
             Some(metrics) => CallSpanLayer::new().with_metrics(metrics),
             None => CallSpanLayer::new(),
         };
+        let router = Router::with_config(pool.clone(), &self.router)
+            .map_err(BuildError::of_the("router"))?;
+        let router = match self.strategy {
+            Some(strategy) => router.with_custom_strategy(strategy),
+            None => router,
+        };
         let layers = order::assemble(
             call_span,
             cache,
@@ -96,9 +102,9 @@ impl StackBuilder {
             retry,
             hedge,
             rate,
-            Router::new(pool.clone()).with_strategy(self.strategy),
+            router.clone(),
         );
-        let stack = Stack::new(layers, shared, pool, terms, rates, settings);
+        let stack = Stack::new(layers, router, shared, terms, rates, settings);
         stack.add_servers(self.servers).await?;
         Ok(stack)
     }

@@ -8,11 +8,13 @@ use tollgate_breaker::BreakerConfig;
 use tollgate_cache::{CacheConfig, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
-use tollgate_core::{CacheRule, CallPlan, Resolved, ServerId, Tool, ToolCall, Weight};
+use tollgate_core::{
+    CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Weight,
+};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
 use tollgate_retry::hedge::HedgeConfig;
-use tollgate_router::StrategyName;
+use tollgate_router::{StrategyName, Unfit};
 
 use crate::limits::LimitsConfig;
 use crate::scopes;
@@ -30,6 +32,7 @@ pub struct Explanation {
     call: Option<ToolCall>,
     candidates: Vec<Candidate>,
     settings: Settings,
+    decision: Option<RouteDecision>,
 }
 
 /// What the layers were told, as far as it decides about calls.
@@ -61,6 +64,8 @@ pub struct Candidate {
     pub lets_calls_through: bool,
     /// Why it is not there, if it is not.
     pub last_error: Option<String>,
+    /// What the router has against it for such a call.
+    pub why_not: Option<Unfit>,
 }
 
 impl Candidate {
@@ -89,7 +94,11 @@ impl Candidate {
             None if !self.lets_calls_through => {
                 Some("its breaker, or the one for the tool there, is open".into())
             }
-            None => None,
+            None => match self.why_not {
+                // its weight is told besides, and will not change by itself
+                None | Some(Unfit::TooLight { .. }) => None,
+                Some(unfit) => Some(unfit.to_string()),
+            },
         }
     }
 
@@ -109,6 +118,7 @@ impl Explanation {
         entry: Arc<Entry>,
         call: Option<ToolCall>,
         candidates: Vec<Candidate>,
+        decision: Option<RouteDecision>,
         settings: Settings,
     ) -> Self {
         let mut explanation = Self {
@@ -116,6 +126,7 @@ impl Explanation {
             call,
             candidates: Vec::new(),
             settings,
+            decision,
         };
         let plan = explanation.plan();
         let mut candidates = candidates;
@@ -166,6 +177,14 @@ impl Explanation {
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
+    }
+
+    /// Returns which server would get the call if it were sent now, and why: strategy, rule, what
+    /// speaks against others, and who would be asked next. Nothing was sent to find out. `None` of a
+    /// tool as a whole whose plan depends on the arguments.
+    #[must_use]
+    pub fn route(&self) -> Option<&RouteDecision> {
+        self.decision.as_ref()
     }
 
     /// Returns which of several equal servers gets a call.

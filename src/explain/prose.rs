@@ -217,7 +217,29 @@ fn route(of: &Explanation) -> String {
             _ => "",
         });
     }
+    if may.len() > 1 {
+        out.push_str(&now(of).unwrap_or_default());
+    }
     out
+}
+
+/// Says who would get it now, and who would be asked next.
+fn now(of: &Explanation) -> Option<String> {
+    let decision = of.route()?;
+    let mut out = format!(" Sent now, it would go to {}", decision.chosen.as_ref()?);
+    if !decision.alternates.is_empty() {
+        let next: Vec<_> = decision
+            .alternates
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        out.push_str(&format!(
+            ", and if that refuses to {}",
+            next.join(", then ")
+        ));
+    }
+    out.push('.');
+    Some(out)
 }
 
 fn list(candidates: &[&Candidate]) -> String {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use tollgate::core::lint::{Code, Severity};
-use tollgate::{Annotations, Profile, RuleSet, Trust};
+use tollgate::{Annotations, Profile, RuleSet, ServerId, Trust};
 
 use crate::config::parse_listen;
 
@@ -165,6 +165,9 @@ pub(crate) struct Call {
     /// The arguments, as a JSON object
     #[arg(value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
+    /// Send it to this server of the tool's set, and to no other; nothing is cached then
+    #[arg(long, value_name = "ID")]
+    pub(crate) server: Option<ServerId>,
     /// Print the raw result instead of its text
     #[arg(long)]
     pub(crate) json: bool,

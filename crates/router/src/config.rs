@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollgate_core::InvalidConfig;
 
 use crate::affinity::{AffinityConfig, AffinityObserver};
+use crate::health::HealthConfig;
 use crate::strategy::{Affinity, Strategy, StrategyName};
 
 /// How calls are spread over servers that may get them.
@@ -30,6 +31,10 @@ pub struct RouterConfig {
     /// What each attempt of a call may cost at most, in the units of `costHint`. Default: any cost. See
     /// [`Router::with_cost_budget`](crate::Router::with_cost_budget).
     pub cost_budget: Option<f64>,
+    /// When a server is left out because its calls fail, how it comes back, and how servers are asked
+    /// for signs of life. It is the pool's: see [`Pool::with_health`](crate::Pool::with_health).
+    /// Default: [`HealthConfig::default`].
+    pub health: HealthConfig,
 }
 
 impl RouterConfig {
@@ -54,6 +59,13 @@ impl RouterConfig {
         self
     }
 
+    /// Sets when a server is left out because its calls fail, and how it comes back.
+    #[must_use]
+    pub const fn with_health(mut self, health: HealthConfig) -> Self {
+        self.health = health;
+        self
+    }
+
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
@@ -69,6 +81,7 @@ impl RouterConfig {
                 "is no number of 0 or more",
             ));
         }
+        self.health.validate()?;
         self.affinity.validate()
     }
 

@@ -262,9 +262,6 @@ impl<'a> Eligible<'a> {
     }
 }
 
-/// So often a server that has just come is put back.
-const DRAWS: usize = 8;
-
 /// Tickets of a walk that is no call's: the next ones of each counter, which stays where it is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tickets(RefCell<SmallVec<[(usize, u64); 2]>>);
@@ -286,6 +283,9 @@ impl Tickets {
         }
     }
 }
+
+/// So often a server that has just come is put back.
+const DRAWS: usize = 8;
 
 impl fmt::Debug for Eligible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tollgate_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId};
+
+use crate::affinity::{AffinityExpired, AffinityObserver, AffinitySet};
+use crate::health::HealthState;
 
 /// One thing that a router did or found out.
 ///
@@ -37,61 +39,21 @@ pub enum RouteEvent {
         /// The server.
         server: ServerId,
         /// How it was.
-        from: &'static str,
+        from: HealthState,
         /// How it is.
-        to: &'static str,
+        to: HealthState,
         /// Why, in a few words.
         reason: Cow<'static, str>,
     },
-    /// From now on the calls of a session, a user or a value go to one server.
-    AffinitySet {
-        /// Who goes where.
-        #[serde(flatten)]
-        affinity: AffinityNote,
-        /// For how long, if no other call comes.
-        #[serde(rename = "ttl_ms", serialize_with = "millis")]
-        ttl: Duration,
-    },
-    /// The calls of a session, a user or a value do not go to their server any more.
-    AffinityExpired {
-        /// Who went where.
-        #[serde(flatten)]
-        affinity: AffinityNote,
-        /// Why: its time passed, the server left, or it made room.
-        reason: &'static str,
-    },
+    /// From now on the calls of a session, of a user or about one thing go to one server.
+    AffinitySet(AffinitySet),
+    /// They do not go there any more.
+    AffinityExpired(AffinityExpired),
     /// The listener was so slow that events were dropped, the oldest first.
     Missed {
         /// How many.
         events: u64,
     },
-}
-
-/// Whose calls go to which server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AffinityNote {
-    /// The replica set.
-    pub set: ReplicaSetId,
-    /// What the calls have in common: `session`, `user` or `argument`.
-    pub by: &'static str,
-    /// Tells one session, user or value from another, and not which: names of sessions are secrets.
-    pub key: u64,
-    /// The server.
-    pub server: ServerId,
-}
-
-impl AffinityNote {
-    /// States whose calls go where. `key` must be a hash that cannot be undone.
-    #[must_use]
-    pub const fn new(set: ReplicaSetId, by: &'static str, key: u64, server: ServerId) -> Self {
-        Self {
-            set,
-            by,
-            key,
-            server,
-        }
-    }
 }
 
 /// The events of a router, on their way to listeners.
@@ -158,6 +120,16 @@ impl RouteEvents {
     }
 }
 
+impl AffinityObserver for RouteEvents {
+    fn on_set(&self, set: &AffinitySet) {
+        self.tell(|| RouteEvent::AffinitySet(set.clone()));
+    }
+
+    fn on_expired(&self, expired: &AffinityExpired) {
+        self.tell(|| RouteEvent::AffinityExpired(expired.clone()));
+    }
+}
+
 impl Default for RouteEvents {
     fn default() -> Self {
         Self::new()
@@ -204,10 +176,6 @@ impl Drop for RouteListener {
 )]
 fn word<S: Serializer>(kind: &ErrorKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(kind.as_str())
-}
-
-fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -294,7 +262,6 @@ mod tests {
             unreachable!();
         };
         let id = ServerId::new("a").unwrap();
-        let note = AffinityNote::new(of.set.clone(), "session", 7, id.clone());
         let written = |event: &RouteEvent| serde_json::to_value(event).unwrap();
 
         let decided = written(&RouteEvent::RouteDecision(of.clone()));
@@ -312,31 +279,14 @@ mod tests {
             written(&RouteEvent::HealthUpdate {
                 set: of.set.clone(),
                 server: id,
-                from: "healthy",
-                to: "ejected",
+                from: HealthState::Healthy,
+                to: HealthState::Ejected,
                 reason: "5 failures in a row".into(),
             }),
             json!({
                 "type": "healthUpdate", "set": "orders", "server": "a",
                 "from": "healthy", "to": "ejected", "reason": "5 failures in a row",
             })
-        );
-        assert_eq!(
-            written(&RouteEvent::AffinitySet {
-                affinity: note.clone(),
-                ttl: Duration::from_secs(30),
-            }),
-            json!({
-                "type": "affinitySet", "set": "orders", "by": "session", "key": 7, "server": "a",
-                "ttl_ms": 30_000,
-            })
-        );
-        assert_eq!(
-            written(&RouteEvent::AffinityExpired {
-                affinity: note,
-                reason: "its time passed",
-            })["type"],
-            "affinityExpired"
         );
         assert_eq!(written(&missed(3)), json!({"type": "missed", "events": 3}));
     }

@@ -83,10 +83,10 @@ fn pinned<S>(call: &ToolCall, candidates: &Candidates<S>, pin: &ServerId) -> Too
 /// Writes what speaks against a server, as the rest of a sentence: that it is too light, and what is
 /// the matter with it besides.
 fn write_why(out: &mut String, rule: Rule<'_>, server: &Endpoint) -> std::fmt::Result {
-    match (rule.check(server), server.check(rule.call)) {
-        (Ok(()), _) => out.write_str("refused the call"),
-        (Err(unfit), Err(too)) if unfit != too => write!(out, "{unfit}, and {too}"),
-        (Err(unfit), _) => write!(out, "{unfit}"),
+    match (rule.check_weight(server), rule.check_besides_weight(server)) {
+        (Ok(()), Ok(())) => out.write_str("refused the call"),
+        (Err(unfit), Ok(())) | (Ok(()), Err(unfit)) => write!(out, "{unfit}"),
+        (Err(light), Err(unfit)) => write!(out, "{light}, and {unfit}"),
     }
 }
 

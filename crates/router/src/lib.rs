@@ -108,7 +108,7 @@ pub use config::RouterConfig;
 pub use drain::{Drained, Draining};
 pub use eligible::Eligible;
 pub use endpoint::Endpoint;
-pub use events::{AffinityNote, RouteEvent, RouteEvents, RouteListener};
+pub use events::{RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
 pub use health::{
     HealthChange, HealthConfig, HealthState, HealthStatus, HealthUpdate, PingConfig, Pings,

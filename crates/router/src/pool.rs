@@ -10,6 +10,7 @@ use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 
 use crate::drain::Draining;
 use crate::endpoint::Endpoint;
+use crate::events::RouteEvents;
 use crate::health::{
     Health, HealthConfig, HealthStatus, HealthUpdate, Presence, SetHealth, Witness,
 };
@@ -17,6 +18,7 @@ use crate::member::Member;
 use crate::set::{QuickMap, ReplicaSet};
 use crate::state::ServerState;
 use crate::stats::{ServerStats, SetStats};
+use crate::tools::Tools;
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
 ///
@@ -26,6 +28,7 @@ use crate::stats::{ServerStats, SetStats};
 pub struct Pool<S> {
     sets: ArcSwap<Sets<S>>,
     updating: Mutex<()>,
+    events: Arc<RouteEvents>,
 }
 
 impl<S> Pool<S> {
@@ -45,12 +48,14 @@ impl<S> Pool<S> {
     }
 
     fn of_valid(config: HealthConfig) -> Self {
+        let events = Arc::<RouteEvents>::default();
         Self {
             sets: ArcSwap::from_pointee(Sets {
                 by_id: QuickMap::default(),
-                health: Health::of_valid(config),
+                health: Health::of_valid(config, events.clone()),
             }),
             updating: Mutex::new(()),
+            events,
         }
     }
 
@@ -243,6 +248,12 @@ impl<S> Pool<S> {
         self.sets.load()
     }
 
+    /// Returns where all that routes over this pool, or finds out how its servers are, tells of it.
+    #[must_use]
+    pub fn events(&self) -> &Arc<RouteEvents> {
+        &self.events
+    }
+
     /// Returns what is known of each server, in numbers, in the order of the sets' names. Meant for
     /// dashboards, not for every call.
     #[must_use]
@@ -250,10 +261,13 @@ impl<S> Pool<S> {
         let now = Instant::now();
         let sets = self.sets.load();
         let of_set = |(id, set): (&ReplicaSetId, &Arc<ReplicaSet<S>>)| {
+            let since = Tools::nanos_from(set.tools().origin(), now);
             let servers = set.endpoints().iter();
             SetStats {
                 set: id.clone(),
-                servers: servers.map(|one| ServerStats::of(one, now)).collect(),
+                servers: servers
+                    .map(|one| ServerStats::of(one, now, since))
+                    .collect(),
             }
         };
         let mut stats: Vec<_> = sets.iter().map(of_set).collect();

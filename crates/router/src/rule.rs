@@ -49,13 +49,18 @@ impl<'a> Rule<'a> {
     /// [`Unfit`]: what speaks against it; what is final before what is a doubt.
     pub(crate) fn check(&self, endpoint: &Endpoint) -> Result<(), Unfit> {
         self.check_weight(endpoint)?;
+        self.check_besides_weight(endpoint)
+    }
+
+    /// Says the same of everything but its weight.
+    pub(crate) fn check_besides_weight(&self, endpoint: &Endpoint) -> Result<(), Unfit> {
         self.check_pin(endpoint)?;
         self.check_price(endpoint)?;
         self.strategy.admits(self.call, endpoint)?;
         endpoint.check(self.call)
     }
 
-    fn check_weight(&self, endpoint: &Endpoint) -> Result<(), Unfit> {
+    pub(crate) fn check_weight(&self, endpoint: &Endpoint) -> Result<(), Unfit> {
         let weight = endpoint.weight();
         match self.call.plan().route.min_weight {
             Some(needed) if weight.get() < needed => Err(Unfit::TooLight { weight, needed }),

@@ -12,12 +12,14 @@ use tower_service::Service;
 use crate::choose::{Candidates, DryRun, Walk, Ways};
 use crate::config::RouterConfig;
 use crate::endpoint::Endpoint;
-use crate::events::{RouteEvents, RouteListener};
+use crate::events::RouteListener;
 use crate::future::RouteFuture;
 use crate::ineligible;
 use crate::pool::Pool;
-use crate::strategy::{Strategy, StrategyName};
+use crate::rule::Rule;
+use crate::strategy::{Affinity, Strategy, StrategyName};
 use crate::trail;
+use crate::unfit::Unfit;
 
 /// Sends each call to one server of its tool's replica set.
 pub struct Router<S> {
@@ -29,14 +31,12 @@ impl<S> Router<S> {
     /// Routes over this pool, by the default strategy.
     #[must_use]
     pub fn new(pool: Arc<Pool<S>>) -> Self {
-        Self {
-            pool,
-            ways: Arc::new(Ways {
-                strategy: StrategyName::default().strategy(),
-                events: Arc::default(),
-                cost_budget: None,
-            }),
-        }
+        let ways = Arc::new(Ways {
+            strategy: StrategyName::default().strategy(),
+            events: pool.events().clone(),
+            cost_budget: None,
+        });
+        Self { pool, ways }
     }
 
     /// Routes over this pool as the settings say. Where the strategy is affinity, the router's own
@@ -46,9 +46,8 @@ impl<S> Router<S> {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
-        let router = Self::new(pool);
-        let strategy = config.make_strategy(Some(router.event_sink().clone()))?;
-        let router = router.with_custom_strategy(strategy);
+        let strategy = config.make_strategy(Some(pool.events().clone()))?;
+        let router = Self::new(pool).with_custom_strategy(strategy);
         Ok(match config.cost_budget {
             Some(budget) => router.with_cost_budget(budget),
             None => router,
@@ -58,7 +57,14 @@ impl<S> Router<S> {
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
     #[must_use]
     pub fn with_strategy(self, name: StrategyName) -> Self {
-        self.with_custom_strategy(name.strategy())
+        let strategy = match name {
+            StrategyName::Affinity => {
+                let events = self.pool.events().clone();
+                Arc::new(Affinity::default().with_observer(events))
+            }
+            other => other.strategy(),
+        };
+        self.with_custom_strategy(strategy)
     }
 
     /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.
@@ -98,18 +104,12 @@ impl<S> Router<S> {
         &*self.ways.strategy
     }
 
-    /// Returns what the router does from now on, as it does it: which server gets which call and why,
-    /// and what is found out about servers. A listener that does not keep up loses the oldest and is
-    /// told how many; no call waits for one, and without any nothing is made.
+    /// Returns what happens from now on around the servers of the pool, as it happens: which gets which
+    /// call and why, and what is found out about them. A listener that does not keep up loses the
+    /// oldest and is told how many; no call waits for one, and without any nothing is made.
     #[must_use]
     pub fn events(&self) -> RouteListener {
         self.ways.events.listen()
-    }
-
-    /// Returns where events are told, for those who find out something about servers.
-    #[must_use]
-    pub fn event_sink(&self) -> &Arc<RouteEvents> {
-        &self.ways.events
     }
 
     /// Says which server a call would get now, and why, down to the servers that would not get it.
@@ -186,6 +186,15 @@ impl<S> Router<S> {
         let candidates = Candidates::new(set, self.ways.clone());
         let admitted = candidates.admitted(call).into_iter();
         admitted.map(|server| server.server().clone()).collect()
+    }
+
+    /// Returns what speaks against a server of the call's set now, its weight aside. `None` where
+    /// nothing does, and where there is no such server.
+    #[must_use]
+    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
+        let set = self.pool.get(call.tool().set())?;
+        let rule = Rule::new(call, self.ways.cost_budget, &*self.ways.strategy);
+        rule.check_besides_weight(set.endpoint(server)?).err()
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no

@@ -112,6 +112,7 @@ impl ServerState {
         &self.measured
     }
 
+    /// Returns what became of the calls here.
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }

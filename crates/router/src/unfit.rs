@@ -77,8 +77,8 @@ impl Unfit {
             Self::PinnedElsewhere => "pinned_elsewhere",
             Self::BreakerOpen => "breaker_open",
             Self::Ejected => "ejected",
-            Self::Unreachable => "unreachable",
             Self::HeldDown => "held_down",
+            Self::Unreachable => "unreachable",
             Self::Unhealthy => "unhealthy",
         }
     }

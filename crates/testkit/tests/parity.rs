@@ -5,17 +5,27 @@
 
 use std::path::Path;
 
-use tollgate_testkit::parity::Parity;
+use tollgate_testkit::parity::{Deviation, Parity};
 
 #[test]
 fn our_own_cases_agree() {
     let parity = Parity::run(include_str!("../data/neurolink-cases.jsonl"));
     assert!(parity.failed.is_empty(), "{parity}");
-    assert_eq!(parity.count_passed(), 45);
-    assert_eq!(parity.deviations, 1);
-    assert_eq!(parity.passed.len(), 10, "a function has no case: {parity}");
-    assert_eq!(parity.skipped.get("route"), Some(&1));
-    assert!(parity.to_string().ends_with("\n45 passed, 0 failed"));
+    assert_eq!(parity.count_passed(), 52);
+    assert_eq!(parity.passed.len(), 11, "a function has no case: {parity}");
+    assert!(parity.skipped.is_empty(), "{parity}");
+    for (deviation, cases) in [
+        (Deviation::NoPrimary, 1),
+        (Deviation::Primary, 2),
+        (Deviation::Pinned, 1),
+        (Deviation::Turns, 1),
+        (Deviation::ForWeight, 1),
+        (Deviation::Wider, 1),
+    ] {
+        let counted = parity.deviations.get(&deviation).copied();
+        assert_eq!(counted, Some(cases), "{deviation:?}: {parity}");
+    }
+    assert!(parity.to_string().ends_with("\n52 passed, 0 failed"));
 }
 
 #[test]
@@ -26,9 +36,44 @@ fn the_recording_agrees_where_there_is_one() {
         Ok(cases) => {
             let parity = Parity::run(&cases);
             assert!(parity.failed.is_empty(), "{parity}");
+            assert!(parity.skipped.is_empty(), "{parity}");
         }
         Err(_) => println!("skipped: no recording at {}", path.display()),
     }
+}
+
+#[test]
+fn a_route_that_differs_for_no_reason_fails() {
+    let servers = r#""servers":[{"id":"a"},{"id":"b"}]"#;
+    let heavy =
+        r#""config":{"strategy":"priority","serverWeights":[{"serverId":"b","weight":80}]}"#;
+    let reads = r#"{"name":"x","annotations":{"readOnlyHint":true}}"#;
+    for (setup, decided) in [
+        // the lighter one
+        (heavy, r#"{"serverId":"a","alternates":["b"]}"#),
+        // nobody, though all are there
+        (heavy, r#"{"throws":"TOOL_EXECUTION_FAILED"}"#),
+        // one that is not among those that may
+        (
+            r#""config":{"strategy":"round-robin"}"#,
+            r#"{"serverId":"ghost","alternates":[]}"#,
+        ),
+        // the others left out
+        (
+            r#""config":{"strategy":"round-robin"}"#,
+            r#"{"serverId":"a","alternates":[]}"#,
+        ),
+    ] {
+        let case = format!(
+            r#"{{"fn":"route","input":{{{setup},{servers},"calls":[{{"tool":{reads}}}]}},"output":[{decided}]}}"#
+        );
+        let parity = Parity::run(&case);
+        assert_eq!(parity.failed.len(), 1, "{case}\n{parity}");
+    }
+    let listed = format!(
+        r#"{{"fn":"routeByAnnotation","input":{{{heavy},{servers},"tool":{reads}}},"output":["b","a"]}}"#
+    );
+    assert_eq!(Parity::run(&listed).failed.len(), 1, "in another order");
 }
 
 #[test]

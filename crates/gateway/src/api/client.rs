@@ -7,7 +7,9 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tollgate::ServerId;
 
+use super::routes::SERVER;
 use crate::error::AppError;
 use crate::view::{
     BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, LimitsReport,
@@ -78,13 +80,19 @@ impl Remote {
         self.read(request.send().await).await
     }
 
-    /// Calls one tool.
-    pub(crate) async fn call(&self, tool: &str, arguments: Bytes) -> Result<CallView, AppError> {
+    /// Calls one tool, at one server alone if `pin` names one.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Bytes,
+        pin: Option<ServerId>,
+    ) -> Result<CallView, AppError> {
         can_be_asked(tool)?;
-        let request = self
-            .client
-            .post(self.at(&["api", "tools", tool, "call"]))
-            .body(arguments);
+        let mut url = self.at(&["api", "tools", tool, "call"]);
+        if let Some(pin) = pin {
+            url.query_pairs_mut().append_pair(SERVER, pin.as_str());
+        }
+        let request = self.client.post(url).body(arguments);
         self.read(request.send().await).await
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use tollgate::{Caller, Delivery, ErrorKind, Principal, ToolError};
+use tollgate::{Caller, Delivery, ErrorKind, Principal, ServerId, ToolError};
 
 use super::{breakers, cache, limits};
 use crate::http::{Operator, json};
@@ -62,19 +62,43 @@ async fn explain_call(
 async fn call(
     State(operator): State<Arc<Operator>>,
     Path(tool): Path<String>,
+    RawQuery(query): RawQuery,
     arguments: Bytes,
 ) -> Response {
     // a text that is no object must never reach a server's pipe
-    if let Err(error) = check(&arguments) {
-        return refusal(&error);
-    }
+    let pin = match check(&arguments).and_then(|()| pin(query.as_deref())) {
+        Ok(pin) => pin,
+        Err(error) => return refusal(&error),
+    };
     let _counted = operator.calls.enter();
     // whoever asks here is known no better than a client of the endpoint, and shares its results
     let caller = Arc::new(Caller::new(Principal::new("anonymous")));
     let recorder = &operator.recorder;
-    match CallView::make(&operator.stack, recorder, &tool, arguments, caller).await {
+    match CallView::make(&operator.stack, recorder, &tool, arguments, caller, pin).await {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => refusal(&error),
+    }
+}
+
+/// The parameter that names the one server a call is meant for.
+pub(super) const SERVER: &str = "server";
+
+/// Reads which server alone a call is meant for. What is not understood is refused: a call that was
+/// meant for one server must not go to another.
+fn pin(query: Option<&str>) -> Result<Option<ServerId>, ToolError> {
+    let invalid = |text: String| ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
+    let Some(query) = query.filter(|query| !query.is_empty()) else {
+        return Ok(None);
+    };
+    match query.split_once('=') {
+        Some((SERVER, id)) => match ServerId::new(id) {
+            Ok(id) => Ok(Some(id)),
+            Err(fault) => Err(invalid(format!("{SERVER}: {fault}"))),
+        },
+        _ => {
+            let text = format!("expected nothing but `{SERVER}=ID` in the query, found {query:?}");
+            Err(invalid(text))
+        }
     }
 }
 
@@ -141,6 +165,18 @@ fn host_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pin_that_is_not_understood_is_no_pin_to_anybody() {
+        assert_eq!(pin(None).unwrap(), None);
+        assert_eq!(pin(Some("")).unwrap(), None);
+        let named = ServerId::new("a-1").unwrap();
+        assert_eq!(pin(Some("server=a-1")).unwrap(), Some(named));
+        for odd in ["server=", "server=a&b=c", "srever=a", "a", "server=%20"] {
+            let error = pin(Some(odd)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidCall, "{odd}");
+        }
+    }
 
     #[test]
     fn only_the_names_given_are_hosts() {

@@ -112,15 +112,20 @@ impl Place {
         }
     }
 
-    pub(crate) async fn call(&self, tool: &str, arguments: String) -> Result<CallView, AppError> {
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: String,
+        pin: Option<ServerId>,
+    ) -> Result<CallView, AppError> {
         let arguments = Bytes::from(arguments);
         match self {
-            Self::Gateway(remote) => remote.call(tool, arguments).await,
+            Self::Gateway(remote) => remote.call(tool, arguments, pin).await,
             Self::Own(own) => {
                 // what the command itself asks is nobody's traffic
                 let unrecorded = Recorder::default();
                 let caller = Caller::local();
-                Ok(CallView::make(&own.stack, &unrecorded, tool, arguments, caller).await?)
+                Ok(CallView::make(&own.stack, &unrecorded, tool, arguments, caller, pin).await?)
             }
         }
     }

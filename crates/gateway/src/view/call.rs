@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tollgate::core::{FailedAttempt, HedgeStatus, OutcomeUnknown};
-use tollgate::{CallRecord, Caller, Delivery, ErrorKind, Stack, ToolError, ToolOutput};
+use tollgate::{CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolError, ToolOutput};
 
 use super::millis;
 use crate::record::Recorder;
@@ -165,12 +165,16 @@ impl CallView {
         tool: &str,
         arguments: impl Into<Bytes>,
         caller: Arc<Caller>,
+        pin: Option<ServerId>,
     ) -> Result<Self, ToolError> {
         let record = Arc::new(CallRecord::new());
-        let call = stack
+        let mut call = stack
             .prepare(tool, arguments)?
             .with_record(record.clone())
             .with_caller(caller);
+        if let Some(pin) = pin {
+            call = call.pinned_to(pin);
+        }
         let effect = call.plan().effect.to_string();
         let started = Instant::now();
         let answer = recorder.run(stack, tool, call).await;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate::core::refine::{Applied, RefinedRule};
 use tollgate::core::resolve::Provenance;
-use tollgate::core::{CacheRule, ConfirmRule};
+use tollgate::core::{CacheRule, ConfirmRule, RouteDecision};
 use tollgate::{CallPlan, Candidate, Explanation};
 
 use super::{ToolView, cache_words, millis, repeat_word, strength_word};
@@ -71,7 +71,27 @@ pub(crate) struct RouteView {
     /// What a call costs, before a server's factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<f64>,
+    /// Both of these in words.
+    #[serde(default)]
+    pub(crate) rule: String,
+    /// What chooses among the servers that the rule admits.
+    #[serde(default)]
+    pub(crate) strategy: String,
     pub(crate) servers: Vec<CandidateView>,
+    /// Who would get the call now; absent of a tool whose plan depends on the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) now: Option<RouteNowView>,
+}
+
+/// Who would get a call if it were sent now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RouteNowView {
+    /// Nobody, if it would be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<String>,
+    pub(crate) reason: String,
+    /// Who would be asked next, best first.
+    pub(crate) alternates: Vec<String>,
 }
 
 /// One server that offers the tool.
@@ -87,6 +107,9 @@ pub(crate) struct CandidateView {
     /// What speaks against it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<String>,
+    /// The same as one word, as far as the router knows of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unfit: Option<String>,
 }
 
 /// What becomes of results.
@@ -288,13 +311,31 @@ impl RouteView {
             may_take: candidate.may_take(plan),
             preferred: candidate.is_preferred(plan),
             trouble: candidate.trouble(),
+            unfit: candidate.why_not.map(|unfit| unfit.as_str().to_owned()),
         };
         Self {
             min_weight: plan.route.min_weight,
             prefer: plan.route.prefer.iter().map(ToString::to_string).collect(),
             tags: plan.route.tags.iter().map(ToString::to_string).collect(),
             cost: plan.route.cost,
+            rule: plan.route.to_string(),
+            strategy: explanation.strategy().strategy().name().to_owned(),
             servers: explanation.candidates().iter().map(candidate).collect(),
+            now: explanation.route().map(RouteNowView::of),
+        }
+    }
+}
+
+impl RouteNowView {
+    fn of(decision: &RouteDecision) -> Self {
+        Self {
+            server: decision.chosen.as_ref().map(ToString::to_string),
+            reason: decision.reason.to_owned(),
+            alternates: decision
+                .alternates
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         }
     }
 }

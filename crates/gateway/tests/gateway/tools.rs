@@ -151,6 +151,49 @@ async fn what_is_not_among_the_tools_is_told_beside_them() {
 }
 
 #[tokio::test]
+async fn a_call_for_one_server_goes_there_or_nowhere() {
+    let gateway = Gateway::sample().await;
+    let read = r#"{"order_id": 1}"#;
+    let call = async |tool: &str, server: &str| {
+        ends(&[
+            "call",
+            tool,
+            read,
+            "--server",
+            server,
+            "--url",
+            &gateway.url,
+        ])
+        .await
+    };
+    for server in ["orders-replica", "orders-primary", "orders-replica"] {
+        let done = call("orders.get_order", server).await;
+        assert!(done.status.success(), "{done:?}");
+        let said = text(&done.stderr);
+        let told = format!("server {server}  cache bypass (pinned)");
+        assert!(said.contains(&told), "{told} in {said}");
+    }
+    for (tool, server, why) in [
+        (
+            "orders.delete_order",
+            "orders-replica",
+            "which has weight 20, below 50",
+        ),
+        (
+            "orders.get_order",
+            "ghost",
+            "it has orders-primary, orders-replica",
+        ),
+    ] {
+        let done = call(tool, server).await;
+        assert_eq!(done.status.code(), Some(1), "{done:?}");
+        assert!(text(&done.stderr).contains(why), "{done:?}");
+    }
+    let done = call("orders.get_order", "a b").await;
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+}
+
+#[tokio::test]
 async fn a_name_that_no_path_can_carry_asks_for_nothing_else() {
     let gateway = Gateway::sample().await;
     for name in ["", ".", ".."] {

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{KeyDigest, KeyKind};
-use crate::events::{AffinityNote, RouteEvent, RouteEvents};
 
 /// Is told where keys go.
 ///
@@ -26,10 +25,11 @@ pub trait AffinityObserver: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A key has a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AffinitySet {
     /// Of which kind the key is.
+    #[serde(rename = "by")]
     pub kind: KeyKind,
     /// What stands for the key; never the name of a session or user, nor an argument.
     pub key: KeyDigest,
@@ -38,14 +38,16 @@ pub struct AffinitySet {
     /// Which server.
     pub server: ServerId,
     /// For how long, if no other call comes.
+    #[serde(rename = "ttl_ms", serialize_with = "millis")]
     pub ttl: Duration,
 }
 
 /// A key has lost its server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AffinityExpired {
     /// Of which kind the key is.
+    #[serde(rename = "by")]
     pub kind: KeyKind,
     /// What stands for the key; never the name of a session or user, nor an argument.
     pub key: KeyDigest,
@@ -54,31 +56,8 @@ pub struct AffinityExpired {
     /// Which server it had.
     pub server: ServerId,
     /// Why it has it no more.
+    #[serde(rename = "reason")]
     pub cause: ExpiryCause,
-}
-
-/// Whoever listens to the router's events is told, as of anything else that happens.
-impl AffinityObserver for RouteEvents {
-    fn on_set(&self, set: &AffinitySet) {
-        self.tell(|| {
-            let (kind, key) = (set.kind.as_str(), u64::from(set.key.get()));
-            RouteEvent::AffinitySet {
-                affinity: AffinityNote::new(set.set.clone(), kind, key, set.server.clone()),
-                ttl: set.ttl,
-            }
-        });
-    }
-
-    fn on_expired(&self, expired: &AffinityExpired) {
-        self.tell(|| {
-            let (kind, key) = (expired.kind.as_str(), u64::from(expired.key.get()));
-            let (set, server) = (expired.set.clone(), expired.server.clone());
-            RouteEvent::AffinityExpired {
-                affinity: AffinityNote::new(set, kind, key, server),
-                reason: expired.cause.as_str(),
-            }
-        });
-    }
 }
 
 /// Why a key has lost its server.
@@ -119,4 +98,8 @@ impl fmt::Display for ExpiryCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

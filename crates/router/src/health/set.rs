@@ -1,5 +1,6 @@
 //! The health of a set: how many of its servers are unfit, and how many may be.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use super::outlier::Totals;
 use super::panic::panics;
 use super::state::HealthChange;
 use super::word::Word;
+use crate::events::RouteEvents;
 
 /// What the sets of one pool share of their health.
 #[derive(Debug, Clone)]
@@ -40,11 +42,11 @@ pub(crate) struct Counts {
 }
 
 impl Health {
-    /// Takes settings that were checked.
-    pub(crate) fn of_valid(config: HealthConfig) -> Self {
+    /// Takes settings that were checked, and where changes are told.
+    pub(crate) fn of_valid(config: HealthConfig, events: Arc<RouteEvents>) -> Self {
         Self {
             config,
-            observer: Observer::default(),
+            observer: Observer::new(events),
             made: Instant::now(),
         }
     }

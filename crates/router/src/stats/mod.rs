@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tollgate_core::{ReplicaSetId, ServerId};
 
 use crate::endpoint::Endpoint;
+use crate::health::HealthState;
 
 pub(crate) use tally::Tally;
 
@@ -35,10 +36,11 @@ pub struct ServerStats {
     pub server: ServerId,
     /// Its weight, 0 to 100.
     pub weight: u32,
-    /// How much of its weight counts now: less while it starts slowly, 0 while it gets nothing.
+    /// How much of its weight counts now: less while it starts slowly, and 0 while it is to get no
+    /// calls. Breakers, which are asked call by call, do not show here.
     pub weight_in_force: f64,
-    /// How it is, in a word.
-    pub health: &'static str,
+    /// How it is, breakers aside.
+    pub health: HealthState,
     /// Whether it gets no new calls because it is to leave.
     pub draining: bool,
     /// How often it was ejected.
@@ -53,7 +55,7 @@ pub struct ServerStats {
     /// The same, of all calls since it is known.
     pub error_rate_ever: Option<f64>,
     /// How long a call takes, in milliseconds: a mean in which the latest count most and peaks count
-    /// at once, as the default strategy sees it. `None` if no call has ended yet.
+    /// at once, as the default strategy sees it. `None` if none has ended lately.
     #[serde(rename = "ewma_ms", serialize_with = "optional_millis")]
     pub ewma: Option<Duration>,
     /// How long recent answers took, in milliseconds.
@@ -61,24 +63,33 @@ pub struct ServerStats {
 }
 
 impl ServerStats {
-    pub(crate) fn of(endpoint: &Endpoint, now: Instant) -> Self {
+    /// `since` is `now` as what is measured counts it.
+    pub(crate) fn of(endpoint: &Endpoint, now: Instant, since: u64) -> Self {
         let state = endpoint.state();
         let totals = state.tally().totals();
         let (error_rate, latency) = state.tally().lately(now);
-        let draining = endpoint.is_draining();
+        let (health, ejections) = match endpoint.health() {
+            Some(status) => (status.state, status.ejections),
+            None => (HealthState::Healthy, 0),
+        };
         let weight = endpoint.weight().get();
+        let gets_calls = matches!(health, HealthState::Healthy | HealthState::SlowStart);
+        let estimate = state.measured().of_all(since);
         Self {
             server: endpoint.server().clone(),
             weight,
-            weight_in_force: if draining { 0.0 } else { f64::from(weight) },
-            health: "healthy",
-            draining,
-            ejections: 0,
+            weight_in_force: match gets_calls && !endpoint.is_draining() {
+                true => f64::from(weight) * endpoint.share(),
+                false => 0.0,
+            },
+            health,
+            draining: endpoint.is_draining(),
+            ejections,
             in_flight: endpoint.in_flight(),
             totals,
             error_rate,
             error_rate_ever: totals.error_rate(),
-            ewma: None,
+            ewma: (estimate.trust > 0.0).then(|| Duration::from_nanos(estimate.nanos as u64)),
             latency,
         }
     }

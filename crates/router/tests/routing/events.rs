@@ -1,10 +1,12 @@
 //! What a router tells its listeners.
 
+use std::sync::Arc;
+
 use crate::bed::{Bed, counting, not_sent, refusing, server};
 use futures_util::FutureExt;
 use serde_json::json;
-use tollgate_core::{ErrorKind, ToolCall};
-use tollgate_router::{RouteEvent, RouteListener, StrategyName};
+use tollgate_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
+use tollgate_router::{HealthState, Presence, RouteEvent, RouteListener, StrategyName, Witness};
 use tollgate_testkit::{call, tool};
 use tower::ServiceExt;
 
@@ -83,14 +85,67 @@ async fn a_listener_that_does_not_read_keeps_no_call_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clones_of_a_router_tell_the_same_listeners() {
+async fn all_routers_over_a_pool_tell_the_same_listeners() {
     let bed = Bed::new(StrategyName::default(), vec![counting("a")]);
-    let router = bed.router();
-    let mut listener = router.clone().events();
-    let other = router.clone().with_strategy(StrategyName::RoundRobin);
-    for router in [router, other] {
+    let mut listener = bed.pool.events().listen();
+    for router in [bed.router(), bed.router().clone()] {
         router.oneshot(read()).await.unwrap();
     }
     assert_eq!(heard(&mut listener).len(), 2);
-    assert_eq!(listener.next().await, None, "all routers are gone");
+    drop(bed);
+    assert_eq!(listener.next().await, None, "the pool is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_found_out_about_a_server_is_told_on_the_same_stream() {
+    let bed = Bed::new(StrategyName::default(), vec![counting("a"), counting("b")]);
+    let mut listener = bed.pool.events().listen();
+    let (who, down) = (Witness::Connection, Presence::Down);
+    bed.pool.set_health(&server("a"), who, down).unwrap();
+    let [
+        RouteEvent::HealthUpdate {
+            set,
+            server: of,
+            to,
+            ..
+        },
+    ] = &heard(&mut listener)[..]
+    else {
+        panic!("one change");
+    };
+    assert_eq!((set.as_str(), of), ("test", &server("a")));
+    assert_eq!(*to, HealthState::Unreachable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_session_goes_is_told_on_the_same_stream() {
+    let bed = Bed::new(StrategyName::Affinity, vec![counting("a"), counting("b")]);
+    let mut listener = bed.pool.events().listen();
+    let caller = Caller::new(Principal::new("ada")).with_session(SessionId::new("s-1"));
+    let call = read().with_caller(Arc::new(caller));
+    // to look is no call: nothing is remembered, and nothing told
+    let home = bed.router().explain(&call).chosen;
+    assert_eq!(heard(&mut listener), []);
+    bed.send(call.clone()).await.unwrap();
+    let heard = heard(&mut listener);
+    let [
+        RouteEvent::AffinitySet(set),
+        RouteEvent::RouteDecision(decision),
+    ] = &heard[..]
+    else {
+        panic!("{heard:?}");
+    };
+    assert_eq!(
+        (Some(&set.server), &decision.chosen),
+        (home.as_ref(), &home)
+    );
+    let written = serde_json::to_value(&heard[0]).unwrap();
+    assert_eq!(
+        (&written["type"], &written["by"]),
+        (&json!("affinitySet"), &json!("session"))
+    );
+    assert!(
+        !written.to_string().contains("s-1"),
+        "sessions are secrets: {written}"
+    );
 }

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 use serde_json::json;
-use tollgate_core::{ErrorKind, ToolCall};
+use tollgate_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
 use tollgate_router::{Eligible, Member, Router, Strategy, StrategyName, Unfit};
 use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
@@ -43,6 +43,7 @@ struct Request {
     cost: Option<f64>,
     budget: Option<f64>,
     tags: Vec<&'static str>,
+    session: Option<u8>,
 }
 
 fn words() -> impl Generator<Value = Vec<&'static str>> {
@@ -91,14 +92,18 @@ fn requests() -> impl Generator<Value = Vec<Request>> {
         number(),
         number(),
         words(),
+        prop::option::of(0u8..3),
     )
-        .prop_map(|(pin, elsewhere_only, cost, budget, tags)| Request {
-            pin,
-            elsewhere_only,
-            cost: cost.filter(|cost| cost.is_finite()),
-            budget,
-            tags,
-        });
+        .prop_map(
+            |(pin, elsewhere_only, cost, budget, tags, session)| Request {
+                pin,
+                elsewhere_only,
+                cost: cost.filter(|cost| cost.is_finite()),
+                budget,
+                tags,
+                session,
+            },
+        );
     prop::collection::vec(request, 1..6)
 }
 
@@ -112,8 +117,13 @@ fn strategies() -> impl Generator<Value = Arc<dyn Strategy>> {
 }
 
 const EVERY: &[StrategyName] = &[
+    StrategyName::Affinity,
+    StrategyName::Capability,
+    StrategyName::Category,
     StrategyName::LeastConnections,
     StrategyName::PeakEwma,
+    StrategyName::Priority,
+    StrategyName::Random,
     StrategyName::RoundRobin,
     StrategyName::Weighted,
 ];
@@ -178,6 +188,11 @@ fn wipe(request: &Request, servers: &[Server]) -> ToolCall {
     if let Some(budget) = request.budget {
         call = call.with_cost_budget(budget);
     }
+    if let Some(session) = request.session {
+        let caller = Caller::new(Principal::new("somebody"));
+        let session = SessionId::new(session.to_string());
+        call = call.with_caller(Arc::new(caller.with_session(session)));
+    }
     call.attempt_mut().elsewhere_only = request.elsewhere_only;
     for (n, _) in servers.iter().enumerate().filter(|(_, spec)| spec.avoided) {
         call.attempt_mut().avoid.push(server(&id(n)));
@@ -222,19 +237,29 @@ proptest! {
             router = router.with_cost_budget(budget);
         }
         for request in &requests {
-            let call = wipe(request, &servers);
+            let wipe = wipe(request, &servers);
+            // a session finds its server with reads, and any server may have those
+            let read = call(&tool("read").read_only().build(), json!({}));
+            let _ = router.clone().oneshot(read.with_caller(wipe.caller().clone())).now_or_never();
+            let reads: Vec<_> = (0..servers.len()).map(|n| bed.started(&id(n))).collect();
             // what is only looked at must not be laxer than what is sent
-            for endpoint in router.candidates(&call) {
+            for endpoint in router.candidates(&wipe) {
                 prop_assert!(endpoint.weight().get() >= 50);
             }
-            for admitted in router.admitted(&call) {
+            for admitted in router.admitted(&wipe) {
                 let set = bed.pool.get(&test_set()).unwrap();
                 prop_assert!(set.endpoint(&admitted).unwrap().weight().get() >= 50);
             }
-            let result = router.clone().oneshot(call).now_or_never();
+            let result = router.clone().oneshot(wipe).now_or_never();
             let Some(result) = result else {
                 return Err(TestCaseError::fail("no server keeps anybody waiting"));
             };
+            for (n, spec) in servers.iter().enumerate() {
+                let is_sick = matches!(spec.state, State::Unfit(_));
+                if spec.weight < 50 || spec.drained || is_sick {
+                    prop_assert_eq!(bed.started(&id(n)), reads[n], "{}", n);
+                }
+            }
             let verdicts: Vec<_> = servers
                 .iter()
                 .enumerate()
@@ -265,11 +290,7 @@ proptest! {
                 }
             }
         }
-        for (n, spec) in servers.iter().enumerate() {
-            let is_out = spec.weight < 50 || spec.drained || matches!(spec.state, State::Unfit(_));
-            if is_out {
-                prop_assert_eq!(bed.started(&id(n)), 0, "{}", n);
-            }
+        for n in 0..servers.len() {
             prop_assert_eq!(bed.in_flight(&id(n)), 0);
         }
     }

@@ -135,7 +135,7 @@ async fn they_are_plain_data() {
                 "totals": {"answers": 1, "faults": 0, "refusals": 0, "cancelled": 0},
                 "error_rate": 0.0,
                 "error_rate_ever": 0.0,
-                "ewma_ms": null,
+                "ewma_ms": 10.0,
                 "latency": null,
             }],
         }])

@@ -1,32 +1,35 @@
 //! Our answer to each of NeuroLink's functions.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use tollgate_core::Annotations;
 use tollgate_core::infer::neurolink;
 
-use super::{hints, route};
+use super::{Deviation, hints, route};
 
 /// What we answer.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "there is an answer, a refusal, or nothing to compare"
+    reason = "there is an answer, one that differs with reason, or nothing to compare"
 )]
 pub enum Answer {
     /// The same kind of value as NeuroLink's.
     Is(Value),
-    /// A destructive call that has no healthy primary, and where NeuroLink would send it.
-    Refused(Value),
+    /// Another one than NeuroLink's, or one that may be, for reasons that were found to hold; the same
+    /// where there is none.
+    Otherwise(Value, BTreeSet<Deviation>),
     /// We have no such function.
     Skipped,
 }
 
-/// Answers a recorded call.
+/// Answers a recorded call. `theirs` is what NeuroLink answered, to see where a difference is meant.
 ///
 /// # Errors
 ///
 /// What is wrong with the input.
-pub fn answer(function: &str, input: &Value) -> Result<Answer, String> {
+pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, String> {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     let stated = || hints::read(input.get("annotations").unwrap_or(&Value::Null));
     Ok(Answer::Is(match function {
@@ -54,7 +57,8 @@ pub fn answer(function: &str, input: &Value) -> Result<Answer, String> {
         "isSafeToRetry" => json!(neurolink::is_safe_to_retry(&stated()?)),
         "requiresConfirmation" => json!(stated()?.requires_confirmation()),
         "filterToolsByAnnotations" => filter(input)?,
-        "routeByAnnotation" => return route::candidates(input),
+        "routeByAnnotation" => return route::candidates(input, theirs),
+        "route" => return route::decisions(input, theirs),
         _ => return Ok(Answer::Skipped),
     }))
 }

@@ -2,13 +2,12 @@
 //!
 //! A case is one line, `{"fn", "input", "output"}`: a function of NeuroLink, what it was given and
 //! what it answered. Ours is the function of [`neurolink`](tollgate_core::infer::neurolink) that
-//! stands for it; candidates of a route come from the plan. What has no counterpart is skipped and
-//! counted.
+//! stands for it; what it routes, our router routes. What has no counterpart is skipped and counted.
 //!
-//! One deviation is meant and passes: where no primary is healthy, NeuroLink gives a destructive
-//! call to any server, and we refuse it.
+//! Some deviations are meant, and pass: see [`Deviation`]. Each is counted.
 
 mod answer;
+mod deviation;
 mod hints;
 mod route;
 
@@ -19,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use answer::{Answer, answer};
+pub use deviation::Deviation;
 
 /// One recorded call.
 #[derive(Debug, Clone, Deserialize)]
@@ -57,8 +57,8 @@ pub struct Parity {
     pub passed: BTreeMap<String, usize>,
     /// Skipped cases, by function.
     pub skipped: BTreeMap<String, usize>,
-    /// How many of the passed cases are the deviation that is meant.
-    pub deviations: usize,
+    /// In how many of the passed cases we answer otherwise and mean it, by reason.
+    pub deviations: BTreeMap<Deviation, usize>,
     /// Failed cases.
     pub failed: Vec<Difference>,
 }
@@ -95,14 +95,17 @@ impl Parity {
             }
         };
         let theirs = hints::plain(output);
-        let ours = match answer(&function, &input) {
+        let ours = match answer(&function, &input, &theirs) {
             Ok(Answer::Skipped) => {
                 *self.skipped.entry(function).or_default() += 1;
                 return;
             }
-            Ok(Answer::Refused(sent)) => {
-                self.deviations += usize::from(sent == theirs && sent != json!([]));
-                sent
+            Ok(Answer::Otherwise(_, reasons)) => {
+                for reason in reasons {
+                    *self.deviations.entry(reason).or_default() += 1;
+                }
+                *self.passed.entry(function).or_default() += 1;
+                return;
             }
             Ok(Answer::Is(ours)) => hints::plain(ours),
             Err(error) => json!({ "error": error }),
@@ -157,12 +160,8 @@ impl fmt::Display for Parity {
         for (function, count) in &self.skipped {
             writeln!(f, "{function}: {count} skipped")?;
         }
-        if self.deviations > 0 {
-            let count = self.deviations;
-            writeln!(
-                f,
-                "{count} of the passed are destructive calls that we refuse for want of a primary"
-            )?;
+        for (deviation, count) in &self.deviations {
+            writeln!(f, "{count} of the passed with a deviation: {deviation}")?;
         }
         let passed = self.count_passed();
         write!(f, "{passed} passed, {} failed", self.failed.len())

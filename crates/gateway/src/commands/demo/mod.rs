@@ -196,7 +196,7 @@ impl Row {
         let unrecorded = Recorder::default();
         let one = || {
             let caller = Caller::local();
-            CallView::make(stack, &unrecorded, &name, arguments.clone(), caller)
+            CallView::make(stack, &unrecorded, &name, arguments.clone(), caller, None)
         };
         let views = join_all((0..step.times).map(|_| one())).await;
         let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;

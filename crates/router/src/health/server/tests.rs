@@ -17,7 +17,7 @@ struct Bed {
 impl Bed {
     fn new(servers: usize, config: HealthConfig) -> Self {
         let id = ReplicaSetId::new("orders").unwrap();
-        let set = Arc::new(SetHealth::new(id, Health::of_valid(config)));
+        let set = Arc::new(SetHealth::new(id, Health::of_valid(config, Arc::default())));
         let start = Instant::now();
         let servers: Vec<_> = (0..servers).map(|_| ServerHealth::default()).collect();
         for server in &servers {

@@ -1,0 +1,315 @@
+//! A case's servers as a pool of ours, and its calls as calls.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollgate_core::{
+    Caller, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, Weight,
+};
+use tollgate_router::{
+    Affinity, Category, LeastConnections, Member, Pool, Priority, Random, RoundRobin, Router,
+    Strategy,
+};
+use tower::Service;
+
+use super::super::hints;
+use crate::{MockService, call, tool};
+
+/// What both kinds of cases begin with.
+#[derive(Debug, Deserialize)]
+pub(super) struct Setup {
+    config: Config,
+    pub(super) servers: Vec<Listed>,
+    #[serde(default)]
+    health: BTreeMap<String, bool>,
+    #[serde(default)]
+    load: BTreeMap<String, f64>,
+    #[serde(default)]
+    affinity: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    #[serde(default)]
+    strategy: String,
+    #[serde(default)]
+    enable_affinity: bool,
+    #[serde(default)]
+    server_weights: Vec<Weighed>,
+    #[serde(default)]
+    category_mapping: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Weighed {
+    server_id: String,
+    weight: f64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Listed {
+    pub(super) id: String,
+    #[serde(default)]
+    capabilities: Vec<String>,
+}
+
+/// A tool of a case.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Named {
+    #[serde(default)]
+    annotations: Value,
+    #[serde(default)]
+    pub(super) category: Option<String>,
+    #[serde(default)]
+    pub(super) server_id: Option<String>,
+}
+
+/// Who calls.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Context {
+    session_id: Option<String>,
+    user_id: Option<String>,
+}
+
+impl Context {
+    /// Returns what calls are kept together by: the session before the user.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.session_id.as_deref().or(self.user_id.as_deref())
+    }
+}
+
+/// How a case's strategy spreads calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Turns,
+    LeastLoaded,
+    BestMatch,
+    Heaviest,
+    Chance,
+}
+
+impl Way {
+    /// NeuroLink's names. A name it does not know stands for taking turns.
+    fn of(strategy: &str) -> Self {
+        match strategy {
+            "least-loaded" => Self::LeastLoaded,
+            "capability-based" => Self::BestMatch,
+            "priority" => Self::Heaviest,
+            "random" => Self::Chance,
+            _ => Self::Turns,
+        }
+    }
+
+    fn strategy(self) -> Arc<dyn Strategy> {
+        match self {
+            Self::Turns => Arc::new(RoundRobin),
+            Self::LeastLoaded => Arc::new(LeastConnections),
+            Self::BestMatch => Arc::new(Category),
+            Self::Heaviest => Arc::new(Priority),
+            Self::Chance => Arc::new(Random),
+        }
+    }
+}
+
+/// A case's servers behind a router of ours.
+pub(super) struct Bed {
+    pub(super) router: Router<MockService>,
+    pub(super) way: Way,
+    pub(super) has_affinity: bool,
+    /// Held: they are the load.
+    _in_flight: Vec<tollgate_router::RouteFuture<MockService>>,
+}
+
+impl Setup {
+    /// Builds the pool, puts servers out of service that are marked so, and makes the load.
+    ///
+    /// `by_category` is whether any tool of the case names a category: with NeuroLink that is a filter
+    /// before any strategy, and here a strategy.
+    pub(super) fn bed(&self, by_category: bool) -> Result<Bed, String> {
+        let pool = Arc::new(Pool::new());
+        let affinity = self.config.enable_affinity || self.config.strategy == "affinity";
+        let way = match by_category {
+            true => Way::BestMatch,
+            false => Way::of(&self.config.strategy),
+        };
+        let strategy: Arc<dyn Strategy> = match affinity {
+            true => Arc::new(Affinity::default().with_fallback(way.strategy())),
+            false => way.strategy(),
+        };
+        let router = Router::new(pool.clone()).with_custom_strategy(strategy);
+        self.meet_keys(&pool, &router)?;
+        pool.set_members(set()?, self.members()?);
+
+        let marked = self.health.iter().filter(|(_, healthy)| !**healthy);
+        for (id, _) in marked {
+            // an id that nobody has is refused, and there is no server to take out of service
+            if let Some(server) = self.server(id) {
+                drop(pool.drain(&server?).map_err(|error| error.to_string())?);
+            }
+        }
+        Ok(Bed {
+            _in_flight: self.make_load(&router)?,
+            router,
+            way,
+            has_affinity: affinity,
+        })
+    }
+
+    /// Has each key of the case met its server, as if there had been no other.
+    fn meet_keys(
+        &self,
+        pool: &Pool<MockService>,
+        router: &Router<MockService>,
+    ) -> Result<(), String> {
+        for (key, id) in &self.affinity {
+            let id = match self.server(id) {
+                Some(id) => id?,
+                None => ServerId::new("gone").map_err(|error| error.to_string())?,
+            };
+            pool.set_members(set()?, vec![Member::new(id, MockService::gated().0)]);
+            let call = on_behalf(call(&any_tool(), json!({})), Some(key));
+            let _ = router.decide(&call);
+        }
+        Ok(())
+    }
+
+    fn members(&self) -> Result<Vec<Member<MockService>>, String> {
+        let member = |(place, listed): (usize, &Listed)| {
+            let mapped = self.config.category_mapping.iter();
+            let categories = mapped
+                .filter(|(_, members)| members.contains(&listed.id))
+                .map(|(category, _)| category)
+                .chain(&listed.capabilities);
+            let member = Member::new(name(place)?, MockService::gated().0)
+                .with_weight(self.weight(&listed.id))
+                .with_categories(categories.cloned())
+                .with_capabilities(listed.capabilities.iter().cloned());
+            Ok(member)
+        };
+        self.servers.iter().enumerate().map(member).collect()
+    }
+
+    /// Returns what a server weighs. Who weighs any server takes the others for no primaries; who
+    /// weighs none leaves all at the default.
+    pub(super) fn weight(&self, id: &str) -> Weight {
+        let weights = &self.config.server_weights;
+        let own = weights.iter().filter(|weighed| weighed.server_id == id);
+        let heaviest = own.map(|weighed| weighed.weight).reduce(f64::max);
+        match heaviest {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between 0 and 100"
+            )]
+            Some(weight) => Weight::new(weight.clamp(0.0, 100.0) as u32).unwrap_or_default(),
+            None if weights.is_empty() => Weight::DEFAULT,
+            None => Weight::new(Weight::PRIMARY.get() - 1).unwrap_or_default(),
+        }
+    }
+
+    /// Keeps so many calls in flight at each server as the case says.
+    fn make_load(
+        &self,
+        router: &Router<MockService>,
+    ) -> Result<Vec<tollgate_router::RouteFuture<MockService>>, String> {
+        let mut held = Vec::new();
+        for listed in &self.servers {
+            let call = call(&any_tool(), json!({})).pinned_to(self.named(&listed.id)?);
+            for _ in 0..self.load(&listed.id) {
+                held.push(router.clone().call(call.clone()));
+            }
+        }
+        Ok(held)
+    }
+
+    /// Returns how many calls the case has in flight at a server: never below 0, and of more than a
+    /// thousand the rest would change nothing.
+    pub(super) fn load(&self, id: &str) -> u32 {
+        let load = self.load.get(id).copied().unwrap_or(0.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 1000"
+        )]
+        let load = load.clamp(0.0, 1000.0) as u32;
+        load
+    }
+
+    pub(super) fn is_healthy(&self, id: &str) -> bool {
+        self.health.get(id) != Some(&false)
+    }
+
+    /// Returns our name of a server of the case, if it has it.
+    fn server(&self, id: &str) -> Option<Result<ServerId, String>> {
+        let place = self.servers.iter().position(|listed| listed.id == id)?;
+        Some(name(place))
+    }
+
+    fn named(&self, id: &str) -> Result<ServerId, String> {
+        self.server(id)
+            .unwrap_or_else(|| Err(format!("no server {id}")))
+    }
+
+    /// Returns the case's name of a server of ours.
+    pub(super) fn id(&self, server: &ServerId) -> &str {
+        let place = server
+            .as_str()
+            .strip_prefix('s')
+            .and_then(|n| n.parse().ok());
+        let listed = place.and_then(|place: usize| self.servers.get(place));
+        listed.map_or("?", |listed| &listed.id)
+    }
+
+    /// Makes a call of ours.
+    pub(super) fn call(&self, named: &Named, context: &Context) -> Result<ToolCall, String> {
+        let call = on_behalf(call(&named.tool()?, json!({})), context.key());
+        Ok(match &named.server_id {
+            None => call,
+            // an id that nobody has is one of nobody here, too
+            Some(id) => call.pinned_to(self.server(id).unwrap_or_else(|| name(usize::MAX))?),
+        })
+    }
+}
+
+impl Named {
+    pub(super) fn tool(&self) -> Result<Arc<Tool>, String> {
+        let mut stated = hints::read(&self.annotations)?;
+        if let Some(category) = &self.category {
+            stated
+                .tags
+                .get_or_insert_default()
+                .insert(0, category.clone());
+        }
+        Ok(tool("t")
+            .profile(Profile::neurolink())
+            .hint(|hints| *hints = stated)
+            .build())
+    }
+}
+
+fn any_tool() -> Arc<Tool> {
+    tool("t").read_only().build()
+}
+
+fn on_behalf(call: ToolCall, key: Option<&str>) -> ToolCall {
+    let caller = Caller::new(Principal::new("somebody"));
+    call.with_caller(Arc::new(match key {
+        Some(key) => caller.with_session(SessionId::new(key)),
+        None => caller,
+    }))
+}
+
+/// Names a server by its place: a case may call it anything.
+fn name(place: usize) -> Result<ServerId, String> {
+    ServerId::new(format!("s{place}")).map_err(|error| error.to_string())
+}
+
+fn set() -> Result<ReplicaSetId, String> {
+    ReplicaSetId::new("test").map_err(|error| error.to_string())
+}

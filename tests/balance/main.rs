@@ -1,0 +1,142 @@
+//! The servers of `benches/balance`, fewer and for a shorter time: what the default strategy promises.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    reason = "a test may panic, and its numbers are small"
+)]
+
+use std::time::Duration;
+
+use tollgate::router::StrategyName;
+
+use crate::figures::Figures;
+use crate::policies::Policy;
+use crate::world::{Scenario, Size};
+
+#[path = "../../benches/balance/drive.rs"]
+mod drive;
+#[path = "../../benches/balance/figures.rs"]
+mod figures;
+#[path = "../../benches/balance/policies.rs"]
+mod policies;
+#[path = "../../benches/balance/world.rs"]
+mod world;
+
+/// Something happens to one of ten servers after ten seconds.
+const SIZE: Size = Size {
+    servers: 10,
+    workers: 4,
+    load: 0.7,
+    length: Duration::from_secs(40),
+};
+const DEFAULT: Policy = Policy::Strategy(StrategyName::PeakEwma);
+/// Without the health that would take a server out of the set.
+const ALONE: Policy = Policy::Alone(StrategyName::PeakEwma);
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+fn run(scenario: Scenario, policy: Policy, seed: u64) -> Figures {
+    drive::run(&SIZE, scenario, policy, seed)
+}
+
+#[test]
+fn the_default_is_what_is_tested() {
+    let default = StrategyName::default();
+    assert_eq!(DEFAULT, Policy::Strategy(default));
+}
+
+#[test]
+fn with_one_slow_server_of_ten_the_default_is_close_to_one_who_knows_everything() {
+    for seed in SEEDS {
+        let p99 = |policy| run(Scenario::OneSlow, policy, seed).p99_ms;
+        let oracle = p99(Policy::Oracle).expect("the oracle fails no call");
+        let default = p99(DEFAULT).expect("few calls fail");
+        assert!(default <= 1.3 * oracle, "{default} ms, not {oracle} ms");
+        for other in Policy::ALL {
+            if [Policy::Oracle, DEFAULT, ALONE].contains(&other) {
+                continue;
+            }
+            // none: more than one of a hundred failed
+            let found = p99(other).unwrap_or(f64::INFINITY);
+            let name = other.name();
+            assert!(default < found, "{name}: {found} ms, not {default} ms");
+        }
+    }
+}
+
+#[test]
+fn where_all_servers_are_well_the_default_is_close_to_one_who_knows_everything() {
+    for scenario in [Scenario::LogNormal, Scenario::Bimodal, Scenario::TwoTools] {
+        let p99 = |policy| run(scenario, policy, SEEDS[0]).p99_ms.expect("no failures");
+        let (default, oracle) = (p99(DEFAULT), p99(Policy::Oracle));
+        let name = scenario.name();
+        assert!(
+            default <= 1.1 * oracle,
+            "{name}: {default} ms, not {oracle} ms"
+        );
+    }
+}
+
+/// Of 28 calls a second that would be its share, a server that fails fast gets five in the first
+/// second, until that is known. From then on, a call in two seconds finds out whether it still does.
+#[test]
+fn failing_fast_attracts_no_traffic() {
+    for (seed, policy) in SEEDS
+        .into_iter()
+        .flat_map(|seed| [(seed, DEFAULT), (seed, ALONE)])
+    {
+        let found = run(Scenario::OneFails, policy, seed);
+        let (first, later) = since_the_turn(&found).split_at(1);
+        assert!(first[0] <= 0.2, "{first:?}");
+        assert!(mean(later) <= 0.02, "{later:?}");
+        let probes = later.iter().any(|share| *share > 0.0);
+        assert!(probes || policy == DEFAULT, "no probe at all");
+    }
+}
+
+/// It is four times as slow as the others at first, and nothing is known of it.
+#[test]
+fn a_server_that_joins_takes_no_more_than_its_share() {
+    for seed in SEEDS {
+        let found = run(Scenario::OneJoins, DEFAULT, seed);
+        let (cold, warm) = since_the_turn(&found).split_at(5);
+        for share in cold {
+            assert!(*share <= 1.0, "{cold:?}");
+        }
+        assert!((0.5..=1.1).contains(&mean(warm)), "{warm:?}");
+    }
+}
+
+/// Or the two tests above would say nothing.
+#[test]
+fn a_strategy_that_counts_calls_in_flight_alone_is_told_apart() {
+    let least = Policy::Alone(StrategyName::LeastConnections);
+    let found = run(Scenario::OneFails, least, SEEDS[0]);
+    assert!(found.struck > 3.0, "{}", found.struck);
+    let turns = Policy::Alone(StrategyName::RoundRobin);
+    let found = run(Scenario::OneJoins, turns, SEEDS[0]);
+    assert!(
+        since_the_turn(&found)[..5]
+            .iter()
+            .any(|share| *share > 0.95)
+    );
+}
+
+#[test]
+fn a_seed_gives_the_same_figures_each_time() {
+    let told = || {
+        let found = run(Scenario::OneFlaps, DEFAULT, SEEDS[0]);
+        serde_json::to_string(&found).expect("plain figures")
+    };
+    assert_eq!(told(), told());
+}
+
+/// What struck servers get second by second, as a multiple of an equal share.
+fn since_the_turn(found: &Figures) -> &[f64] {
+    let turn = usize::try_from(SIZE.turn().as_secs()).expect("seconds");
+    &found.struck_by_second[turn..]
+}
+
+fn mean(of: &[f64]) -> f64 {
+    of.iter().sum::<f64>() / of.len() as f64
+}

@@ -1,0 +1,123 @@
+//! What a stack tells of where calls go: before they go, as they go, and in numbers.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt};
+use serde_json::{Value, json};
+use tollgate::router::RouteEvent;
+use tollgate::{Annotations, CallRecord, Server, Stack, ToolSpec, Tools};
+
+fn replica(id: &str, weight: u32) -> Server {
+    let read = ToolSpec::new("get_order").annotations(Annotations::default().with_read_only(true));
+    let delete =
+        ToolSpec::new("delete_order").annotations(Annotations::default().with_destructive(true));
+    let tools = Tools::new(id)
+        .unwrap()
+        .tool(read, |_: Value| async {
+            tokio::time::sleep(Duration::from_millis(80)).await;
+            Ok::<_, String>("an order")
+        })
+        .unwrap()
+        .tool(delete, |_: Value| async { Ok::<_, String>("gone") })
+        .unwrap();
+    Server::new(tools)
+        .in_set("shop".parse().unwrap())
+        .weight(weight)
+}
+
+async fn stack() -> Stack {
+    Stack::builder()
+        .server(replica("one", 80))
+        .server(replica("two", 60))
+        .server(replica("light", 10))
+        .build()
+        .await
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_explained_who_would_get_a_call_now() {
+    let stack = stack().await;
+    let delete = stack.explain("shop.delete_order").unwrap();
+    let decision = delete.route().unwrap();
+    assert_eq!(decision.strategy, "peak_ewma");
+    assert_eq!((decision.servers, decision.eligible), (3, 2));
+    let chosen = decision.chosen.clone().unwrap();
+    let other = match chosen.as_str() {
+        "one" => "two",
+        _ => "one",
+    };
+    assert_eq!(decision.alternates, [other.parse().unwrap()]);
+    let told = format!("Sent now, it would go to {chosen}, and if that refuses to {other}.");
+    assert!(delete.to_string().contains(&told), "{delete}");
+    let light = decision.candidates.iter().find(|one| one.weight == 10);
+    assert_eq!(light.unwrap().unfit, Some("too_light"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_held_back_is_said_to_be() {
+    let stack = stack().await;
+    let one = "one".parse().unwrap();
+    stack
+        .breaker_set()
+        .force_open(&one, tollgate::breaker::Subject::Server);
+    let delete = stack.explain("shop.delete_order").unwrap();
+    let decision = delete.route().unwrap();
+    assert_eq!(decision.chosen, Some("two".parse().unwrap()));
+    let of_one = delete.candidates().iter().find(|it| it.server == one);
+    assert_eq!(of_one.unwrap().why_not.unwrap().as_str(), "breaker_open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn explaining_leaves_no_trace() {
+    let stack = stack().await;
+    let mut events = stack.route_events();
+    let before = stack.routes();
+    for _ in 0..10 {
+        stack.explain("shop.get_order").unwrap();
+        stack.explain_call("shop.delete_order", "{}").unwrap();
+    }
+    assert_eq!(stack.routes(), before);
+    assert_eq!(events.next().now_or_never(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn decisions_are_heard_and_recorded_alike() {
+    let stack = stack().await;
+    let mut events = stack.route_events();
+    let record = Arc::new(CallRecord::new());
+    let call = stack.prepare("shop.delete_order", "").unwrap();
+    stack.run(call.with_record(record.clone())).await.unwrap();
+    let Some(RouteEvent::RouteDecision(heard)) = events.next().await else {
+        panic!("a decision");
+    };
+    assert_eq!(record.routes(), [heard]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_are_told_in_numbers() {
+    let stack = stack().await;
+    for id in 0..40 {
+        stack
+            .call("shop.get_order", json!({"id": id}))
+            .await
+            .unwrap();
+    }
+    let routes = stack.routes();
+    assert_eq!(routes.len(), 1);
+    let servers = &routes[0].servers;
+    let told: Vec<_> = servers
+        .iter()
+        .map(|s| (s.server.as_str(), s.weight))
+        .collect();
+    assert_eq!(told, [("one", 80), ("two", 60), ("light", 10)]);
+    let answers: u64 = servers.iter().map(|server| server.totals.answers).sum();
+    assert_eq!(answers, 40);
+    for server in servers.iter().filter(|server| server.totals.answers > 0) {
+        assert_eq!((server.in_flight, server.error_rate), (0, Some(0.0)));
+        let p50 = server.latency.p50.unwrap().as_secs_f64() * 1e3;
+        assert!((75.0..=85.0).contains(&p50), "{p50} ms");
+    }
+}
