@@ -46,6 +46,8 @@ fn chaos(seed: u64) -> Chaos {
 /// Makes calls of a read and of an idempotent write, three in ten of which meet a fault each time
 /// they are tried.
 fn run(seed: u64, settings: impl FnOnce(StackBuilder) -> StackBuilder) -> Outcome {
+    // what the router draws
+    fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -19,15 +19,20 @@
 //! flaps*); or begins to exist, and takes four times as long at first, less and less for five seconds
 //! (*one joins*).
 //!
-//! **Who is compared.** Each strategy, in a router with its defaults otherwise; *alone*: without its
-//! health, so that no server is ever ejected and none starts slowly; and the oracle: it sends a call to
-//! the server that will have answered it first, knowing all queues, what the call will take, and who is
-//! slow or failing.
+//! **Who is compared.** Each strategy that does something of its own among servers of one weight, in a
+//! router with its defaults otherwise; *alone*, where that makes a difference: without its health, so
+//! that no server is ever ejected and none starts slowly; and the oracle: it sends a call to the server
+//! that will have answered it first, knowing all queues, what the call will take, and who is slow or
+//! failing.
 //!
 //! **What is shown,** of calls from the moment on at which something happens: within what time half,
 //! 99 of 100 and 999 of 1,000 were answered, where a call that failed counts as never answered; the
 //! most calls and the most time at work of one server over the mean of all; calls that failed; what
-//! struck servers get as a multiple of an equal share.
+//! struck servers get as a multiple of an equal share. With 10 servers a row rests on some 33,600 calls,
+//! of which 336 are slower than its p99 and 34 than its p99.9; with 1,000 on 168,000, of which 168 are
+//! slower than its p99.9.
+//!
+//! All of it takes a minute or two of a processor's time, spread over as many as there are.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::expect_used,
@@ -105,7 +110,9 @@ fn all(scenarios: &[Scenario], seed: u64) -> Vec<Figures> {
     let mut runs = Vec::new();
     for scenario in scenarios {
         for size in &SIZES {
-            runs.extend(Policy::ALL.map(|policy| (*scenario, size, policy)));
+            let differing = Policy::ALL.into_iter();
+            let differing = differing.filter(|policy| policy.differs_in(*scenario));
+            runs.extend(differing.map(|policy| (*scenario, size, policy)));
         }
     }
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -146,12 +153,12 @@ const SIZES: [Size; 2] = [
         servers: 10,
         workers: 4,
         load: 0.7,
-        length: Duration::from_secs(300),
+        length: Duration::from_secs(160),
     },
     Size {
         servers: 1000,
         workers: 4,
         load: 0.7,
-        length: Duration::from_secs(10),
+        length: Duration::from_secs(8),
     },
 ];

@@ -9,7 +9,7 @@ use tollgate::router::{HealthConfig, Member, Pool, Router, StrategyName};
 use tollgate::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
 use tower::Service;
 
-use crate::world::{Leaf, Simulated, work_of};
+use crate::world::{Leaf, Scenario, Simulated, work_of};
 
 /// Who chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,20 +24,31 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
-    /// Category and capability are left out: for tools that ask for neither they are the default.
-    pub(crate) const ALL: [Self; 11] = [
+    /// Category and capability are left out: for tools that ask for neither they are the default. So
+    /// are weighted and priority: among servers of one weight the first takes turns as round robin
+    /// does, and the second sends all calls to one server.
+    pub(crate) const ALL: [Self; 9] = [
         Self::Oracle,
         Self::Strategy(StrategyName::PeakEwma),
         Self::Strategy(StrategyName::LeastConnections),
         Self::Strategy(StrategyName::RoundRobin),
-        Self::Strategy(StrategyName::Weighted),
         Self::Strategy(StrategyName::Random),
         Self::Strategy(StrategyName::Affinity),
-        Self::Strategy(StrategyName::Priority),
         Self::Alone(StrategyName::PeakEwma),
         Self::Alone(StrategyName::LeastConnections),
         Self::Alone(StrategyName::RoundRobin),
     ];
+
+    /// Says whether its figures can differ from those of another policy: without its health, a
+    /// strategy does as with it while all servers are well; and one that looks at them leaves a slow
+    /// server before it would be ejected.
+    pub(crate) fn differs_in(self, scenario: Scenario) -> bool {
+        match self {
+            Self::Alone(StrategyName::RoundRobin) => scenario.changes(),
+            Self::Alone(_) => scenario.changes() && scenario != Scenario::OneSlow,
+            Self::Strategy(_) | Self::Oracle => true,
+        }
+    }
 
     pub(crate) fn name(self) -> String {
         match self {

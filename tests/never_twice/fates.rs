@@ -109,7 +109,9 @@ proptest! {
         first in prop::collection::vec(fate(), 1..12),
         second in prop::collection::vec(fate(), 1..12),
         kinds in prop::collection::vec(0..5_u8, 1..20),
+        chance in any::<u64>(),
     ) {
+        fastrand::seed(chance);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -150,7 +152,9 @@ proptest! {
         first in prop::collection::vec(fate(), 1..12),
         second in prop::collection::vec(fate(), 1..12),
         tools in prop::collection::vec(prop_oneof![Just("read"), Just("send"), Just("wipe")], 1..20),
+        chance in any::<u64>(),
     ) {
+        fastrand::seed(chance);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)

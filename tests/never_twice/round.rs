@@ -24,6 +24,8 @@ pub(crate) struct Round {
 impl Round {
     /// Runs on a clock of its own, and judges each call.
     pub(crate) fn run(&self) -> Result<Tally, String> {
+        // what the router draws
+        fastrand::seed(self.seed);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)

@@ -54,7 +54,7 @@ fn main() {
     // `cargo test --benches` only proves that it runs
     let is_bench = std::env::args().any(|arg| arg == "--bench");
     let (rounds, servers, tools) = match is_bench {
-        true => (400, &SERVERS[..], TOOLS),
+        true => (200, &SERVERS[..], TOOLS),
         false => (1, &SERVERS[..2], 10),
     };
     let one = [tool("read").read_only().build()];
@@ -105,22 +105,29 @@ fn many_tools(rounds: usize, servers: &[usize], tools: usize) {
         calls: &calls,
     };
     println!("{} tools, one after another:\n", tools.len());
+    let names = [
+        StrategyName::PeakEwma,
+        StrategyName::RoundRobin,
+        StrategyName::Affinity,
+    ];
+    let all = names.map(|name| {
+        let routers = servers.iter().map(|servers| {
+            let router = router(name, *servers);
+            // what is known of tools is known from calls
+            routed(router.clone())(&calls);
+            router
+        });
+        let word = name.strategy().name().to_owned();
+        (word, routers.collect::<Vec<_>>())
+    });
     for threads in [1, 2] {
         heading(threads, servers);
         let alone = || routed(service());
         row("the service alone", [plan.nanos(works(threads, alone))]);
-        for name in [
-            StrategyName::PeakEwma,
-            StrategyName::RoundRobin,
-            StrategyName::Affinity,
-        ] {
-            let word = name.strategy().name().to_owned();
-            let routers: Vec<_> = servers.iter().map(|n| router(name, *n)).collect();
-            let found = routers.iter().map(|router| {
-                // what is known of tools is known from calls
-                routed(router.clone())(&calls);
-                plan.nanos(works(threads, || choice(router.clone())))
-            });
+        for (word, routers) in &all {
+            let found = routers
+                .iter()
+                .map(|router| plan.nanos(works(threads, || choice(router.clone()))));
             row(&format!("{word}, choice"), found);
             let found = routers
                 .iter()

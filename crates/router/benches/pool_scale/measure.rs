@@ -16,6 +16,10 @@ pub(crate) type Work = Box<dyn FnMut(&[ToolCall]) + Send>;
 /// Calls of a round: so few that most rounds are not interrupted, so many that reading the clock does
 /// not show.
 const CALLS: usize = 500;
+/// Calls before the first round.
+const WARM: usize = 2 * CALLS;
+/// Looks at the other thread, some nanoseconds each, before a processor is left to others.
+const SPINS: u32 = 1_000;
 
 /// How often, and with which calls.
 #[derive(Clone, Copy)]
@@ -29,8 +33,8 @@ impl Plan<'_> {
     /// add. Of two threads, which begin each round together, the slower one counts.
     pub(crate) fn nanos(&self, mut works: Vec<Work>) -> f64 {
         for work in &mut works {
-            // everybody is known, and has what it needs
-            work(self.calls);
+            // everybody has what it needs; of many tools, the first ones are enough for that
+            work(&self.calls[..self.calls.len().min(WARM)]);
         }
         let (threads, turn) = (works.len(), AtomicUsize::new(0));
         let rounds = thread::scope(|scope| {
@@ -58,8 +62,14 @@ impl Plan<'_> {
             let from = (number + place * parts / threads) % parts * part;
             let calls = &self.calls[from..from + part];
             turn.fetch_add(1, Ordering::AcqRel);
+            let mut spins = 0_u32;
             while turn.load(Ordering::Acquire) < threads * (number + 1) {
-                spin_loop();
+                spins += 1;
+                // whoever is waited for may need this very processor
+                match spins % SPINS {
+                    0 => thread::yield_now(),
+                    _ => spin_loop(),
+                }
             }
             let start = Instant::now();
             let mut done = 0;

@@ -93,6 +93,8 @@ pub(super) async fn run(args: Demo, screen: &Screen) -> Outcome {
     let screen = *screen;
     // it stops the clock of its thread, so it gets one of its own
     let shown = tokio::task::spawn_blocking(move || {
+        // what the router draws
+        fastrand::seed(args.seed);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
