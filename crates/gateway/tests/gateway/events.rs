@@ -151,6 +151,20 @@ async fn what_nobody_may_take_is_told_and_ctrl_c_ends_the_listening_alone() {
 }
 
 #[tokio::test]
+async fn a_reader_that_goes_away_ends_the_listening_well() {
+    let gateway = Gateway::sample().await;
+    let Follower {
+        mut child, lines, ..
+    } = Follower::of(&gateway, &[]).await;
+    drop(lines);
+    // what is told of this cannot be written
+    let note = json!({"order_id": 1, "text": "x"});
+    gateway.call("orders__add_note", note).await;
+    let status = within("the end", child.wait()).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
 async fn the_stream_is_plain_server_sent_events_and_not_for_web_pages() {
     let gateway = Gateway::sample().await;
     let client = http();
