@@ -52,6 +52,8 @@ fn run(command: Command, screen: &Screen) -> Outcome {
             Command::Cache(args) => commands::cache::run(args, screen).await,
             Command::Breakers(args) => commands::breakers::run(args, screen).await,
             Command::Limits(args) => commands::limits::run(args, screen).await,
+            Command::Servers(args) => commands::servers::run(args, screen).await,
+            Command::Events(args) => commands::events::run(args, screen).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Replay(args) => commands::replay::run(args, screen).await,
             Command::Sample(args) => commands::sample::run(args, screen).await,

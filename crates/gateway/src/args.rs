@@ -15,12 +15,14 @@ use crate::config::parse_listen;
 
 mod recording;
 mod replay;
+mod servers;
 
 pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
 pub(crate) use cache::{Cache, CacheCommand, PurgeArgs, TrustArgs};
 pub(crate) use limits::Limits;
 pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
+pub(crate) use servers::{Events, Servers, ServersCommand};
 
 /// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
 /// repeats, routing and confirmation of every call.
@@ -73,6 +75,10 @@ pub(crate) enum Command {
     Breakers(Breakers),
     /// Show the limits of a running gateway: rates, places, budgets of repeats, what was refused
     Limits(Limits),
+    /// Show the servers of a running gateway, drain one, or change what it weighs
+    Servers(Servers),
+    /// Follow which server of a running gateway gets which call, and why
+    Events(Events),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Say how the cache does on recorded traffic, next to other policies

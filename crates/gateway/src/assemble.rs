@@ -84,7 +84,7 @@ fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppE
         .server_breaker(config.server_breaker)
         .discovery(discovery)
         .limits(limits)
-        .strategy(config.strategy)
+        .router(config.router.clone())
         .call_deadline(config.call_deadline)
         .metrics(Arc::clone(telemetry.metrics())))
 }
@@ -197,6 +197,13 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     for category in &config.categories {
         server = server.category(category);
     }
+    for capability in &config.capabilities {
+        server = server.capability(capability);
+    }
+    if let Some(zone) = &config.zone {
+        server = server.zone(zone);
+    }
+    server = server.cost_factor(config.cost_factor);
     for (tool, said) in &config.tools {
         if said.hints != Annotations::default() {
             server = server.override_tool(tool.clone(), said.hints.clone());

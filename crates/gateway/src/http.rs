@@ -8,6 +8,8 @@
 //! | `/metrics` | Prometheus text, for known hosts |
 //! | `/api/tools…` | what `tollgate call`, `tools` and `explain` ask a running gateway |
 //! | `/api/cache…` | what `tollgate cache` asks it |
+//! | `/api/servers…` | what `tollgate servers` asks it |
+//! | `/api/routes/events` | what the router does, as it does it |
 //!
 //! What a server said last and how tools are named is not for web pages: a rebound name is no known
 //! host.
@@ -54,6 +56,8 @@ pub(crate) struct Operator {
     pub(crate) allowed_hosts: Vec<String>,
     /// Whether each result tells what the cache did.
     pub(crate) reports: bool,
+    /// Fires when the gateway is to end: streams that only tell end then.
+    pub(crate) stopping: CancellationToken,
 }
 
 /// Listens.

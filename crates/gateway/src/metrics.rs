@@ -2,6 +2,7 @@
 
 mod cache;
 mod resilience;
+mod servers;
 
 use std::sync::Arc;
 
@@ -59,6 +60,7 @@ impl Telemetry {
     pub(crate) fn observe(&self, stack: &Stack) {
         cache::observe(&self.meter, stack);
         resilience::observe(&self.meter, stack);
+        servers::observe(&self.meter, stack);
         let servers = stack.clone();
         self.meter
             .u64_observable_gauge("tollgate_server_up")

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -20,6 +21,9 @@ const BAR: usize = 25;
 
 /// Why standard output could not be written, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Whether standard output could not be written: nobody reads what comes next, either.
+static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Standard output and standard error, each with colour or without.
 #[derive(Debug, Clone, Copy)]
@@ -140,8 +144,14 @@ impl Screen {
         LOST.get()
     }
 
+    /// Says whether standard output is still read by somebody, as far as writing has shown.
+    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    pub(crate) fn is_read(&self) -> bool {
+        !UNREAD.load(Ordering::Relaxed)
+    }
+
     /// Writes a value to standard output as one line of JSON.
-    pub(crate) fn json(&self, value: &impl Serialize) {
+    pub(crate) fn json(&self, value: &(impl Serialize + ?Sized)) {
         if let Ok(line) = serde_json::to_string(value) {
             self.out(line);
         }
@@ -308,9 +318,9 @@ fn bar(done: u64, all: u64) -> String {
 
 /// A reader that went away is no error; of all others the first says enough.
 fn note_lost(written: std::io::Result<()>) {
-    if let Err(error) = written
-        && error.kind() != ErrorKind::BrokenPipe
-    {
+    let Err(error) = written else { return };
+    UNREAD.store(true, Ordering::Relaxed);
+    if error.kind() != ErrorKind::BrokenPipe {
         let _ = LOST.set(error);
     }
 }

@@ -19,16 +19,20 @@ use crate::config::show_duration;
 mod breakers;
 mod cache;
 mod call;
+mod events;
 mod explain;
 mod limits;
 mod missing;
+mod servers;
 
 pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
 pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust, Trusted};
 pub(crate) use call::{CallView, ErrorView};
+pub(crate) use events::EventView;
 pub(crate) use explain::ExplainView;
 pub(crate) use limits::LimitsReport;
 pub(crate) use missing::MissingView;
+pub(crate) use servers::{NewWeight, Nothing, Order, Ordered, ServerView, state_word};
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]

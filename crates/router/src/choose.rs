@@ -1,6 +1,7 @@
 //! Which server gets a call: the candidates in order, each computed when it is needed.
 
 use std::cell::{Cell, OnceCell};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -22,9 +23,12 @@ const MOST_TRIED: usize = 32;
 ///
 /// The list is not built: nearly every call needs only its head. The next candidate is the best
 /// one of those not yet tried, so the fallback is the same choice once more.
-pub(crate) struct Candidates<S> {
-    set: Arc<ReplicaSet<S>>,
-    ways: Arc<Ways>,
+///
+/// What is only decided and not sent borrows the set and the ways: whoever counts holders of either
+/// writes to a line that all threads which choose have in common.
+pub(crate) struct Walk<P, W> {
+    set: P,
+    ways: W,
     /// Places in the set.
     tried: SmallVec<[u32; 4]>,
     /// How many of them were fit.
@@ -32,6 +36,9 @@ pub(crate) struct Candidates<S> {
     /// Whose turn it is stays as it is, where this is there.
     dry: Option<Box<Tickets>>,
 }
+
+/// The candidates for a call that is on its way, and may outlive the table of sets.
+pub(crate) type Candidates<S> = Walk<Arc<ReplicaSet<S>>, Arc<Ways>>;
 
 /// How a router chooses, and whom it tells.
 #[derive(Debug, Clone)]
@@ -52,8 +59,12 @@ pub(crate) struct Choice {
     pub(crate) doubtful: bool,
 }
 
-impl<S> Candidates<S> {
-    pub(crate) fn new(set: Arc<ReplicaSet<S>>, ways: Arc<Ways>) -> Self {
+impl<S, P, W> Walk<P, W>
+where
+    P: Deref<Target = ReplicaSet<S>>,
+    W: Deref<Target = Ways>,
+{
+    pub(crate) fn new(set: P, ways: W) -> Self {
         Self {
             set,
             ways,
@@ -74,7 +85,11 @@ impl<S> Candidates<S> {
     }
 
     /// Goes on from here as for a call that is not sent.
-    pub(crate) fn as_if(&self) -> Self {
+    pub(crate) fn as_if(&self) -> Self
+    where
+        P: Clone,
+        W: Clone,
+    {
         Self {
             set: self.set.clone(),
             ways: self.ways.clone(),
@@ -114,7 +129,10 @@ impl<S> Candidates<S> {
     /// Lists the servers that the annotation rule gives the call to, in the order they were given:
     /// all that may get it and are fit, or those of them in a category that the plan prefers, if there
     /// are any.
-    pub(crate) fn admitted(&self, call: &ToolCall) -> Vec<&Endpoint> {
+    pub(crate) fn admitted<'a>(&'a self, call: &ToolCall) -> Vec<&'a Endpoint>
+    where
+        S: 'a,
+    {
         let judge = self.judge(call);
         let fit = |prefers: bool| {
             let flaws = move |endpoint: &&Endpoint| {
@@ -215,11 +233,16 @@ impl<S> Candidates<S> {
 
     /// Returns what servers are judged by, wherever they stand.
     pub(crate) fn judge<'a>(&'a self, call: &'a ToolCall) -> Judge<'a> {
-        let prefer = &call.plan().route.prefer;
         Judge {
             rule: self.rule(call),
-            prefers: !prefer.is_empty() && self.set.preferred_lane(prefer).is_some(),
+            prefers: self.prefers(call),
         }
+    }
+
+    /// Says whether a server of a category exists that the plan prefers.
+    fn prefers(&self, call: &ToolCall) -> bool {
+        let prefer = &call.plan().route.prefer;
+        !prefer.is_empty() && self.set.preferred_lane(prefer).is_some()
     }
 
     fn ask(
@@ -273,7 +296,7 @@ impl<S> Candidates<S> {
                 1 => "only server",
                 _ => "only server heavy enough",
             }
-        } else if self.judge(call).prefers && !flaws.has(Flaws::NOT_PREFERRED) {
+        } else if self.prefers(call) && !flaws.has(Flaws::NOT_PREFERRED) {
             "preferred category"
         } else {
             self.ways.strategy.name()

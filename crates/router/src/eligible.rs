@@ -1,7 +1,6 @@
 //! What a strategy sees of a replica set.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::ewma::Estimate;
 use crate::flaws::{Flaws, Judge};
 use crate::groups::Groups;
 use crate::lane::Lane;
+use crate::set::Places;
 use crate::tools::{Column, Tools};
 
 /// The servers that may get one call: all that a [`Strategy`](crate::Strategy) sees.
@@ -33,7 +33,7 @@ pub struct Eligible<'a> {
     /// What each takes part with where keys are ranked.
     pub(crate) candidates: &'a [Candidate],
     /// Where each of them stands.
-    pub(crate) places: &'a HashMap<ServerId, u32>,
+    pub(crate) places: &'a Places,
     pub(crate) lane: &'a Lane,
     pub(crate) len: usize,
     /// Places in the set that were tried for this call.

@@ -18,36 +18,50 @@ pub(crate) type Gate = dyn Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync;
 /// One server of a replica set: what the operator says of it, and what is counted for it.
 ///
 /// Clones share what is counted. So do endpoints of the same server id when a set is updated.
+///
+/// One cache line: a choice among thousands meets servers that nobody has looked at lately, and waits
+/// for each line of them that it reads.
 #[derive(Clone)]
+#[repr(align(64))]
 pub struct Endpoint {
     server: ServerId,
-    /// What stands for it where keys are ranked.
-    digest: u64,
     weight: Weight,
-    categories: Arc<[Box<str>]>,
-    capabilities: Arc<[Box<str>]>,
-    zone: Option<Arc<str>>,
-    cost_factor: f64,
-    gate: Option<Arc<Gate>>,
     /// Its place in the order that servers were given in.
     given: u32,
+    gate: Option<Arc<Gate>>,
     state: Arc<ServerState>,
     /// The health of its set, once it is in one.
     set: Option<Arc<SetHealth>>,
+    about: Arc<About>,
 }
+
+/// What most choices do not ask of a server.
+#[derive(Clone)]
+struct About {
+    /// What stands for it where keys are ranked.
+    digest: u64,
+    categories: Box<[Box<str>]>,
+    capabilities: Box<[Box<str>]>,
+    zone: Option<Arc<str>>,
+    cost_factor: f64,
+}
+
+const _: () = assert!(size_of::<Endpoint>() <= 64, "an endpoint is one cache line");
 
 impl Endpoint {
     pub(crate) fn new(server: ServerId) -> Self {
         Self {
-            digest: server_digest(&server),
+            about: Arc::new(About {
+                digest: server_digest(&server),
+                categories: Box::default(),
+                capabilities: Box::default(),
+                zone: None,
+                cost_factor: 1.0,
+            }),
             server,
             weight: Weight::DEFAULT,
-            categories: Arc::default(),
-            capabilities: Arc::default(),
-            zone: None,
-            cost_factor: 1.0,
-            gate: None,
             given: 0,
+            gate: None,
             state: Arc::default(),
             set: None,
         }
@@ -58,19 +72,21 @@ impl Endpoint {
     }
 
     pub(crate) fn set_categories(&mut self, categories: impl Iterator<Item = String>) {
-        self.categories = categories.map(String::into_boxed_str).collect();
+        Arc::make_mut(&mut self.about).categories =
+            categories.map(String::into_boxed_str).collect();
     }
 
     pub(crate) fn set_capabilities(&mut self, capabilities: impl Iterator<Item = String>) {
-        self.capabilities = capabilities.map(String::into_boxed_str).collect();
+        let about = Arc::make_mut(&mut self.about);
+        about.capabilities = capabilities.map(String::into_boxed_str).collect();
     }
 
     pub(crate) fn set_zone(&mut self, zone: Arc<str>) {
-        self.zone = Some(zone);
+        Arc::make_mut(&mut self.about).zone = Some(zone);
     }
 
     pub(crate) fn set_cost_factor(&mut self, factor: f64) {
-        self.cost_factor = factor;
+        Arc::make_mut(&mut self.about).cost_factor = factor;
     }
 
     pub(crate) fn set_given(&mut self, given: u32) {
@@ -101,7 +117,7 @@ impl Endpoint {
     /// Returns what it takes part with where keys are ranked.
     pub(crate) fn candidate(&self) -> Candidate {
         Candidate {
-            digest: self.digest,
+            digest: self.about.digest,
             weight: self.weight,
         }
     }
@@ -121,25 +137,25 @@ impl Endpoint {
     /// Returns the categories.
     #[must_use]
     pub fn categories(&self) -> &[Box<str>] {
-        &self.categories
+        &self.about.categories
     }
 
     /// Returns the capabilities.
     #[must_use]
     pub fn capabilities(&self) -> &[Box<str>] {
-        &self.capabilities
+        &self.about.capabilities
     }
 
     /// Returns where the server stands, if that was said.
     #[must_use]
     pub fn zone(&self) -> Option<&str> {
-        self.zone.as_deref()
+        self.about.zone.as_deref()
     }
 
     /// Returns what a call costs here, for each unit of the tool's cost.
     #[must_use]
     pub fn cost_factor(&self) -> f64 {
-        self.cost_factor
+        self.about.cost_factor
     }
 
     /// Returns how many calls the router has given to this server that have not ended.
@@ -247,7 +263,7 @@ impl Endpoint {
 
     /// Says whether the server is in one of these categories.
     pub(crate) fn is_in(&self, categories: &[&'static str]) -> bool {
-        let mut own = self.categories.iter().map(|own| &**own);
+        let mut own = self.categories().iter().map(|own| &**own);
         own.any(|own| categories.contains(&own))
     }
 }
@@ -272,9 +288,9 @@ impl fmt::Debug for Endpoint {
         f.debug_struct("Endpoint")
             .field("server", &self.server)
             .field("weight", &self.weight)
-            .field("categories", &self.categories)
-            .field("capabilities", &self.capabilities)
-            .field("zone", &self.zone)
+            .field("categories", &self.categories())
+            .field("capabilities", &self.capabilities())
+            .field("zone", &self.zone())
             .field("draining", &self.is_draining())
             .field("in_flight", &self.in_flight())
             .finish_non_exhaustive()

@@ -84,7 +84,7 @@ impl Memory {
             // the usual case on a busy server; off by less than a hundred-millionth
             return 1.0 - passed;
         }
-        (-passed).exp()
+        exp(-passed)
     }
 
     /// Returns the memory for something that takes so long.
@@ -101,12 +101,11 @@ impl PeakEwma {
         let passed = self.passed(now);
         self.strike(passed, memory, |strikes| strikes * FORGIVEN);
         let took = nanos(took);
-        let left = memory.left(passed);
         update(&self.average, |average| {
             if took >= average {
                 took
             } else {
-                took + (average - took) * left
+                took + (average - took) * memory.left(passed)
             }
         });
     }
@@ -157,14 +156,12 @@ impl PeakEwma {
             true => memory.of_calls(average).left(age),
             false => 0.0,
         };
-        let strikes = strikes * memory.left(age);
         Estimate {
             nanos: average,
             trust: if trust < LEAST_TRUST { 0.0 } else { trust },
-            penalty: if strikes < LEAST_STRIKES {
-                1.0
-            } else {
-                TIMES.powf(strikes)
+            penalty: match strikes > 0.0 {
+                true => penalty(strikes * memory.left(age)),
+                false => 1.0,
             },
         }
     }
@@ -178,7 +175,11 @@ impl PeakEwma {
 
     fn strike(&self, passed: f64, memory: Memory, change: impl Fn(f64) -> f64) {
         update(&self.strikes, |strikes| {
-            let strikes = change(strikes * memory.left(passed));
+            // mostly there are none, and nothing of nothing is left without reckoning
+            let strikes = match strikes > 0.0 {
+                true => change(strikes * memory.left(passed)),
+                false => change(0.0),
+            };
             if strikes < LEAST_STRIKES {
                 0.0
             } else {
@@ -186,6 +187,25 @@ impl PeakEwma {
             }
         });
     }
+}
+
+/// Returns how many times more a server should seem to cost after failures.
+///
+/// A call by itself, as is [`exp`]: inlined, the compiler reckons the power first and asks afterwards
+/// whether it is needed, for every server of every choice.
+#[cold]
+#[inline(never)]
+fn penalty(strikes: f64) -> f64 {
+    if strikes < LEAST_STRIKES {
+        1.0
+    } else {
+        TIMES.powf(strikes)
+    }
+}
+
+#[inline(never)]
+fn exp(x: f64) -> f64 {
+    x.exp()
 }
 
 /// Changes a float; leaves it alone where nothing changes.
@@ -204,7 +224,8 @@ fn float(bits: u64) -> f64 {
 
 /// At least one, as 0 is unknown.
 fn nanos(took: Duration) -> f64 {
-    (took.as_nanos() as f64).max(1.0)
+    // 584 years fit, and a float of 64 bits is made in one step, of 128 in many
+    (u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) as f64).max(1.0)
 }
 
 /// Memory lasts for so many calls, where that is longer.

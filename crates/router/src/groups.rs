@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use crate::endpoint::Endpoint;
 use crate::lane::Lane;
+use crate::set::QuickMap;
 
 /// Which servers of a set have a word: a category, or a capability. Made once with the snapshot, so that
 /// no call has to look for the few that have it among thousands.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    by_word: HashMap<Box<str>, Lane>,
+    by_word: QuickMap<Box<str>, Lane>,
 }
 
 impl Groups {

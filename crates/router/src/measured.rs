@@ -10,12 +10,19 @@ use crate::outcome::Outcome;
 use crate::tools::{Column, Tools};
 
 /// What is measured of one server: of all its calls, and of those of each tool.
+///
+/// In this order: the tools that were called first are where a choice looks, beside what it reads of the
+/// [server](crate::state::ServerState).
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Measured {
     all: PeakEwma,
-    /// Made when the first tool of each is called.
-    tools: [OnceLock<Box<[OfTool; TOGETHER]>>; Tools::MOST / TOGETHER],
+    more: [Cells; Tools::MOST / TOGETHER - 1],
+    first: Cells,
 }
+
+/// Made when the first tool of them is called.
+type Cells = OnceLock<Box<[OfTool; TOGETHER]>>;
 
 /// Columns that are made together.
 const TOGETHER: usize = 16;
@@ -55,19 +62,23 @@ impl Measured {
     pub(crate) fn new() -> Self {
         Self {
             all: PeakEwma::default(),
-            tools: array::from_fn(|_| OnceLock::new()),
+            more: array::from_fn(|_| OnceLock::new()),
+            first: OnceLock::new(),
         }
     }
 
     /// Counts a call of a tool as in flight.
     pub(crate) fn begin(&self, column: Column) {
-        let Some(cells) = self.tools.get(column.place / TOGETHER) else {
+        let Some(cells) = self.cells(column) else {
             return;
         };
         let cells = cells.get_or_init(|| Box::new(array::from_fn(|_| OfTool::default())));
         if let Some(cell) = cells.get(column.place % TOGETHER) {
             cell.in_flight.fetch_add(1, Ordering::Relaxed);
-            if cell.tag.swap(column.tag, Ordering::Relaxed) != column.tag {
+            // looked at first: a swap takes the line from all others, each time
+            if cell.tag.load(Ordering::Relaxed) != column.tag
+                && cell.tag.swap(column.tag, Ordering::Relaxed) != column.tag
+            {
                 cell.latency.forget();
             }
         }
@@ -105,8 +116,15 @@ impl Measured {
     }
 
     fn cell(&self, column: Column) -> Option<&OfTool> {
-        let cells = self.tools.get(column.place / TOGETHER)?.get()?;
+        let cells = self.cells(column)?.get()?;
         cells.get(column.place % TOGETHER)
+    }
+
+    fn cells(&self, column: Column) -> Option<&Cells> {
+        match (column.place / TOGETHER).checked_sub(1) {
+            None => Some(&self.first),
+            Some(more) => self.more.get(more),
+        }
     }
 
     /// Finds a tool's numbers, unless they are another's.

@@ -1,10 +1,9 @@
 //! All replica sets: a snapshot read without locks and swapped whole.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
@@ -16,7 +15,7 @@ use crate::health::{
     Health, HealthConfig, HealthStatus, HealthUpdate, Presence, SetHealth, Witness,
 };
 use crate::member::Member;
-use crate::set::ReplicaSet;
+use crate::set::{QuickMap, ReplicaSet};
 use crate::state::ServerState;
 use crate::stats::{ServerStats, SetStats};
 use crate::tools::Tools;
@@ -52,7 +51,7 @@ impl<S> Pool<S> {
         let events = Arc::<RouteEvents>::default();
         Self {
             sets: ArcSwap::from_pointee(Sets {
-                by_id: HashMap::new(),
+                by_id: QuickMap::default(),
                 health: Health::of_valid(config, events.clone()),
             }),
             updating: Mutex::new(()),
@@ -250,6 +249,11 @@ impl<S> Pool<S> {
         &self.events
     }
 
+    /// Returns all sets as they are now, to read and let go again soon.
+    pub(crate) fn read(&self) -> Guard<Arc<Sets<S>>> {
+        self.sets.load()
+    }
+
     /// Returns what is known of each server, in numbers, in the order of the sets' names. Meant for
     /// dashboards, not for every call.
     #[must_use]
@@ -292,7 +296,8 @@ impl<S> fmt::Debug for Pool<S> {
 
 /// The table of replica sets at one moment.
 pub struct Sets<S> {
-    by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
+    /// Read by every call: the default hasher took more time than the rest of the look-up.
+    by_id: QuickMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
     health: Health,
 }
 

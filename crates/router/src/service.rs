@@ -9,7 +9,7 @@ use tollgate_core::{
 };
 use tower_service::Service;
 
-use crate::choose::{Candidates, DryRun, Ways};
+use crate::choose::{Candidates, DryRun, Walk, Ways};
 use crate::config::RouterConfig;
 use crate::endpoint::Endpoint;
 use crate::events::RouteListener;
@@ -201,9 +201,10 @@ impl<S> Router<S> {
     /// server may take it.
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
-        let set = self.pool.get(call.tool().set())?;
-        let choice = Candidates::new(set.clone(), self.ways.clone()).next(call)?;
-        let endpoint = set.endpoints().get(choice.place)?;
+        let sets = self.pool.read();
+        let mut candidates = Walk::new(&**sets.get(call.tool().set())?, &*self.ways);
+        let choice = candidates.next(call)?;
+        let endpoint = candidates.set().endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
     }
 

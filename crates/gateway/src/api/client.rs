@@ -9,11 +9,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tollgate::ServerId;
 
+use super::events::Events;
 use super::routes::SERVER;
 use crate::error::AppError;
 use crate::view::{
     BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, LimitsReport,
-    MissingView, Purge, Purged, ToolView, Trust, Trusted,
+    MissingView, NewWeight, Nothing, Order, Ordered, Purge, Purged, ServerView, ToolView, Trust,
+    Trusted,
 };
 
 /// A running gateway.
@@ -129,6 +131,35 @@ impl Remote {
             .await
     }
 
+    /// Asks how the servers are.
+    pub(crate) async fn servers(&self) -> Result<Vec<ServerView>, AppError> {
+        self.read(self.client.get(self.at(&["api", "servers"])).send().await)
+            .await
+    }
+
+    /// Takes a server out of service or back, or changes its weight.
+    pub(crate) async fn order(&self, order: Order, server: &ServerId) -> Result<Ordered, AppError> {
+        let path = |what| ["api", "servers", server.as_str(), what];
+        match order {
+            Order::Drain => self.post(&path("drain"), &Nothing {}).await,
+            Order::Undrain => self.post(&path("undrain"), &Nothing {}).await,
+            Order::Weigh(weight) => self.post(&path("weight"), &NewWeight { weight }).await,
+        }
+    }
+
+    /// Follows what the router does from now on.
+    pub(crate) async fn events(&self) -> Result<Events, AppError> {
+        let request = self.client.get(self.at(&["api", "routes", "events"]));
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| failed(&self.base, &error))?;
+        if answer.status() == StatusCode::OK {
+            return Ok(Events::new(answer));
+        }
+        let status = answer.status();
+        let body = answer.bytes().await.unwrap_or_default();
+        Err(self.refused(status, &body))
+    }
+
     async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -171,14 +202,19 @@ impl Remote {
                 ))
             });
         }
-        let told = serde_json::from_slice::<ErrorView>(&body).map(|error| error.message);
-        Err(AppError::Remote(told.unwrap_or_else(|_| {
+        Err(self.refused(status, &body))
+    }
+
+    /// Takes the gateway's own word on why it refused.
+    fn refused(&self, status: StatusCode, body: &[u8]) -> AppError {
+        let told = serde_json::from_slice::<ErrorView>(body).map(|error| error.message);
+        AppError::Remote(told.unwrap_or_else(|_| {
             format!(
                 "{} answered {status}: {}",
                 self.base,
-                String::from_utf8_lossy(&body)
+                String::from_utf8_lossy(body)
             )
-        })))
+        }))
     }
 }
 
@@ -229,7 +265,7 @@ fn failed(url: &Url, error: &reqwest::Error) -> AppError {
 }
 
 /// The innermost cause says what happened; the outer ones only where.
-fn cause(error: &reqwest::Error) -> String {
+pub(super) fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;

@@ -1,14 +1,17 @@
 //! What the command line asks a running gateway: over HTTP, beside the MCP endpoint.
 //!
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `tollgate call`, `tools`, `explain`, `cache`, `breakers` and `limits` ask here.
+//! they are. So `tollgate call`, `tools`, `explain`, `cache`, `breakers`, `limits`,
+//! `servers` and `events` ask here.
 
 mod body;
 mod breakers;
 mod cache;
 mod client;
+mod events;
 mod limits;
 mod routes;
+mod servers;
 
 pub(crate) use client::Remote;
 pub(crate) use routes::{refused, routes};

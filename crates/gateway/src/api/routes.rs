@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use tollgate::{Caller, Delivery, ErrorKind, Principal, ServerId, ToolError};
 
-use super::{breakers, cache, limits};
+use super::{breakers, cache, events, limits, servers};
 use crate::http::{Operator, json};
 use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
 
@@ -24,6 +24,11 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .route("/cache/trust", post(cache::trust))
         .route("/limits", get(limits::all))
         .route("/missing", get(missing))
+        .route("/routes/events", get(events::follow))
+        .route("/servers", get(servers::all))
+        .route("/servers/{server}/drain", post(servers::drain))
+        .route("/servers/{server}/undrain", post(servers::undrain))
+        .route("/servers/{server}/weight", post(servers::weigh))
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))

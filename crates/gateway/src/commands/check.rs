@@ -26,6 +26,7 @@ struct Checked<'a> {
     loop_guard: Keys,
     hedge: Keys,
     limits: Keys,
+    router: Keys,
     servers: Vec<CheckedServer<'a>>,
 }
 
@@ -68,6 +69,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
             loop_guard: changed.loop_guard,
             hedge: changed.hedge,
             limits: changed.limits,
+            router: changed.router,
             servers: servers.collect(),
         });
         return Ok(ExitCode::SUCCESS);
@@ -129,8 +131,20 @@ fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen)
         config.breaker.failures
     );
     line("breaker", &breaker, &none);
+    line("router", &router(config), &changed.router);
     let listing = format!("within {}", show_duration(timed.discovery.timeout));
     line("listing", &listing, &none);
+}
+
+fn router(config: &Config) -> String {
+    let pings = match &config.router.health.ping {
+        None => "servers are not asked whether they are there".into(),
+        Some(ping) => format!(
+            "servers are asked every {} whether they are there",
+            show_duration(ping.interval)
+        ),
+    };
+    format!("{}, {pings}", config.router.strategy.strategy().name())
 }
 
 fn loop_guard(config: &Config) -> String {

@@ -150,6 +150,7 @@ pub(crate) async fn listen(
         recorder: recorder.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
         reports,
+        stopping: stop.asked().clone(),
     });
     let routes = http::gateway(operator, config, stop.asked())?;
     let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;

@@ -6,6 +6,7 @@ use tollgate::LimitsConfig;
 use tollgate::limit::Cap;
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::hedge::HedgeConfig;
+use tollgate::router::RouterConfig;
 
 use super::{
     CacheLimits, Config, Partition, ServerConfig, ServerLimits, check, show_duration, show_size,
@@ -20,6 +21,8 @@ pub(crate) struct Sections {
     pub(crate) loop_guard: Keys,
     pub(crate) hedge: Keys,
     pub(crate) limits: Keys,
+    /// Those of its tables stand under their names, as in `health.ping.fall`.
+    pub(crate) router: Keys,
 }
 
 impl Config {
@@ -31,6 +34,7 @@ impl Config {
             loop_guard: differing(ours.loop_guard, &defaults.loop_guard),
             hedge: differing(ours.hedge, &defaults.hedge),
             limits: differing(ours.limits, &defaults.limits),
+            router: differing(ours.router, &defaults.router),
         }
     }
 
@@ -41,6 +45,7 @@ impl Config {
             loop_guard: loop_guard(self.loop_guard),
             hedge: hedge(self.hedge),
             limits: limits(&self.limits),
+            router: router(&self.router),
         }
     }
 }
@@ -102,6 +107,40 @@ fn limits(config: &LimitsConfig) -> Keys {
     ])
 }
 
+fn router(config: &RouterConfig) -> Keys {
+    let (affinity, health) = (&config.affinity, &config.health);
+    let ping = health.ping.unwrap_or_default();
+    keys([
+        ("strategy", json!(config.strategy)),
+        ("cost_budget", json!(config.cost_budget)),
+        ("affinity.by", json!(affinity.by)),
+        ("affinity.ttl", json!(show_duration(affinity.ttl))),
+        ("affinity.max_keys", json!(affinity.max_keys)),
+        ("affinity.without_session", json!(affinity.without_session)),
+        ("affinity.fallback", json!(affinity.fallback)),
+        ("health.faults", json!(health.faults)),
+        ("health.outlier", json!(health.outlier.unwrap_or(0))),
+        ("health.window", json!(show_duration(health.window))),
+        ("health.min_calls", json!(health.min_calls)),
+        ("health.min_servers", json!(health.min_servers)),
+        ("health.max_ejected", json!(health.max_ejected)),
+        ("health.eject_time", json!(show_duration(health.eject_time))),
+        (
+            "health.max_eject_time",
+            json!(show_duration(health.max_eject_time)),
+        ),
+        ("health.slow_start", json!(show_duration(health.slow_start))),
+        ("health.slow_start_floor", json!(health.slow_start_floor)),
+        ("health.panic", json!(health.panic)),
+        ("health.ping.enabled", json!(health.ping.is_some())),
+        ("health.ping.interval", json!(show_duration(ping.interval))),
+        ("health.ping.jitter", json!(ping.jitter)),
+        ("health.ping.timeout", json!(show_duration(ping.timeout))),
+        ("health.ping.fall", json!(ping.fall)),
+        ("health.ping.rise", json!(ping.rise)),
+    ])
+}
+
 impl ServerConfig {
     /// Returns what is said of how the server is called that is not the default; what is said of a
     /// tool stands under `tools.TOOL`.
@@ -111,6 +150,15 @@ impl ServerConfig {
         if let Some(send) = self.idempotency_keys {
             changed.insert("idempotency_keys".into(), json!(send));
         }
+        let traits = |capabilities: &[String], zone: Option<&str>, cost_factor: f64| {
+            keys([
+                ("capabilities", json!(capabilities)),
+                ("zone", json!(zone)),
+                ("cost_factor", json!(cost_factor)),
+            ])
+        };
+        let ours = traits(&self.capabilities, self.zone.as_deref(), self.cost_factor);
+        changed.extend(differing(ours, &traits(&[], None, 1.0)));
         for (tool, said) in &self.tools {
             if let Some(reader) = &said.verify_with {
                 changed.insert(format!("tools.{tool}.verify_with"), json!(reader.as_str()));

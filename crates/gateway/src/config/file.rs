@@ -9,11 +9,11 @@ use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::router::StrategyName;
 use tollgate::{Profile, Trust, Weight};
 
 use super::limits::{Adaptive, Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
+use super::router::Router;
 use super::units::{Size, duration, some_duration};
 
 /// The whole file.
@@ -145,13 +145,6 @@ pub(crate) enum Partition {
     Shared,
 }
 
-/// `[router]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Router {
-    pub(crate) strategy: StrategyName,
-}
-
 /// `[servers.ID]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -164,6 +157,9 @@ pub(crate) struct Server {
     pub(crate) set: Option<String>,
     pub(crate) weight: u32,
     pub(crate) categories: Vec<String>,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) zone: Option<String>,
+    pub(crate) cost_factor: f64,
     pub(crate) trust: Trust,
     pub(crate) prefix: Prefix,
     pub(crate) max_concurrent: usize,
@@ -189,6 +185,9 @@ impl Default for Server {
             set: None,
             weight: Weight::DEFAULT.get(),
             categories: Vec::new(),
+            capabilities: Vec::new(),
+            zone: None,
+            cost_factor: 1.0,
             trust: Trust::default(),
             prefix: Prefix::default(),
             max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,

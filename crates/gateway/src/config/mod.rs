@@ -10,6 +10,7 @@ mod file;
 mod hints;
 mod limits;
 mod resilience;
+mod router;
 mod rules;
 mod scopes;
 mod units;
@@ -26,7 +27,7 @@ use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::RetryConfig;
 use tollgate::retry::hedge::HedgeConfig;
-use tollgate::router::StrategyName;
+use tollgate::router::RouterConfig;
 use tollgate::{
     Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
     ToolName, Trust, Weight,
@@ -60,7 +61,7 @@ pub(crate) struct Config {
     pub(crate) breaker: BreakerConfig,
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
-    pub(crate) strategy: StrategyName,
+    pub(crate) router: RouterConfig,
     pub(crate) servers: Vec<ServerConfig>,
 }
 
@@ -99,6 +100,10 @@ pub(crate) struct ServerConfig {
     pub(crate) set: ReplicaSetId,
     pub(crate) weight: Weight,
     pub(crate) categories: Vec<String>,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) zone: Option<String>,
+    /// What a call costs here, for each unit of its tool's cost.
+    pub(crate) cost_factor: f64,
     pub(crate) trust: Trust,
     pub(crate) prefix: Option<String>,
     pub(crate) limits: ServerLimits,
@@ -228,13 +233,21 @@ impl ServerConfig {
     }
 
     fn with_defaults(id: ServerId, target: TargetConfig) -> Self {
-        let file::Server { trust, era, .. } = file::Server::default();
+        let file::Server {
+            trust,
+            era,
+            cost_factor,
+            ..
+        } = file::Server::default();
         Self {
             set: ReplicaSetId::from(id.clone()),
             id,
             target,
             weight: Weight::DEFAULT,
             categories: Vec::new(),
+            capabilities: Vec::new(),
+            zone: None,
+            cost_factor,
             trust,
             prefix: None,
             limits: ServerLimits::default(),
@@ -250,5 +263,7 @@ impl ServerConfig {
 mod limits_tests;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod router_tests;
 #[cfg(test)]
 mod tests;

@@ -43,12 +43,24 @@ fn the_whole_file_names_every_key_that_has_a_value_by_default() {
         ("loop_guard", known.loop_guard),
         ("hedge", known.hedge),
         ("limits", known.limits),
+        ("router", known.router),
     ] {
         let set = keys.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<_> = set.map(|(key, _)| key.as_str()).collect();
-        let mut found: Vec<_> = written[section].as_table().unwrap().keys().collect();
+        let mut found = Vec::new();
+        names(written[section].as_table().unwrap(), "", &mut found);
         found.sort_unstable();
         assert_eq!(found, set, "[{section}]");
+    }
+}
+
+/// Collects the keys of a table, those of its own tables with their names before them.
+fn names(table: &toml::Table, before: &str, found: &mut Vec<String>) {
+    for (key, value) in table {
+        match value {
+            toml::Value::Table(inner) => names(inner, &format!("{before}{key}."), found),
+            _ => found.push(format!("{before}{key}")),
+        }
     }
 }
 

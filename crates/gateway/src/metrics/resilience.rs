@@ -21,11 +21,11 @@ pub(super) fn observe(meter: &Meter, stack: &Stack) {
 }
 
 /// A name and what it counts.
-type Named = (&'static str, &'static str);
+pub(super) type Named = (&'static str, &'static str);
 
-type Observer<'a> = &'a dyn AsyncInstrument<u64>;
+pub(super) type Observer<'a> = &'a dyn AsyncInstrument<u64>;
 
-fn counter(
+pub(super) fn counter(
     meter: &Meter,
     stack: &Stack,
     (name, description): Named,
@@ -39,7 +39,7 @@ fn counter(
         .build();
 }
 
-fn gauge(
+pub(super) fn gauge(
     meter: &Meter,
     stack: &Stack,
     (name, description): Named,

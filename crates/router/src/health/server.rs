@@ -21,7 +21,10 @@ use super::word::{Generation, Word};
 ///
 /// A choice reads `word`. A good call reads it too and writes to counters; only what changes how the
 /// server is takes the lock, under which alone `word` is written.
+///
+/// In this order: the word is to be beside what else a choice reads of a server.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct ServerHealth {
     word: AtomicU64,
     /// In a row.

@@ -90,11 +90,12 @@ fn in_order(among: &Eligible<'_>, two: [usize; 2]) -> [usize; 2] {
     if one == other {
         return two;
     }
-    let known = estimates(among, &two);
-    let [own, others] = &*known else {
-        return two;
-    };
-    let mean = mean(&known);
+    // as `estimates`, without a list: every call comes here
+    let mut known = two.map(|index| among.of_tool(index));
+    if known.iter().all(|estimate| estimate.trust <= 0.0) {
+        known = two.map(|index| among.of_all(index));
+    }
+    let (mean, [own, others]) = (mean(&known), &known);
     // the draw has already seen to the weights
     let cost = |index, estimate| {
         let server = among.server(index);

@@ -2,6 +2,7 @@
 
 mod limits;
 mod resilience;
+mod router;
 mod servers;
 mod settings;
 

@@ -20,6 +20,7 @@ impl Faults<'_, '_> {
         };
         let weight = self.ok(Weight::new(server.weight), &at("weight"));
         let limits = self.server_limits(key, &server);
+        self.server_traits(key, &server);
         let prefix = match &server.prefix {
             Prefix::Set => set.as_ref().map(ToString::to_string),
             Prefix::None => None,
@@ -43,6 +44,9 @@ impl Faults<'_, '_> {
             set: set?,
             weight: weight?,
             categories: server.categories,
+            capabilities: server.capabilities,
+            zone: server.zone,
+            cost_factor: server.cost_factor,
             trust: server.trust,
             prefix,
             limits,

@@ -107,7 +107,7 @@ impl Faults<'_, '_> {
             breaker: self.breaker(&file.breaker),
             server_breaker: self.server_breaker(&file.breaker.server),
             discovery: self.discovery(&file.discovery),
-            strategy: file.router.strategy,
+            router: self.router(&file.router),
             servers: Vec::new(),
         }
     }

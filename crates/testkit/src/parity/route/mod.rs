@@ -142,17 +142,11 @@ impl Judge<'_> {
         let call = self.setup.call(&made.tool, &made.context)?;
         let id = |server: &ServerId| self.setup.id(server).to_owned();
         let next = self.bed.router.candidates(&call);
-        let next: Vec<String> = next.map(|server| id(server.server())).collect();
+        let mut next: Vec<String> = next.map(|server| id(server.server())).collect();
         // turns move from here on only
         let server = self.bed.router.decide(&call).as_ref().map(id);
-        let next = next
-            .into_iter()
-            .filter(|next| Some(next) != server.as_ref());
-        Ok(Decision {
-            next: next.collect(),
-            server,
-            call,
-        })
+        next.retain(|next| Some(next) != server.as_ref());
+        Ok(Decision { call, server, next })
     }
 
     /// Says whether a decision is NeuroLink's, or differs for a reason that is known.

@@ -1,0 +1,139 @@
+//! What the router does, as server-sent events: each is one `data` line with a JSON object.
+//!
+//! A listener that does not keep up loses the oldest events and is told how many; no call waits for
+//! one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use tollgate::router::RouteEvent;
+
+use crate::error::AppError;
+use crate::http::Operator;
+
+/// How often a stream without events says that it is still there, so that whoever stands in between
+/// does not cut it, and a reader that went away is noticed.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// Readers skip comments.
+const COMMENT: &[u8] = b": tollgate\n\n";
+
+/// A line longer than this is no event of ours.
+const LONGEST: usize = 1 << 20;
+
+/// Tells what happens from now on, until the gateway stops or the reader goes away.
+pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
+    // listens before the answer begins: whoever has its head misses nothing
+    let events = operator.stack.route_events();
+    let stop = operator.stopping.clone();
+    let told = stream::unfold((events, stop), |(mut events, stop)| async move {
+        let part = tokio::select! {
+            biased;
+            () = stop.cancelled() => return None,
+            event = events.next() => written(&event?),
+            () = tokio::time::sleep(SIGN_OF_LIFE) => Bytes::from_static(COMMENT),
+        };
+        Some((part, (events, stop)))
+    });
+    // the head goes out with the first part
+    let all = stream::once(std::future::ready(Bytes::from_static(COMMENT))).chain(told);
+    let mut response = Response::new(Body::from_stream(all.map(Ok::<_, Infallible>)));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn written(event: &RouteEvent) -> Bytes {
+    match serde_json::to_string(event) {
+        Ok(text) => format!("data: {text}\n\n").into(),
+        Err(error) => {
+            tracing::warn!(%error, "an event cannot be written");
+            Bytes::from_static(COMMENT)
+        }
+    }
+}
+
+/// The asking side: what is told, one event after the other.
+pub(crate) struct Events {
+    answer: reqwest::Response,
+    /// What came and was not read: whole lines, and the beginning of one.
+    rest: Vec<u8>,
+}
+
+impl Events {
+    pub(super) const fn new(answer: reqwest::Response) -> Self {
+        Self {
+            answer,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping the
+    /// future loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the connection breaks, or what comes is no event.
+    pub(crate) async fn next(&mut self) -> Result<Option<String>, AppError> {
+        loop {
+            if let Some(event) = take_event(&mut self.rest) {
+                return Ok(Some(event));
+            }
+            if self.rest.len() > LONGEST {
+                return Err(AppError::Remote(
+                    "what the gateway tells is no event: a line has no end".into(),
+                ));
+            }
+            match self.answer.chunk().await {
+                Ok(Some(part)) => self.rest.extend_from_slice(&part),
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    let text = format!("the gateway went away: {}", super::client::cause(&error));
+                    return Err(AppError::Remote(text));
+                }
+            }
+        }
+    }
+}
+
+/// Takes the first `data` line out of what came; lines before it are comments or blank.
+fn take_event(rest: &mut Vec<u8>) -> Option<String> {
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let line: Vec<u8> = rest.drain(..=end).collect();
+        if let Some(data) = line.strip_prefix(b"data:") {
+            return Some(String::from_utf8_lossy(data).trim().to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_whole_wherever_they_are_cut() {
+        let whole = ": tollgate\n\ndata: {\"a\":1}\n\n: tollgate\n\ndata: {\"b\":\"é\"}\r\n\r\n";
+        for size in 1..whole.len() {
+            let mut rest = Vec::new();
+            let mut found = Vec::new();
+            for part in whole.as_bytes().chunks(size) {
+                rest.extend_from_slice(part);
+                found.extend(std::iter::from_fn(|| take_event(&mut rest)));
+            }
+            assert_eq!(found, ["{\"a\":1}", "{\"b\":\"é\"}"], "{size}");
+            assert!(rest.is_empty());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The command lines of `tollgate servers` and `tollgate events`.
+
+use clap::Subcommand;
+use tollgate::{ServerId, Weight};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`weight` tells what counts of a server's weight now, where that is not all: less while it starts
+slowly, nothing while it is left out or drained. `errors` is the share of faults among the answers
+and faults of the last minute or two, and `p50` and `p99` are of those answers; `mean` counts the
+latest calls most. `ejected` is how often a server was left out because its calls failed.
+
+What is changed here holds until the gateway ends: the config is not written.
+
+--json prints an array, as GET /api/servers answers; of a change, one object.
+
+Examples:
+  tollgate servers
+  tollgate servers drain orders-1            it ends its calls, and gets no new ones
+  tollgate servers undrain orders-1
+  tollgate servers weigh orders-2 80         its share, and from 50 on destructive calls
+  tollgate events                            follow which server gets which call")]
+pub(crate) struct Servers {
+    /// The running gateway
+    #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
+    pub(crate) url: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<ServersCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersCommand {
+    /// Give a server no new calls; those it has run to their end
+    Drain(WhichServer),
+    /// Give a drained server calls again
+    Undrain(WhichServer),
+    /// Change what a server weighs
+    Weigh(Weigh),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhichServer {
+    /// The server
+    #[arg(value_name = "ID")]
+    pub(crate) server: ServerId,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Weigh {
+    /// The server
+    #[arg(value_name = "ID")]
+    pub(crate) server: ServerId,
+    /// 0 to 100; at 0 it gets what no other can take
+    #[arg(value_name = "N")]
+    pub(crate) weight: Weight,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+One line for each attempt of a call that a server got, or that no server could get, for each change
+of a server's health, and for each session, user or value that is kept at a server. A reader that is
+too slow is told how many events it missed; no call waits for it. Ends with Ctrl-C, or with the
+gateway.
+
+--json prints the events as GET /api/routes/events tells them, one JSON object a line; `type` is
+routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired or missed.
+
+Examples:
+  tollgate events
+  tollgate events --json | jq 'select(.type == \"healthUpdate\")'")]
+pub(crate) struct Events {
+    /// The running gateway
+    #[arg(long, default_value = "http://127.0.0.1:7420/mcp")]
+    pub(crate) url: String,
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}

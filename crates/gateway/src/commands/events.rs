@@ -1,0 +1,72 @@
+//! `tollgate events`: what the router of a running gateway does, as it does it.
+
+use std::process::ExitCode;
+
+use serde_json::value::RawValue;
+
+use crate::api::Remote;
+use crate::args::Events;
+use crate::error::{AppError, Outcome};
+use crate::output::{Screen, Tone};
+use crate::plain;
+use crate::shutdown;
+use crate::view::EventView;
+
+pub(crate) async fn run(args: Events, screen: &Screen) -> Outcome {
+    let stop = shutdown::on_signal()?;
+    tokio::select! {
+        biased;
+        () = stop.asked().cancelled() => Ok(ExitCode::SUCCESS),
+        followed = follow(args, screen) => followed,
+    }
+}
+
+async fn follow(args: Events, screen: &Screen) -> Outcome {
+    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
+        AppError::Remote(format!(
+            "what answers at {} is no gateway, and has no events to tell",
+            args.url
+        ))
+    })?;
+    let mut events = remote.events().await?;
+    screen.note(format_args!("following {}", args.url));
+    while screen.is_read() {
+        let Some(event) = events.next().await? else {
+            screen.note("the gateway stopped");
+            break;
+        };
+        show(&event, args.json, screen)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(event: &str, as_json: bool, screen: &Screen) -> Result<(), AppError> {
+    let unreadable = |error: serde_json::Error| {
+        AppError::Remote(format!("what the gateway tells cannot be read: {error}"))
+    };
+    if as_json {
+        let event: &RawValue = serde_json::from_str(event).map_err(unreadable)?;
+        screen.json(event);
+        return Ok(());
+    }
+    let event: EventView = serde_json::from_str(event).map_err(unreadable)?;
+    let line = plain::line(&event.to_string());
+    match tone(&event) {
+        Some(tone) => screen.out(screen.toned(line, tone)),
+        None => screen.out(line),
+    }
+    Ok(())
+}
+
+/// What is in order has no colour.
+fn tone(event: &EventView) -> Option<Tone> {
+    match event {
+        EventView::RouteFailed { .. } => Some(Tone::Bad),
+        EventView::HealthUpdate { to, .. } if to == "healthy" => Some(Tone::Good),
+        EventView::HealthUpdate { .. } | EventView::Missed { .. } => Some(Tone::Doubtful),
+        EventView::AffinitySet { .. } | EventView::AffinityExpired { .. } | EventView::Other => {
+            Some(Tone::Aside)
+        }
+        EventView::RouteDecision(_) => None,
+    }
+}

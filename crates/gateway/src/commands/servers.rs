@@ -1,0 +1,106 @@
+//! `tollgate servers`: how the servers of a running gateway are, and taking them out of service.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tollgate::ServerId;
+
+use crate::api::Remote;
+use crate::args::{Servers, ServersCommand};
+use crate::error::{AppError, Outcome};
+use crate::output::{Cell, Screen, Table, took};
+use crate::view::{Order, ServerView};
+
+pub(crate) async fn run(args: Servers, screen: &Screen) -> Outcome {
+    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
+        AppError::Remote(format!(
+            "what answers at {} is no gateway, and has no servers to show",
+            args.url
+        ))
+    })?;
+    let (order, server): (Order, ServerId) = match args.command {
+        None => {
+            let all = remote.servers().await?;
+            if args.json {
+                screen.json(&all);
+            } else {
+                show(&all, screen);
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(ServersCommand::Drain(which)) => (Order::Drain, which.server),
+        Some(ServersCommand::Undrain(which)) => (Order::Undrain, which.server),
+        Some(ServersCommand::Weigh(weigh)) => (Order::Weigh(weigh.weight), weigh.server),
+    };
+    let ordered = remote.order(order, &server).await?;
+    if args.json {
+        screen.json(&ordered);
+    } else {
+        show(std::slice::from_ref(&ordered.server), screen);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(all: &[ServerView], screen: &Screen) {
+    let mut table = Table::new(&[
+        "server",
+        "set",
+        "weight",
+        "state",
+        "in flight",
+        "calls",
+        "errors",
+        "mean",
+        "p50",
+        "p99",
+        "ejected",
+        "tools",
+    ]);
+    for one in all {
+        let (word, full) = weight(one);
+        table.row(vec![
+            Cell::plain(&one.id),
+            Cell::plain(&one.set),
+            Cell::warn(word, !full),
+            Cell::warn(one.state.replace('_', " "), one.state != "healthy"),
+            Cell::plain(one.in_flight),
+            Cell::plain(one.calls.ended()),
+            errors(one.error_rate),
+            time(one.ewma_ms),
+            time(one.p50_ms),
+            time(one.p99_ms),
+            Cell::warn(one.ejections, one.ejections > 0),
+            Cell::warn(one.tools, one.tools == 0),
+        ]);
+    }
+    screen.table(&table);
+    for one in all {
+        if let Some(error) = &one.last_error {
+            screen.note(format_args!("{}: {error}", one.id));
+        }
+    }
+}
+
+/// Writes a weight, and how much of it counts if that is not all; says whether it is.
+fn weight(server: &ServerView) -> (String, bool) {
+    let all = f64::from(server.weight);
+    let is_full = server.weight_in_force >= all;
+    let word = if is_full {
+        server.weight.to_string()
+    } else {
+        format!("{:.0} of {}", server.weight_in_force, server.weight)
+    };
+    (word, is_full)
+}
+
+fn errors(rate: Option<f64>) -> Cell {
+    match rate {
+        None => Cell::plain("-"),
+        Some(rate) => Cell::warn(format_args!("{:.1} %", rate * 100.0), rate > 0.0),
+    }
+}
+
+fn time(millis: Option<f64>) -> Cell {
+    let time = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok());
+    Cell::plain(time.map_or_else(|| "-".into(), took))
+}

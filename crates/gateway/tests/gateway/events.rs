@@ -1,0 +1,177 @@
+//! The stream of what the router does: each choice, each change of health, and its end.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout};
+
+use crate::support::{Gateway, http, signal, tollgate, within};
+
+const TWO: &str = "\
+[router]
+strategy = \"round_robin\"
+
+[servers.a]
+command = \"TOLLGATE\"
+args = [\"sample\"]
+set = \"shop\"
+
+[servers.b]
+command = \"TOLLGATE\"
+args = [\"sample\"]
+set = \"shop\"
+";
+
+/// `tollgate events`, running.
+pub(crate) struct Follower {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    notes: Lines<BufReader<ChildStderr>>,
+}
+
+impl Follower {
+    /// Starts it, and waits until it hears.
+    pub(crate) async fn of(gateway: &Gateway, args: &[&str]) -> Self {
+        let all = [&["events", "--url", &gateway.url], args].concat();
+        let mut child = tollgate(&all).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let notes = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut follower = Self {
+            child,
+            lines,
+            notes,
+        };
+        follower.notes("following").await;
+        follower
+    }
+
+    /// Reads on until a note says this.
+    async fn notes(&mut self, what: &str) {
+        let note = within(what, self.notes.next_line()).await.unwrap();
+        let note = note.unwrap_or_default();
+        assert!(note.contains(what), "{note}");
+    }
+
+    /// Reads on until a line is one that is looked for.
+    pub(crate) async fn finds(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+        within(what, async {
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                if is_it(&line) {
+                    return line;
+                }
+            }
+            panic!("{what}: never told");
+        })
+        .await
+    }
+
+    /// Reads on until an event of this type of this server, or for this one.
+    pub(crate) async fn event(&mut self, kind: &str, key: &str, server: &str) -> Value {
+        let is_it = |line: &str| {
+            let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            event["type"] == kind && event[key] == server
+        };
+        let line = self.finds(kind, is_it).await;
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Waits for the end, and returns whether it was a good one.
+    async fn ends(mut self) -> bool {
+        within("the end", self.child.wait())
+            .await
+            .unwrap()
+            .success()
+    }
+}
+
+#[tokio::test]
+async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
+    let gateway = Gateway::configured(TWO).await;
+    let mut raw = Follower::of(&gateway, &["--json"]).await;
+    let mut plain = Follower::of(&gateway, &[]).await;
+    let note = json!({"order_id": 1, "text": "x"});
+    let done = gateway.call("shop__add_note", note).await;
+    let server = done["server"].as_str().unwrap();
+
+    let chosen = raw.event("routeDecision", "chosen", server).await;
+    assert_eq!(chosen["tool"], "add_note", "{chosen}");
+    assert_eq!(chosen["strategy"], "round_robin", "{chosen}");
+    assert_eq!(chosen["servers"], 2, "{chosen}");
+    assert_eq!(chosen["candidates"].as_array().unwrap().len(), 2);
+    let told = format!("decision  shop.add_note -> {server} (round_robin, 2 of 2");
+    plain.finds(&told, |line| line.starts_with(&told)).await;
+
+    let url = gateway.at("/api/tools/shop__orders_stats/call?server=a");
+    let ask = json!({"ask": "pid"}).to_string();
+    let answer = within("the pid", http().post(url).body(ask).send()).await;
+    let stats: Value = serde_json::from_str(&answer.unwrap().text().await.unwrap()).unwrap();
+    assert_eq!(stats["server"], "a", "{stats}");
+    let pid = &stats["result"]["structuredContent"]["pid"];
+    signal("-KILL", u32::try_from(pid.as_u64().unwrap()).unwrap()).await;
+    let gone = raw.event("healthUpdate", "server", "a").await;
+    assert_eq!(gone["to"], "unreachable", "{gone}");
+    assert_eq!(gone["set"], "shop", "{gone}");
+    let is_gone = |line: &str| line.starts_with("health    a of shop: ");
+    let line = plain.finds("the health of a", is_gone).await;
+    assert!(
+        line.contains("-> unreachable, for its connection"),
+        "{line}"
+    );
+
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (well, said) = gateway.ended().await;
+    assert!(well, "{said}");
+    for mut follower in [raw, plain] {
+        follower.notes("the gateway stopped").await;
+        assert!(follower.ends().await);
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_may_take_is_told_and_ctrl_c_ends_the_listening_alone() {
+    let gateway = Gateway::configured(&TWO.replace("set =", "weight = 20\nset =")).await;
+    let mut raw = Follower::of(&gateway, &["--json"]).await;
+    let refused = gateway
+        .call("shop__delete_order", json!({"order_id": 1}))
+        .await;
+    assert_eq!(refused["error"]["kind"], "no_eligible_server", "{refused}");
+    let failed = raw.event("routeFailed", "tool", "delete_order").await;
+    assert_eq!(failed["error"], "no_eligible_server", "{failed}");
+    assert_eq!(failed["rule"]["min_weight"], 50, "{failed}");
+    for candidate in failed["candidates"].as_array().unwrap() {
+        assert_eq!(candidate["unfit"], "too_light", "{failed}");
+    }
+
+    signal("-INT", raw.child.id().unwrap()).await;
+    assert!(raw.ends().await);
+    let note = json!({"order_id": 1, "text": "x"});
+    let done = gateway.call("shop__add_note", note).await;
+    assert!(done["result"].is_object(), "{done}");
+}
+
+#[tokio::test]
+async fn the_stream_is_plain_server_sent_events_and_not_for_web_pages() {
+    let gateway = Gateway::sample().await;
+    let client = http();
+    let url = gateway.at("/api/routes/events");
+    let mut answer = within("the stream", client.get(&url).send()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let note = json!({"order_id": 1, "text": "x"});
+    gateway.call("orders__add_note", note).await;
+    let mut all = String::new();
+    while !all.contains("routeDecision") {
+        let part = within("an event", answer.chunk()).await.unwrap().unwrap();
+        all.push_str(std::str::from_utf8(&part).unwrap());
+    }
+    let event = all
+        .split("\n\n")
+        .find_map(|event| event.strip_prefix("data: "));
+    let event: Value = serde_json::from_str(event.unwrap()).unwrap();
+    assert_eq!(event["type"], "routeDecision", "{all}");
+
+    let page = client.get(&url).header("origin", "https://evil.example");
+    let answer = within("a refusal", page.send()).await.unwrap();
+    assert_eq!(answer.status(), 403);
+}

@@ -1,0 +1,140 @@
+//! What a config says of the router: it is heeded, not only read.
+
+use serde_json::{Value, json};
+
+use crate::events::Follower;
+use crate::support::{Gateway, TOLLGATE, ends, file, http, signal, text, within};
+
+/// Two servers of one set, with these settings for all, for the first and for the second.
+fn two(all: &str, first: &str, second: &str) -> String {
+    let server = |id: &str, more: &str| {
+        format!(
+            "[servers.{id}]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nset = \"shop\"\n{more}\n"
+        )
+    };
+    format!("{all}\n{}{}", server("a", first), server("b", second))
+}
+
+/// Adds a note, which no cache answers.
+async fn note(gateway: &Gateway, order: u32) -> Value {
+    let note = json!({"order_id": order, "text": "x"});
+    gateway.call("shop__add_note", note).await
+}
+
+#[tokio::test]
+async fn what_costs_too_much_goes_where_it_costs_less_or_nowhere() {
+    let gateway = Gateway::configured(&two(
+        "[router]\nstrategy = \"round_robin\"\ncost_budget = 1.0",
+        "cost_factor = 0.5\n[servers.a.tools.add_note]\ncostHint = 2",
+        "",
+    ))
+    .await;
+    for _ in 0..4 {
+        assert_eq!(note(&gateway, 1).await["server"], "a");
+    }
+    let done = ends(&["servers", "drain", "a", "--url", &gateway.url]).await;
+    assert!(done.status.success(), "{done:?}");
+    let refused = note(&gateway, 1).await;
+    assert_eq!(refused["error"]["kind"], "no_eligible_server", "{refused}");
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("a is drained"), "{said}");
+    assert!(said.contains("budget"), "{said}");
+}
+
+#[tokio::test]
+async fn a_tool_with_tags_goes_to_the_server_that_can() {
+    let gateway = Gateway::configured(&two(
+        "[router]\nstrategy = \"capability\"",
+        "[servers.a.tools.add_note]\ntags = [\"gpu\"]",
+        "capabilities = [\"gpu\"]\nzone = \"eu\"",
+    ))
+    .await;
+    for _ in 0..4 {
+        assert_eq!(note(&gateway, 1).await["server"], "b");
+    }
+}
+
+#[tokio::test]
+async fn calls_about_one_thing_stay_together() {
+    let gateway = Gateway::configured(&two(
+        "[router]\nstrategy = \"affinity\"\n[router.affinity]\nby = \"/order_id\"\nttl = \"1h\"",
+        "",
+        "",
+    ))
+    .await;
+    let mut raw = Follower::of(&gateway, &["--json"]).await;
+    let mut plain = Follower::of(&gateway, &[]).await;
+    let first = note(&gateway, 1).await["server"].clone();
+    for _ in 0..6 {
+        assert_eq!(note(&gateway, 1).await["server"], first);
+    }
+    let server = first.as_str().unwrap();
+    let set = raw.event("affinitySet", "server", server).await;
+    assert_eq!(
+        (&set["by"], &set["ttl_ms"], &set["set"]),
+        (&json!("argument"), &json!(3_600_000), &json!("shop")),
+        "{set}"
+    );
+    let goes = format!("in shop goes to {server} for 1h");
+    let is_it = |line: &str| line.starts_with("affinity  argument ") && line.ends_with(&goes);
+    plain.finds(&goes, is_it).await;
+}
+
+#[tokio::test]
+async fn a_server_that_answers_no_pings_is_unreachable_until_it_does() {
+    let gateway = Gateway::configured(&two(
+        "[router.health.ping]\ninterval = \"100ms\"\ntimeout = \"2s\"\nfall = 1\nrise = 1",
+        "",
+        "",
+    ))
+    .await;
+    let mut raw = Follower::of(&gateway, &["--json"]).await;
+    let url = gateway.at("/api/tools/shop__orders_stats/call?server=a");
+    let ask = json!({"ask": "pid"}).to_string();
+    let answer = within("the pid", http().post(url).body(ask).send()).await;
+    let stats: Value = serde_json::from_str(&answer.unwrap().text().await.unwrap()).unwrap();
+    let pid = &stats["result"]["structuredContent"]["pid"];
+    let pid = u32::try_from(pid.as_u64().unwrap()).unwrap();
+    signal("-STOP", pid).await;
+    let gone = raw.event("healthUpdate", "server", "a").await;
+    assert_eq!(gone["to"], "unreachable", "{gone}");
+    assert_eq!(gone["reason"], "it answers no pings", "{gone}");
+    signal("-CONT", pid).await;
+    let back = raw.event("healthUpdate", "server", "a").await;
+    assert_eq!(back["from"], "unreachable", "{back}");
+    assert_eq!(back["reason"], "it answers pings again", "{back}");
+}
+
+#[tokio::test]
+async fn the_check_tells_what_is_not_the_default_and_where_a_fault_is() {
+    let good = two(
+        "[router]\nstrategy = \"priority\"\n[router.health.ping]\nenabled = false",
+        "zone = \"eu\"",
+        "cost_factor = 2",
+    );
+    let good = file(good.replace("TOLLGATE", TOLLGATE));
+    let path = good.path().to_str().unwrap();
+    let done = ends(&["serve", "--config", path, "--check", "--json"]).await;
+    let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
+    let told = json!({"strategy": "priority", "health.ping.enabled": false});
+    assert_eq!(said["router"], told, "{said}");
+    assert_eq!(said["servers"][0]["changed"], json!({"zone": "eu"}));
+    assert_eq!(said["servers"][1]["changed"], json!({"cost_factor": 2.0}));
+    let done = ends(&["serve", "--config", path, "--check"]).await;
+    let plain = text(&done.stdout);
+    for line in [
+        "router     priority, servers are not asked whether they are there",
+        "           strategy = \"priority\"",
+        "servers.b.cost_factor = 2.0",
+    ] {
+        assert!(plain.lines().any(|found| found == line), "{line}: {plain}");
+    }
+
+    let bad = file(two("[router.health]\nmin_servers = 1", "", ""));
+    let path = bad.path().to_str().unwrap();
+    let done = ends(&["serve", "--config", path]).await;
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    let said = text(&done.stderr);
+    let fault = format!("{path}:2:15: `router.health.min_servers`: is below 2");
+    assert!(said.contains(&fault), "{said}");
+}
