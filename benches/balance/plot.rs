@@ -93,7 +93,7 @@ fn struck(scenario: Scenario, size: &Size, found: &[&Figures]) -> Panel {
         level: Some((1.0, "")),
         lines: lines(found, |figures| {
             // many seconds are more than a line can show
-            let wide = (figures.struck_by_second.len() / 100).max(1);
+            let wide = (figures.struck_by_second.len() / 50).max(1);
             let by = figures.struck_by_second.chunks(wide).enumerate();
             by.map(|(place, seconds)| {
                 let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;

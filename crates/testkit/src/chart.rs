@@ -73,7 +73,7 @@ pub fn svg(panels: &[Panel]) -> String {
     svg + "</svg>\n"
 }
 
-const WIDTH: f64 = 860.0;
+const WIDTH: f64 = 920.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 690.0;
