@@ -65,6 +65,7 @@ mod roster;
 mod scan;
 mod scopes;
 mod server;
+mod service;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
@@ -74,7 +75,8 @@ pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};
 pub use local::{IntoToolOutput, Json, ToolSpec, Tools};
 pub use roster::ServerStatus;
 pub use server::Server;
-pub use stack::{Stack, StackFuture, StackService};
+pub use service::{StackFuture, StackService};
+pub use stack::Stack;
 pub use tollgate_core::infer::RuleSet;
 pub use tollgate_core::{
     Annotations, ArgumentRule, CacheStatus, CallPlan, CallRecord, Caller, Condition, Delivery,

@@ -1,16 +1,12 @@
 //! The running stack: what users hold.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
-use pin_project_lite::pin_project;
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -28,8 +24,6 @@ use tollgate_retry::BudgetStatus;
 use tollgate_retry::hedge::HedgeStats;
 use tollgate_router::{Pool, RouteEvent, Router, SetStats};
 use tower::ServiceExt;
-use tower::util::Oneshot;
-use tower_service::Service;
 
 use crate::admit::Terms;
 use crate::builder::StackBuilder;
@@ -38,6 +32,7 @@ use crate::limits::LimitStatus;
 use crate::order::{Guarded, Layers};
 use crate::roster::{Known, Roster, ServerStatus};
 use crate::scan::Shared;
+use crate::service::{StackFuture, StackService};
 
 /// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the background.
 #[derive(Clone)]
@@ -432,44 +427,4 @@ fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
     };
     let text = format!("no tool {:?}{more}: {hint}", &tool[..end]);
     ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
-}
-
-/// The stack as a Tower service. Always ready: what has to be waited for is waited for in the call.
-#[derive(Debug, Clone)]
-pub struct StackService(Stack);
-
-impl Service<ToolCall> for StackService {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = StackFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, call: ToolCall) -> StackFuture {
-        self.0.run(call)
-    }
-}
-
-pin_project! {
-    /// One call on its way through the stack. Dropping it cancels the call.
-    pub struct StackFuture {
-        #[pin]
-        inner: Oneshot<Layers, ToolCall>,
-    }
-}
-
-impl fmt::Debug for StackFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StackFuture").finish_non_exhaustive()
-    }
-}
-
-impl Future for StackFuture {
-    type Output = Result<ToolOutput, ToolError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().inner.poll(cx)
-    }
 }
