@@ -11,14 +11,14 @@ use crate::tools::{Column, Tools};
 
 /// What is measured of one server: of all its calls, and of those of each tool.
 ///
-/// In this order: the tools that were called first are where a choice looks, beside what it reads of the
-/// [server](crate::state::ServerState).
+/// In this order, the tools from the last to the first: the first tool of a set is at the end, beside what
+/// a choice reads of the [server](crate::state::ServerState), and those called soon after it are near.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Measured {
     all: PeakEwma,
     more: [Cells; Tools::MOST / TOGETHER - 1],
-    first: Cells,
+    first: [OfTool; TOGETHER],
 }
 
 /// Made when the first tool of them is called.
@@ -27,8 +27,10 @@ type Cells = OnceLock<Box<[OfTool; TOGETHER]>>;
 /// Columns that are made together.
 const TOGETHER: usize = 16;
 
+/// Half a cache line, and never in two.
 #[derive(Debug, Default)]
-struct OfTool {
+#[repr(align(32))]
+pub(crate) struct OfTool {
     /// Whose numbers these are.
     tag: AtomicU32,
     in_flight: AtomicU32,
@@ -63,17 +65,16 @@ impl Measured {
         Self {
             all: PeakEwma::default(),
             more: array::from_fn(|_| OnceLock::new()),
-            first: OnceLock::new(),
+            first: array::from_fn(|_| OfTool::default()),
         }
     }
 
     /// Counts a call of a tool as in flight.
     pub(crate) fn begin(&self, column: Column) {
-        let Some(cells) = self.cells(column) else {
-            return;
-        };
-        let cells = cells.get_or_init(|| Box::new(array::from_fn(|_| OfTool::default())));
-        if let Some(cell) = cells.get(column.place % TOGETHER) {
+        if let Some(cells) = self.more(column) {
+            cells.get_or_init(|| Box::new(array::from_fn(|_| OfTool::default())));
+        }
+        if let Some(cell) = self.cell(column) {
             cell.in_flight.fetch_add(1, Ordering::Relaxed);
             // looked at first: a swap takes the line from all others, each time
             if cell.tag.load(Ordering::Relaxed) != column.tag
@@ -116,15 +117,16 @@ impl Measured {
     }
 
     fn cell(&self, column: Column) -> Option<&OfTool> {
-        let cells = self.cells(column)?.get()?;
-        cells.get(column.place % TOGETHER)
+        let cells = match column.place < TOGETHER {
+            true => &self.first,
+            false => self.more(column)?.get()?,
+        };
+        cells.get(TOGETHER - 1 - column.place % TOGETHER)
     }
 
-    fn cells(&self, column: Column) -> Option<&Cells> {
-        match (column.place / TOGETHER).checked_sub(1) {
-            None => Some(&self.first),
-            Some(more) => self.more.get(more),
-        }
+    /// Returns where those are that are not among the first.
+    fn more(&self, column: Column) -> Option<&Cells> {
+        self.more.get((column.place / TOGETHER).checked_sub(1)?)
     }
 
     /// Finds a tool's numbers, unless they are another's.

@@ -11,7 +11,7 @@ use tollgate_core::{Tool, Weight};
 
 use crate::drain::Drained;
 use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};
-use crate::measured::{Measured, Took};
+use crate::measured::{Measured, OfTool, Took};
 use crate::outcome::Outcome;
 use crate::stats::Tally;
 use crate::tools::{Column, Tools};
@@ -37,8 +37,11 @@ pub(crate) struct ServerState {
 const _: () = {
     const LINE: usize = 64;
     let word = offset_of!(ServerState, health);
-    let tools = offset_of!(ServerState, in_flight) - size_of::<usize>();
-    assert!(tools / LINE == word / LINE, "a choice reads one line");
+    let first_tool = offset_of!(ServerState, in_flight) - size_of::<OfTool>();
+    assert!(
+        first_tool / LINE == word / LINE,
+        "a choice reads one line where a set has one tool"
+    );
 };
 
 impl ServerState {
