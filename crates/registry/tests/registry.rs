@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate_core::{
-    Annotations, ArgumentRule, Condition, Effect, ReplicaSetId, ServerId, ToolCall, ToolDefinition,
-    Trust, When,
+    Annotations, ArgumentRule, Complexity, Condition, Effect, ReplicaSetId, ServerId, ToolCall,
+    ToolDefinition, Trust, When,
 };
 use tollgate_registry::{Catalogue, Registry, SetOptions};
 
@@ -241,17 +241,15 @@ fn what_others_show_of_a_tool_is_seen_and_is_no_change_for_clients() {
 
     // so it is with the operator's word, which explanations name
     let mut options = SetOptions::default();
-    let tagged = Annotations::default().with_tags(["notes"]);
+    let medium = Annotations::default().with_complexity(Complexity::Medium);
     let note = "create_note".parse().unwrap();
-    options.overrides.insert(note, tagged);
+    options.overrides.insert(note, medium);
     registry.set_options(set("s"), options);
     assert!(register(false).is_empty());
     let catalogue = registry.catalogue();
     let note = catalogue.find("create_note").unwrap().tool();
-    assert_eq!(
-        note.resolved().annotations().tags.as_deref().unwrap(),
-        ["notes"]
-    );
+    let hints = note.resolved().annotations();
+    assert_eq!(hints.complexity, Some(Complexity::Medium));
 }
 
 #[test]
