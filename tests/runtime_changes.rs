@@ -389,7 +389,7 @@ async fn leave_nothing(mut changes: Changes) {
     for server in changes.stack.servers() {
         assert_eq!(server.in_flight, 0, "{server:?}");
     }
-    for id in changes.sites.keys().cloned().collect::<Vec<_>>() {
+    while let Some(id) = changes.sites.keys().next().cloned() {
         changes.remove(&id);
     }
     for (_, leaving) in &changes.gone {
