@@ -1,0 +1,435 @@
+//! Calls by the thousand while servers are added, removed, drained and reweighed at random: each is
+//! answered once or fails with a reason, and none goes where it must not.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use fastrand::Rng;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::sleep;
+use tollgate::core::{BoxFuture, Weight};
+use tollgate::{
+    Delivery, Drained, Draining, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolServer,
+};
+
+/// What passes while something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// Seconds of a paused clock: 3 to 6 of them for a call.
+    Seconds,
+    /// Turns of other tasks, on several threads.
+    Turns,
+}
+
+/// What all servers of a round write into.
+struct World {
+    pace: Pace,
+    /// Counts whatever happens, so that it can be said what came first.
+    clock: AtomicU64,
+    calls: Mutex<Vec<Seen>>,
+    faults: Mutex<Vec<String>>,
+    running: AtomicUsize,
+    most_running: AtomicUsize,
+}
+
+/// What was seen of one call.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    began: u64,
+    executions: u32,
+}
+
+/// One server, from its coming to its going.
+struct Site {
+    id: ServerId,
+    world: Arc<World>,
+    spans: Mutex<Vec<Span>>,
+}
+
+/// A time in which some calls must not begin at a server: from the return of what forbade them to
+/// the call of what allows them again.
+struct Span {
+    what: What,
+    from: u64,
+    to: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Removed,
+    Drained,
+    TooLight,
+}
+
+const TOOLS: [&str; 3] = ["get", "add", "wipe"];
+
+impl World {
+    fn new(pace: Pace, calls: usize) -> Arc<Self> {
+        Arc::new(Self {
+            pace,
+            clock: AtomicU64::new(0),
+            calls: Mutex::new(vec![Seen::default(); calls]),
+            faults: Mutex::default(),
+            running: AtomicUsize::new(0),
+            most_running: AtomicUsize::new(0),
+        })
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    async fn pass(&self, rng: &mut Rng) {
+        match self.pace {
+            Pace::Seconds => sleep(Duration::from_millis(rng.u64(3_000..6_000))).await,
+            Pace::Turns => {
+                for _ in 0..rng.u32(0..40) {
+                    yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+impl Site {
+    fn new(id: ServerId, world: &Arc<World>) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            world: world.clone(),
+            spans: Mutex::default(),
+        })
+    }
+
+    /// From now on, such calls must not begin here.
+    fn forbid(&self, what: What) {
+        let from = self.world.tick();
+        let mut spans = self.spans.lock();
+        if !spans
+            .iter()
+            .any(|span| span.what == what && span.to.is_none())
+        {
+            spans.push(Span {
+                what,
+                from,
+                to: None,
+            });
+        }
+    }
+
+    /// From now on, they may again.
+    fn allow(&self, what: What) {
+        let now = self.world.tick();
+        for span in self.spans.lock().iter_mut() {
+            if span.what == what && span.to.is_none() {
+                span.to = Some(now);
+            }
+        }
+    }
+
+    /// Notes what must not be: the whole time in which the call can have been sent here lies within
+    /// a time in which it must not.
+    fn judge(&self, call: &ToolCall, number: usize) {
+        let now = self.world.tick();
+        let destructive = call.tool().name().as_str() == "wipe";
+        // on one thread, a call is where it was sent to in the same moment
+        let sent = match self.world.pace {
+            Pace::Seconds => now,
+            Pace::Turns => self.world.calls.lock()[number].began,
+        };
+        for span in self.spans.lock().iter() {
+            let holds = span.from < sent && span.to.is_none_or(|to| now < to);
+            if holds && (destructive || span.what != What::TooLight) {
+                let fault = format!(
+                    "call {number} ({}) began at {}, which was {:?}",
+                    call.tool().name(),
+                    self.id,
+                    span.what
+                );
+                self.world.faults.lock().push(fault);
+            }
+        }
+    }
+}
+
+/// Counts a call as running until it is dropped.
+struct Runs(Arc<World>);
+
+impl Runs {
+    fn new(world: &Arc<World>) -> Self {
+        let now = world.running.fetch_add(1, Ordering::SeqCst) + 1;
+        world.most_running.fetch_max(now, Ordering::SeqCst);
+        Self(world.clone())
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl ToolServer for Site {
+    fn id(&self) -> &ServerId {
+        &self.id
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        let tool = |name: &str| {
+            let hints = json!({"readOnlyHint": name == "get", "destructiveHint": name == "wipe"});
+            let listed = json!({"name": name, "annotations": hints});
+            ToolDefinition::from_json(listed.to_string()).unwrap()
+        };
+        let tools = TOOLS.iter().map(|name| tool(name)).collect();
+        Box::pin(std::future::ready(Ok(tools)))
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let arguments: serde_json::Value = serde_json::from_slice(call.arguments()).unwrap();
+        let number = usize::try_from(arguments["call"].as_u64().unwrap()).unwrap();
+        self.judge(&call, number);
+        let world = self.world.clone();
+        let attempt = u64::from(call.attempt().number);
+        let mut rng = Rng::with_seed(number as u64 * 31 + attempt);
+        let runs = Runs::new(&world);
+        Box::pin(async move {
+            let fail = |kind, delivery| Err(ToolError::new(kind, delivery, "scripted"));
+            let fate = rng.u32(0..100);
+            if fate < 3 {
+                return fail(ErrorKind::Overloaded, Delivery::NotSent);
+            }
+            world.pass(&mut rng).await;
+            world.calls.lock()[number].executions += 1;
+            drop(runs);
+            match fate {
+                3..5 => fail(ErrorKind::ConnectionLost, Delivery::Unknown),
+                _ => Ok(ToolOutput::text(number.to_string())),
+            }
+        })
+    }
+}
+
+/// The servers of a stack, changed at random.
+struct Changes {
+    stack: Stack,
+    world: Arc<World>,
+    rng: Rng,
+    sites: BTreeMap<ServerId, Arc<Site>>,
+    gone: Vec<(Weak<Site>, Draining)>,
+    made: usize,
+}
+
+impl Changes {
+    async fn one(&mut self) {
+        let ids: Vec<ServerId> = self.sites.keys().cloned().collect();
+        let Some(id) = self.rng.choice(&ids) else {
+            return self.add().await;
+        };
+        let site = self.sites[id].clone();
+        match self.rng.u32(0..10) {
+            0 | 1 if ids.len() < 12 => self.add().await,
+            0..3 => self.remove(id),
+            3 | 4 => {
+                drop(self.stack.drain(id).unwrap());
+                site.forbid(What::Drained);
+            }
+            5 | 6 => {
+                site.allow(What::Drained);
+                self.stack.undrain(id).unwrap();
+            }
+            _ => {
+                let weight = Weight::new(self.rng.u32(0..=100)).unwrap();
+                site.allow(What::TooLight);
+                self.stack.reweigh(id, weight).unwrap();
+                if weight < Weight::PRIMARY {
+                    site.forbid(What::TooLight);
+                }
+            }
+        }
+    }
+
+    async fn add(&mut self) {
+        // now and then under a name that was there before
+        self.made += 1;
+        let id = ServerId::new(format!("s{}", self.made % 16)).unwrap();
+        if self.sites.contains_key(&id) {
+            return;
+        }
+        let site = Site::new(id.clone(), &self.world);
+        let weight = self.rng.u32(0..=100);
+        if weight < 50 {
+            site.forbid(What::TooLight);
+        }
+        let server = Server::shared(site.clone())
+            .in_set("set".parse().unwrap())
+            .weight(weight)
+            // whoever waits for a place was sent there before
+            .max_concurrent(1_000_000);
+        self.stack.add_server(server).await.unwrap();
+        self.sites.insert(id, site);
+    }
+
+    fn remove(&mut self, id: &ServerId) {
+        let leaving = self.stack.remove_server(id).unwrap();
+        let site = self.sites.remove(id).unwrap();
+        site.forbid(What::Removed);
+        self.gone.push((Arc::downgrade(&site), leaving));
+    }
+}
+
+struct Told {
+    tool: &'static str,
+    number: usize,
+    result: Result<ToolOutput, ToolError>,
+}
+
+/// Makes one call, and says what its caller was told.
+async fn call(stack: Stack, world: Arc<World>, number: usize) -> Told {
+    let tool = TOOLS[number % TOOLS.len()];
+    world.calls.lock()[number].began = world.tick();
+    let name = format!("set.{tool}");
+    let result = stack.call(&name, json!({"call": number})).await;
+    Told {
+        tool,
+        number,
+        result,
+    }
+}
+
+/// Plays a round; returns how many calls were answered and how many were refused for want of a server.
+async fn round(pace: Pace, seed: u64, at_once: usize, later: usize) -> (usize, usize) {
+    let world = World::new(pace, at_once + later);
+    let mut changes = Changes {
+        stack: Stack::builder().build().await.unwrap(),
+        world: world.clone(),
+        rng: Rng::with_seed(seed),
+        sites: BTreeMap::new(),
+        gone: Vec::new(),
+        made: 0,
+    };
+    for _ in 0..6 {
+        changes.add().await;
+    }
+    let mut calls = JoinSet::new();
+    for number in 0..at_once {
+        calls.spawn(call(changes.stack.clone(), world.clone(), number));
+    }
+    for number in at_once..at_once + later {
+        if pace == Pace::Seconds {
+            sleep(Duration::from_micros(800)).await;
+        } else {
+            yield_now().await;
+        }
+        if number % 4 == 0 {
+            changes.one().await;
+        }
+        calls.spawn(call(changes.stack.clone(), world.clone(), number));
+    }
+    if pace == Pace::Seconds {
+        let most = world.most_running.load(Ordering::SeqCst);
+        assert!(most >= at_once * 9 / 10, "only {most} calls ran at once");
+    }
+    let told = calls.join_all().await;
+    assert_eq!(world.faults.lock().as_slice(), [] as [String; 0]);
+    assert_eq!(told.len(), at_once + later);
+    let judged = judge(&told, &world.calls.lock());
+    leave_nothing(changes).await;
+    judged
+}
+
+/// Compares what callers were told with what was executed.
+fn judge(told: &[Told], seen: &[Seen]) -> (usize, usize) {
+    let (mut answered, mut without_server) = (0, 0);
+    for told in told {
+        let executions = seen[told.number].executions;
+        let about = format!("{} {}: {:?}", told.tool, told.number, told.result);
+        if told.tool != "get" {
+            assert!(executions <= 1, "executed {executions} times: {about}");
+        }
+        match &told.result {
+            Ok(output) => {
+                assert_eq!(output.to_text(), told.number.to_string());
+                assert!(executions >= 1, "{about}");
+                answered += 1;
+            }
+            Err(error) => {
+                assert!(!error.message().is_empty(), "{about}");
+                if error.delivery() == Delivery::NotSent {
+                    assert_eq!(executions, 0, "{about}");
+                }
+                let no_server = matches!(
+                    error.kind(),
+                    ErrorKind::NoEligibleServer | ErrorKind::UnknownTool
+                );
+                let scripted = matches!(
+                    error.kind(),
+                    ErrorKind::Overloaded
+                        | ErrorKind::BreakerOpen
+                        | ErrorKind::ConnectionLost
+                        | ErrorKind::OutcomeUnknown
+                );
+                assert!(no_server || scripted, "{about}");
+                without_server += usize::from(no_server);
+            }
+        }
+    }
+    (answered, without_server)
+}
+
+/// Whoever was removed is let go, and nothing is in flight.
+async fn leave_nothing(mut changes: Changes) {
+    for server in changes.stack.servers() {
+        assert_eq!(server.in_flight, 0, "{server:?}");
+    }
+    while let Some(id) = changes.sites.keys().next().cloned() {
+        changes.remove(&id);
+    }
+    for (_, leaving) in &changes.gone {
+        assert_eq!(leaving.finished().await, Drained::Idle);
+    }
+    assert!(changes.stack.breakers().is_empty());
+    assert!(changes.stack.catalogue().entries().is_empty());
+    // what follows a server ends when it gets its turn
+    for _ in 0..10_000 {
+        if changes
+            .gone
+            .iter()
+            .all(|(site, _)| site.strong_count() == 0)
+        {
+            return;
+        }
+        yield_now().await;
+    }
+    panic!("a removed server is still held");
+}
+
+#[test]
+fn ten_thousand_calls_in_flight_are_each_answered_once_or_fail_with_a_reason() {
+    for seed in 1..=4 {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let (answered, without_server) =
+            runtime.block_on(round(Pace::Seconds, seed, 10_000, 4_000));
+        assert!(answered >= 10_000, "seed {seed}: {answered}");
+        assert!(without_server > 0, "seed {seed}: nobody was ever refused");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_same_holds_where_calls_and_changes_run_on_several_threads() {
+    for seed in 1..=4 {
+        let (answered, _) = round(Pace::Turns, seed, 500, 3_000).await;
+        assert!(answered >= 1_000, "seed {seed}: {answered}");
+    }
+}
