@@ -1,4 +1,5 @@
 //! What the default strategy makes of how long calls take, and of how they fail.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 use tollgate_core::{Delivery, ErrorKind, Tool, ToolError, ToolOutput};
-use tollgate_router::StrategyName;
+use tollgate_router::{HealthConfig, Pool, StrategyName};
 use tollgate_testkit::{MockService, call, tool};
 
 use crate::bed::{Bed, member, server, test_set, weight};
@@ -29,13 +30,19 @@ fn steady(millis: u64) -> MockService {
     taking(&Arc::new(AtomicU64::new(millis)))
 }
 
-/// A bed of these servers, named by their place.
+/// A bed of these servers, named by their place. Nobody is ejected: what keeps calls from the sick is
+/// the strategy alone.
 fn bed(services: &[MockService]) -> Bed {
     let members = services
         .iter()
         .enumerate()
         .map(|(n, service)| member(&format!("s{n}"), service));
-    Bed::new(StrategyName::PeakEwma, members.collect())
+    let pool = Arc::new(Pool::with_health(HealthConfig::off()).unwrap());
+    pool.set_members(test_set(), members.collect());
+    Bed {
+        pool,
+        strategy: StrategyName::PeakEwma,
+    }
 }
 
 /// Sends so many calls, one every so many milliseconds, and waits for all of them.
