@@ -9,6 +9,7 @@ use tollgate::cache::CacheConfig;
 use tollgate::core::Category;
 use tollgate::core::refine::Applied;
 use tollgate::retry::RetryConfig;
+use tollgate::router::StrategyName;
 use tollgate::{
     Annotations, ArgumentRule, BuildError, CacheStatus, CallRecord, Condition, Delivery, Effect,
     ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools, When,
@@ -166,6 +167,7 @@ async fn a_light_server_lists_but_never_closes() {
                 .weight(50)
                 .refine_tool(name(), reads("list")),
         )
+        .strategy(StrategyName::RoundRobin)
         .build()
         .await
         .unwrap();
