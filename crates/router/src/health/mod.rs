@@ -18,7 +18,8 @@
 //! was ejected came back half a minute after the others.
 //!
 //! **Return.** When the time is over, one call is let through. If it ends well, the server is back,
-//! with a tenth of its share, which grows to all of it over 30 s; if not, it is ejected for longer. The
+//! with a tenth of its share, which grows to all of it over 30 s (strategies that count turns, and draw
+//! nobody, give it all at once); if not, it is ejected for longer. The
 //! call is never a write that must not run twice, where a read may come in its place: it waits one
 //! ejection time more for one, as the breakers do. Apart from that nothing that needs a weight goes to a
 //! server in doubt.
