@@ -49,24 +49,24 @@ impl Metrics {
     pub fn new(meter: &Meter) -> Self {
         Self {
             duration: meter
-                .f64_histogram(names::OPERATION_DURATION)
+                .f64_histogram(names::metric::OPERATION_DURATION)
                 .with_unit("s")
                 .with_description("How long calls took, as the caller saw it")
                 .with_boundaries(OPERATION_BUCKETS.to_vec())
                 .build(),
             overhead: meter
-                .f64_histogram(names::OVERHEAD_DURATION)
+                .f64_histogram(names::metric::OVERHEAD_DURATION)
                 .with_unit("s")
                 .with_description("What the runtime itself added to a call")
                 .with_boundaries(OVERHEAD_BUCKETS.to_vec())
                 .build(),
             calls: meter
-                .u64_counter(names::CALLS_COUNT)
+                .u64_counter(names::metric::CALLS_COUNT)
                 .with_unit("{call}")
                 .with_description("Calls that ended")
                 .build(),
             attempts: meter
-                .u64_counter(names::ATTEMPTS_COUNT)
+                .u64_counter(names::metric::ATTEMPTS_COUNT)
                 .with_unit("{attempt}")
                 .with_description("Attempts that ended")
                 .build(),

@@ -5,6 +5,8 @@
 //! change, and this file is the one place to follow them. There are no conventional names for
 //! cache, retry, routing and confirmation; ours start with `tollgate.`.
 
+pub mod metric;
+
 /// The target of all spans, for filters such as `tollgate=info`.
 pub const TARGET: &str = "tollgate";
 
@@ -67,12 +69,3 @@ pub const ROUTE_ALTERNATES: &str = "tollgate.route.alternates";
 pub const DELIVERY: &str = "tollgate.delivery";
 /// From start to end, in milliseconds.
 pub const DURATION_MS: &str = "duration_ms";
-
-/// Histogram, seconds: how long calls took, by tool, effect, cache status and error type.
-pub const OPERATION_DURATION: &str = "mcp.server.operation.duration";
-/// Counter: calls that ended.
-pub const CALLS_COUNT: &str = "tollgate.calls";
-/// Counter: attempts that ended, by server.
-pub const ATTEMPTS_COUNT: &str = "tollgate.attempts";
-/// Histogram, seconds: what the runtime itself added to a call.
-pub const OVERHEAD_DURATION: &str = "tollgate.overhead.duration";
