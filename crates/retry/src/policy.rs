@@ -19,7 +19,11 @@ use crate::give::{Reason, given_up, may_have_an_effect};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
 use crate::share::Paid;
-use crate::{BudgetStatus, MakeSchedule, RetryConfig, Step, TokenBucket, Verdict, classify};
+use crate::stats::Counters;
+use crate::{
+    BudgetStatus, MakeSchedule, RetryConfig, RetryOutcome, RetryStats, Step, TokenBucket, Verdict,
+    classify,
+};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///
@@ -46,6 +50,7 @@ struct Shared {
     schedule: Option<Arc<dyn MakeSchedule>>,
     budgets: Budgets,
     seeds: AtomicU64,
+    counters: Counters,
 }
 
 impl RepeatPolicy {
@@ -71,6 +76,7 @@ impl RepeatPolicy {
                 schedule,
                 budgets: Budgets::default(),
                 seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
+                counters: Counters::default(),
             }),
             paid: false,
             sent: None,
@@ -81,6 +87,10 @@ impl RepeatPolicy {
 
     pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
         self.shared.budgets.status()
+    }
+
+    pub(crate) fn stats(&self) -> RetryStats {
+        self.shared.counters.snapshot()
     }
 
     pub(crate) fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
@@ -193,10 +203,11 @@ impl RepeatPolicy {
         if let Some(repeats) = &mut self.repeats {
             repeats.note(error, pause);
         }
-        if error.delivery() != Delivery::NotSent
-            && let Some(record) = call.record()
-        {
-            record.note_repeat();
+        if let Some(record) = call.record() {
+            record.spent().add_pause(pause);
+            if error.delivery() != Delivery::NotSent {
+                record.note_repeat();
+            }
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
@@ -237,13 +248,19 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
     ) -> Option<Self::Future> {
         self.pay_once(call);
         // an `isError` is an answer, and passes here
-        let error = result.as_ref().err()?;
+        let Err(error) = result else {
+            if self.repeats.is_some() {
+                self.shared.counters.ends(RetryOutcome::Recovered);
+            }
+            return None;
+        };
         if self.repeats.is_some() && is_refusal(error) {
             // it cost no server anything
             self.with_budget(call, TokenBucket::refund);
         }
         match self.decide(call, error) {
             Ok(pause) => {
+                self.shared.counters.repeats();
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -255,6 +272,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                 Some(Box::pin(sleep(pause)))
             }
             Err(reason) => {
+                self.shared.counters.ends(RetryOutcome::from(&reason));
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,

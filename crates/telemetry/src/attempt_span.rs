@@ -147,7 +147,7 @@ impl Observed {
                 write_route(span, &decision);
             }
             if let Some(error_type) = ending.error_type() {
-                span.record(names::ERROR_TYPE, &*error_type);
+                span.record(names::ERROR_TYPE, error_type);
             }
             span.record(names::DELIVERY, delivery.as_str());
             span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);

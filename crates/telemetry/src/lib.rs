@@ -43,7 +43,7 @@
 mod attempt_span;
 mod call_span;
 mod error_type;
-mod metrics;
+pub mod metrics;
 pub mod names;
 
 pub use attempt_span::{AttemptSpan, AttemptSpanFuture, AttemptSpanLayer};

@@ -7,8 +7,9 @@ use tollgate_core::{CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall
 use tracing::Span;
 use tracing::field::{Empty, display};
 
+use super::idle;
 use crate::error_type::Ending;
-use crate::metrics::{Ended, Metrics};
+use crate::metrics::{Ended, Metrics, Origin};
 use crate::names;
 
 /// Makes the span of a call, with all that is known before it runs. If the span is disabled,
@@ -52,10 +53,13 @@ pub(super) struct Observed {
     span: Span,
     record: Arc<CallRecord>,
     tool: Arc<Tool>,
+    origin: Origin,
     effect: Effect,
     confirm: ConfirmRule,
     started: Instant,
     metrics: Option<Arc<Metrics>>,
+    /// Whether the record goes back to [`idle`].
+    is_lent: bool,
     ended: bool,
 }
 
@@ -66,14 +70,16 @@ impl Observed {
         span: Span,
         metrics: Option<Arc<Metrics>>,
     ) -> (ToolCall, Self) {
+        let mut is_lent = false;
         let (call, record) = match call.record().cloned() {
             Some(record) => (call, record),
             None => {
                 // metrics alone need no more than which server it was
-                let record = Arc::new(match span.is_disabled() {
-                    true => CallRecord::for_counting(),
-                    false => CallRecord::new(),
-                });
+                is_lent = span.is_disabled();
+                let record = match is_lent {
+                    true => idle::take(),
+                    false => Arc::new(CallRecord::new()),
+                };
                 (call.with_record(record.clone()), record)
             }
         };
@@ -81,10 +87,12 @@ impl Observed {
             span,
             record,
             tool: call.tool().clone(),
+            origin: Origin::of(&call),
             effect: call.plan().effect,
             confirm: call.plan().confirm,
             started: Instant::now(),
             metrics,
+            is_lent,
             ended: false,
         };
         (call, observed)
@@ -127,13 +135,14 @@ impl Observed {
                 span.record(names::ROUTE_REASON, reason);
             }
             if let Some(error_type) = &error_type {
-                span.record(names::ERROR_TYPE, &**error_type);
+                span.record(names::ERROR_TYPE, error_type);
             }
             span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
         }
         if let Some(metrics) = &self.metrics {
             metrics.record(&Ended {
                 tool: &self.tool,
+                origin: self.origin,
                 effect: self.effect,
                 confirm: self.confirm,
                 record: &self.record,
@@ -149,6 +158,9 @@ impl Drop for Observed {
     fn drop(&mut self) {
         if !self.ended {
             self.write(Ending::Cancelled);
+        }
+        if self.is_lent {
+            idle::give_back(&mut self.record);
         }
     }
 }
