@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tollgate::core::{BoxFuture, BoxStream};
+use tollgate::core::{BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
 use tollgate::registry::Catalogue;
 use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
@@ -26,6 +27,8 @@ pub(crate) struct StackBackend {
     upstreams: Vec<Upstream>,
     calls: Inflight,
     recorder: Recorder,
+    /// Is told of what never becomes a call of the stack.
+    observer: Option<Arc<dyn PeerObserver>>,
     /// Whether each result tells what the cache did, asked or not.
     reports: bool,
     listing: Arc<Mutex<Arc<ToolListing>>>,
@@ -46,6 +49,7 @@ impl StackBackend {
             upstreams,
             calls,
             recorder,
+            observer: None,
             reports: false,
             listing,
         }
@@ -55,6 +59,22 @@ impl StackBackend {
     pub(crate) fn with_reports(mut self, reports: bool) -> Self {
         self.reports = reports;
         self
+    }
+
+    /// Sets who is told of sessions, and of what never becomes a call of the stack.
+    pub(crate) fn with_observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Tells of a call that nobody made: a name that no tool has is in no metric.
+    fn refuse(&self, error: ToolError) -> ToolError {
+        if let Some(observer) = &self.observer {
+            let outcome = PeerOutcome::Failed(&error);
+            let request = PeerRequest::served("tools/call", outcome);
+            observer.request_ended(&request, Duration::ZERO);
+        }
+        error
     }
 
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
@@ -113,7 +133,7 @@ impl Backend for StackBackend {
         let name = request.name.clone();
         let asked = self.reports || report::is_asked(request.meta.as_ref());
         let record = asked.then(|| Arc::new(CallRecord::new()));
-        let call = self.start(request);
+        let call = self.start(request).map_err(|error| self.refuse(error));
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
@@ -124,6 +144,10 @@ impl Backend for StackBackend {
             let output = recorder.run(&stack, &name, call).await?;
             Ok(report::mark(output, &record))
         })
+    }
+
+    fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
+        self.observer.clone()
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {

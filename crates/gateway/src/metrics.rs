@@ -6,6 +6,7 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use tollgate::Stack;
+use tollgate::core::PeerObserver;
 use tollgate::telemetry::metrics::{Metrics, observe_gauge};
 use tollgate::telemetry::names::metric::CALLS_IN_FLIGHT;
 
@@ -49,6 +50,11 @@ impl Telemetry {
     /// Returns what the stack writes into.
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Returns who is told of requests and sessions of MCP.
+    pub(crate) fn observer(&self) -> Arc<dyn PeerObserver> {
+        Arc::clone(&self.metrics) as Arc<dyn PeerObserver>
     }
 
     /// Adds what the layers count, read off the stack when somebody asks.

@@ -39,7 +39,7 @@ pub(crate) fn error_type(error: &ToolError) -> &'static str {
 
 /// Returns the word of a code that has a meaning of its own. A server may answer with any number, and
 /// each would become a time series; even the ranges that are reserved hold more than a thousand.
-fn code_word(code: i64) -> Option<&'static str> {
+pub(crate) fn code_word(code: i64) -> Option<&'static str> {
     let known = CODES.binary_search_by_key(&code, |(code, _)| *code).ok()?;
     CODES.get(known).map(|(_, word)| *word)
 }

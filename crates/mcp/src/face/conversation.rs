@@ -20,6 +20,7 @@ use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method};
 use super::service::{Face, RunningCall, Step};
 use super::subscription::{self, Subscription};
+use crate::observed::SessionTimer;
 use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
 
 /// How many calls one client may have running. More than any client means, and a bound on memory.
@@ -39,6 +40,8 @@ pub(super) struct Conversation<B> {
     /// Word of changes, asked for once the first listener is there.
     changes: Option<BoxStream<'static, ()>>,
     legacy_listens: bool,
+    /// Tells how long a legacy client's session lasted, if anybody wants to know.
+    session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
 }
 
@@ -52,6 +55,7 @@ impl<B: Backend> Conversation<B> {
             tasks: JoinSet::new(),
             changes: None,
             legacy_listens: false,
+            session: None,
             subscriptions: Vec::new(),
         }
     }
@@ -181,7 +185,9 @@ impl<B: Backend> Conversation<B> {
         match method {
             method::INITIALIZED => {
                 self.changes.get_or_insert_with(|| self.face.changes());
-                self.legacy_listens = true;
+                if !std::mem::replace(&mut self.legacy_listens, true) {
+                    self.session = self.face.session("pipe");
+                }
             }
             method::CANCELLED => {
                 if let Some(id) = cancelled_id(params) {

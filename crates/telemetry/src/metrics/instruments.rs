@@ -8,6 +8,7 @@ use opentelemetry::metrics::{Histogram, Meter};
 use tollgate_core::{CacheStatus, Spent, ToolCall};
 
 use super::instrument::histogram;
+use super::peers::Peers;
 use super::recorder::Recorder;
 use crate::names;
 use crate::names::metric;
@@ -25,6 +26,7 @@ pub(super) struct Instruments {
     backoff: OnceLock<Recorder>,
     limit_waits: Histogram<f64>,
     backoffs: Histogram<f64>,
+    pub(super) peers: Peers,
 }
 
 /// Where a call came from.
@@ -56,7 +58,13 @@ impl Instruments {
             backoff: OnceLock::new(),
             limit_waits: own(metric::LIMIT_WAIT_DURATION),
             backoffs: own(metric::RETRY_BACKOFF_DURATION),
+            peers: Peers::new(meter),
         }
+    }
+
+    /// Returns the histogram of what clients ask over MCP.
+    pub(super) const fn served(&self) -> &Histogram<f64> {
+        &self.over_mcp
     }
 
     /// Returns the histogram of calls from there, and the attributes that say what kind of operation

@@ -4,6 +4,7 @@ mod instrument;
 mod instruments;
 mod lanes;
 mod of_tool;
+mod peers;
 mod recorder;
 mod series;
 mod tools;
@@ -30,6 +31,8 @@ pub use series::{Series, overflow};
 /// | --- | --- | --- |
 /// | `mcp.server.operation.duration` | histogram, s | tool, set, cache, error type |
 /// | `gen_ai.execute_tool.duration` | histogram, s | tool, set, cache, error type |
+/// | `mcp.client.operation.duration` | histogram, s | method, tool, set, server, error type |
+/// | `mcp.server.session.duration`, `mcp.client.session.duration` | histogram, s | transport |
 /// | `tollgate.calls` | counter | tool, set, effect, cache, error type |
 /// | `tollgate.attempts` | counter | tool, set, server, error type |
 /// | `tollgate.overhead.duration` | histogram, s | cache |
@@ -37,7 +40,9 @@ pub use series::{Series, overflow};
 /// | `tollgate.retry.backoff.duration` | histogram, s | |
 ///
 /// A call is in exactly one of the first two: in that of the server if it came over MCP, and else in
-/// that of the tool's execution.
+/// that of the tool's execution. What is asked of MCP servers, what clients ask that is no call, and
+/// sessions are recorded where this is given to upstreams and faces as their
+/// [`PeerObserver`](tollgate_core::PeerObserver).
 ///
 /// **Overhead** is a call's duration less the time a server had it, and less what it waited for limits.
 /// It is only recorded where that is our own work: for hits, and for calls of exactly one attempt that

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opentelemetry::KeyValue;
+use opentelemetry::metrics::Histogram;
 use tollgate_core::{AttemptRecord, CacheStatus, Effect, ServerId, Tool};
 
 use super::instruments::{Instruments, Origin};
@@ -19,6 +20,8 @@ pub(super) struct OfTool {
     /// Calls that were not, and the tool's own errors.
     failed: Mutex<Vec<(Outcome, Arc<Cell>)>>,
     attempts: Mutex<Vec<Attempts>>,
+    /// Requests to servers over MCP.
+    sent: Mutex<Vec<Sent>>,
 }
 
 /// What tells the series of a tool's calls apart.
@@ -35,6 +38,14 @@ pub(super) struct Outcome {
 struct Cell {
     calls: Lanes,
     duration: Recorder,
+}
+
+/// One series of requests.
+#[derive(Debug)]
+struct Sent {
+    server: ServerId,
+    error: Option<&'static str>,
+    duration: Arc<Recorder>,
 }
 
 /// One series of attempts.
@@ -77,6 +88,40 @@ impl OfTool {
                 count: 1,
             }),
         }
+    }
+
+    /// Returns where requests to a server that ended so are recorded.
+    pub(super) fn sent(
+        &self,
+        tool: &Tool,
+        server: &ServerId,
+        error: Option<&'static str>,
+        histogram: &Histogram<f64>,
+    ) -> Arc<Recorder> {
+        let mut sent = lock(&self.sent);
+        let same = |one: &&Sent| one.error == error && one.server == *server;
+        if let Some(one) = sent.iter().find(same) {
+            return one.duration.clone();
+        }
+        let attributes = [
+            KeyValue::new(names::METHOD, names::METHOD_TOOLS_CALL),
+            KeyValue::new(names::OPERATION, names::OPERATION_EXECUTE_TOOL),
+            KeyValue::new(names::SERVER, server.as_str().to_owned()),
+        ];
+        let error_type = error.map(|word| KeyValue::new(names::ERROR_TYPE, word));
+        let named = of(tool.set(), tool.name());
+        let attributes: Vec<_> = attributes
+            .into_iter()
+            .chain(named)
+            .chain(error_type)
+            .collect();
+        let duration = Arc::new(Recorder::new(histogram, &attributes));
+        sent.push(Sent {
+            server: server.clone(),
+            error,
+            duration: duration.clone(),
+        });
+        duration
     }
 
     pub(super) fn calls(&self, tell: &mut Tell<'_>) {
