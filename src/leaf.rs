@@ -1,10 +1,13 @@
 //! The innermost service: one server, called.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolServer};
+use tokio::time::Instant;
+use tollgate_core::{BoxFuture, CallRecord, ToolCall, ToolError, ToolOutput, ToolServer};
 use tower_service::Service;
 
 /// Calls one server. Servers differ in type, so this is where the call's one boxed future stands.
@@ -26,13 +29,63 @@ impl fmt::Debug for Leaf {
 impl Service<ToolCall> for Leaf {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+    type Future = LeafFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
-        self.0.call(call)
+    fn call(&mut self, call: ToolCall) -> LeafFuture {
+        let timed = call.record().cloned().map(Timed::begin);
+        LeafFuture {
+            answer: self.0.call(call),
+            timed,
+        }
+    }
+}
+
+/// A server's answer. How long the server had the call is written into its record, if it has one.
+pub(crate) struct LeafFuture {
+    // dropped first: what it does at its end is the server's time too
+    answer: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+    timed: Option<Timed>,
+}
+
+impl Future for LeafFuture {
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.answer.as_mut().poll(cx);
+        if answer.is_ready() {
+            self.timed = None;
+        }
+        answer
+    }
+}
+
+impl fmt::Debug for LeafFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeafFuture").finish_non_exhaustive()
+    }
+}
+
+/// A server has the call, until this is dropped.
+struct Timed {
+    record: Arc<CallRecord>,
+    began: Instant,
+}
+
+impl Timed {
+    fn begin(record: Arc<CallRecord>) -> Self {
+        Self {
+            record,
+            began: Instant::now(),
+        }
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        self.record.spent().add_server(self.began.elapsed());
     }
 }

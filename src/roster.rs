@@ -50,6 +50,19 @@ pub struct ServerStatus {
     pub tools: usize,
     /// Why it is not there.
     pub last_error: Option<String>,
+    /// What became of the listings of its tools.
+    pub listings: Listings,
+}
+
+/// How often a server was asked for its tools, by what came of it. A listing that was given up,
+/// because the connection was lost meanwhile, is counted as neither.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Listings {
+    /// It told them.
+    pub listed: u64,
+    /// It did not.
+    pub failed: u64,
 }
 
 impl Roster {
@@ -129,7 +142,12 @@ impl Known {
     }
 
     pub(crate) fn status(&self, catalogue: &Catalogue) -> ServerStatus {
-        let Liveness { up, last_error, .. } = self.liveness.lock().clone();
+        let Liveness {
+            up,
+            last_error,
+            listings,
+            ..
+        } = self.liveness.lock().clone();
         ServerStatus {
             id: self.id().clone(),
             set: self.spec.set.clone(),
@@ -139,6 +157,7 @@ impl Known {
             in_flight: self.endpoint.in_flight(),
             tools: catalogue.offered_by(self.id()),
             last_error,
+            listings,
         }
     }
 

@@ -24,6 +24,7 @@ use tollgate_telemetry::{DiscoveryPurpose, DiscoverySpan};
 
 use crate::DiscoveryConfig;
 use crate::herald::Herald;
+use crate::roster::Listings;
 
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
 /// time from the start of one listing to the next: a server that says with each listing that its
@@ -89,6 +90,7 @@ pub(crate) struct Liveness {
     pub(crate) last_error: Option<String>,
     /// It was removed: what it lists is of no concern any more.
     pub(crate) is_gone: bool,
+    pub(crate) listings: Listings,
 }
 
 /// Follows one server for as long as the stack lives: one listing at a time, again whenever the
@@ -156,6 +158,7 @@ impl Scan {
                     _ => {}
                 },
                 listed = end_of(&mut running) => {
+                    self.count(listed.1.is_ok());
                     match listed {
                         (Purpose::Discovery(permit), Ok(definitions)) => {
                             permit.succeed();
@@ -242,6 +245,14 @@ impl Scan {
                 added = changes.added.len(), changed = changes.changed.len(),
                 removed = changes.removed.len(), "tools registered"
             );
+        }
+    }
+
+    fn count(&self, is_listed: bool) {
+        let listings = &mut self.liveness.lock().listings;
+        match is_listed {
+            true => listings.listed += 1,
+            false => listings.failed += 1,
         }
     }
 

@@ -20,8 +20,8 @@ use tollgate_core::{
 use tollgate_limit::RateLimits;
 use tollgate_loopguard::LoopGuardStats;
 use tollgate_registry::{Catalogue, Entry, Observation};
-use tollgate_retry::BudgetStatus;
 use tollgate_retry::hedge::HedgeStats;
+use tollgate_retry::{BudgetStatus, RetryStats};
 use tollgate_router::{Pool, RouteEvent, Router, SetStats};
 use tower::ServiceExt;
 
@@ -384,6 +384,12 @@ impl Stack {
     #[must_use]
     pub fn retry_budgets(&self) -> Vec<BudgetStatus> {
         self.0.shared.retry.budgets()
+    }
+
+    /// Returns what became of calls whose first attempt failed.
+    #[must_use]
+    pub fn retry_stats(&self) -> RetryStats {
+        self.0.shared.retry.stats()
     }
 
     /// Returns what became of second attempts at slow reads.

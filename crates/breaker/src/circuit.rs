@@ -51,6 +51,15 @@ pub struct Circuit {
 struct Guarded {
     state: State,
     last_trip: Option<Arc<str>>,
+    counted: Counted,
+}
+
+/// What a breaker did since it was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    pub(crate) opened: u64,
+    pub(crate) closed: u64,
+    pub(crate) refused: u64,
 }
 
 /// All that is known of a breaker at one moment.
@@ -60,6 +69,7 @@ pub(crate) struct Reading {
     pub(crate) counts: Option<Counts>,
     pub(crate) last_trip: Option<Arc<str>>,
     pub(crate) time_to_probe: Option<Duration>,
+    pub(crate) counted: Counted,
 }
 
 impl Circuit {
@@ -83,6 +93,7 @@ impl Circuit {
             guarded: Mutex::new(Guarded {
                 state,
                 last_trip: None,
+                counted: Counted::default(),
             }),
             opened: Notify::new(),
         }
@@ -169,7 +180,11 @@ impl Circuit {
 
     /// Closes it, unless an operator forced it.
     pub fn reset(&self) {
-        let change = self.change(|guarded| guarded.state.reset());
+        let change = self.change(|guarded| {
+            let change = guarded.state.reset();
+            guarded.count(change.as_ref());
+            change
+        });
         self.tell(change, None);
     }
 
@@ -213,6 +228,7 @@ impl Circuit {
             counts: guarded.state.counts(now),
             last_trip: guarded.last_trip.clone(),
             time_to_probe: guarded.state.time_to_probe(&self.config, now),
+            counted: guarded.counted,
         }
     }
 
@@ -238,6 +254,7 @@ impl Circuit {
         self.change(|guarded| {
             let admitted = guarded.state.admit(risk, &self.config, now);
             admitted.map_err(|wait| {
+                guarded.counted.refused += 1;
                 let to_probe = guarded.state.time_to_probe(&self.config, now);
                 let is_no_probe = to_probe == Some(Duration::ZERO);
                 Rejection::new(
@@ -287,6 +304,7 @@ impl Circuit {
         let (change, trip) = self.change(|guarded| {
             let state = &mut guarded.state;
             let change = state.settle(ticket, verdict, took, &self.config, now);
+            guarded.count(change.as_ref());
             if let Some(Change::Opened { trip, .. }) = change {
                 guarded.last_trip = Some(describe(trip, &self.config, cause));
             }
@@ -327,6 +345,16 @@ impl Circuit {
     pub(crate) fn assert_published(&self) {
         let of_state = Word::of(&self.guarded.lock().state);
         assert_eq!(self.word().0, of_state.0, "the word lags behind");
+    }
+}
+
+impl Guarded {
+    const fn count(&mut self, change: Option<&Change>) {
+        match change {
+            Some(Change::Opened { .. }) => self.counted.opened += 1,
+            Some(Change::Closed) => self.counted.closed += 1,
+            None => {}
+        }
     }
 }
 

@@ -62,6 +62,12 @@ pub struct BreakerStatus {
     pub window: Option<WindowStatus>,
     /// Why it opened last, if it ever did.
     pub last_trip: Option<Arc<str>>,
+    /// How often it opened since it was made, from closed or half-open.
+    pub opened: u64,
+    /// How often it closed again, because a probe succeeded or the server's connection is new.
+    pub closed: u64,
+    /// How many calls it refused.
+    pub refused: u64,
     /// How long until a probe is let through; zero if the next call would be one. `None` while
     /// closed or forced.
     pub time_to_probe: Option<Duration>,
@@ -76,6 +82,9 @@ impl BreakerStatus {
             failures: reading.failures,
             window: reading.counts.map(WindowStatus::new),
             last_trip: reading.last_trip,
+            opened: reading.counted.opened,
+            closed: reading.counted.closed,
+            refused: reading.counted.refused,
             time_to_probe: reading.time_to_probe,
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::{Attempt, ErrorKind, RouteDecision, ServerId};
+use crate::{Attempt, ErrorKind, RouteDecision, ServerId, Spent};
 
 /// What the cache did with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,6 +27,16 @@ pub enum CacheStatus {
 }
 
 impl CacheStatus {
+    /// All of them, in the order of their numbers.
+    pub const ALL: &[Self] = &[
+        Self::Bypass,
+        Self::Hit,
+        Self::Joined,
+        Self::Miss,
+        Self::Invalidated,
+        Self::Stale,
+    ];
+
     /// Returns the word used in spans, tables and JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -124,6 +134,7 @@ pub struct CallRecord {
     guarded: AtomicBool,
     attempts: Mutex<Vec<AttemptRecord>>,
     counts_only: AtomicBool,
+    spent: Spent,
     routes: Mutex<Routes>,
 }
 
@@ -296,6 +307,17 @@ impl CallRecord {
     /// Writes how an attempt ended.
     pub fn end_attempt(&self, attempt: AttemptRecord) {
         lock(&self.attempts).push(attempt);
+    }
+
+    /// Returns what the call's time went into that is not the runtime's own work.
+    #[must_use]
+    pub const fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Reads the attempts that ended, in the order they did, where they are.
+    pub fn each_attempt(&self, read: impl FnMut(&AttemptRecord)) {
+        lock(&self.attempts).iter().for_each(read);
     }
 
     /// Returns the attempts that ended, in the order they did.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::cache::{CacheConfig, ToolScopes};
+use tollgate::core::PeerObserver;
 use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use tollgate::{Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
@@ -39,7 +40,7 @@ pub(crate) async fn stack(
     let mut upstreams = Vec::new();
     let mut servers = Vec::new();
     for server in &config.servers {
-        let upstream = upstream_of(server, environment)?;
+        let upstream = upstream_of(server, environment, Some(telemetry.observer()))?;
         servers.push(server_of(server, upstream.clone()));
         upstreams.push(upstream);
     }
@@ -160,6 +161,7 @@ fn per_thousand(share: f64) -> u32 {
 pub(crate) fn upstream_of(
     config: &ServerConfig,
     environment: Environment,
+    observer: Option<Arc<dyn PeerObserver>>,
 ) -> Result<Upstream, AppError> {
     let target = match &config.target {
         TargetConfig::Command { program, args, env } => {
@@ -181,6 +183,10 @@ pub(crate) fn upstream_of(
     });
     let upstream = match config.idempotency_keys {
         Some(send) => upstream.idempotency_keys(send),
+        None => upstream,
+    };
+    let upstream = match observer {
+        Some(observer) => upstream.observer(observer),
         None => upstream,
     };
     Ok(upstream.start())

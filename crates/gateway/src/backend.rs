@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tollgate::core::{BaggageFilter, BoxFuture, BoxStream};
+use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
 use tollgate::registry::Catalogue;
 use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
@@ -26,6 +27,8 @@ pub(crate) struct StackBackend {
     upstreams: Vec<Upstream>,
     calls: Inflight,
     recorder: Recorder,
+    /// Is told of what never becomes a call of the stack.
+    observer: Option<Arc<dyn PeerObserver>>,
     /// Whether each result tells what the cache did, asked or not.
     reports: bool,
     /// What of a caller's baggage is passed on to servers.
@@ -48,6 +51,7 @@ impl StackBackend {
             upstreams,
             calls,
             recorder,
+            observer: None,
             reports: false,
             baggage: BaggageFilter::default(),
             listing,
@@ -65,6 +69,22 @@ impl StackBackend {
     pub(crate) fn with_baggage(mut self, baggage: BaggageFilter) -> Self {
         self.baggage = baggage;
         self
+    }
+
+    /// Sets who is told of sessions, and of what never becomes a call of the stack.
+    pub(crate) fn with_observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Tells of a call that nobody made: a name that no tool has is in no metric.
+    fn refuse(&self, error: ToolError) -> ToolError {
+        if let Some(observer) = &self.observer {
+            let outcome = PeerOutcome::Failed(&error);
+            let request = PeerRequest::served("tools/call", outcome);
+            observer.request_ended(&request, Duration::ZERO);
+        }
+        error
     }
 
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
@@ -130,7 +150,7 @@ impl Backend for StackBackend {
         let name = request.name.clone();
         let asked = self.reports || report::is_asked(request.meta.as_ref());
         let record = asked.then(|| Arc::new(CallRecord::new()));
-        let call = self.start(request);
+        let call = self.start(request).map_err(|error| self.refuse(error));
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
@@ -141,6 +161,10 @@ impl Backend for StackBackend {
             let output = recorder.run(&stack, &name, call).await?;
             Ok(report::mark(output, &record))
         })
+    }
+
+    fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
+        self.observer.clone()
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {

@@ -98,7 +98,8 @@ pub(crate) fn gateway(
         operator.calls.clone(),
         operator.recorder.clone(),
     )
-    .with_reports(operator.reports);
+    .with_reports(operator.reports)
+    .with_observer(operator.telemetry.observer());
     let ready = operator.clone();
     let metrics = operator.clone();
     Ok(endpoint(Arc::new(backend), config, stop)?

@@ -1,17 +1,14 @@
 //! Metrics: taken through OpenTelemetry, shown as Prometheus text.
 
-mod cache;
-mod resilience;
-mod servers;
-
 use std::sync::Arc;
 
-use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use tollgate::Stack;
-use tollgate::telemetry::Metrics;
+use tollgate::core::PeerObserver;
+use tollgate::telemetry::metrics::{Metrics, observe_gauge};
+use tollgate::telemetry::names::metric::CALLS_IN_FLIGHT;
 
 use crate::error::AppError;
 use crate::inflight::Inflight;
@@ -55,55 +52,22 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Adds what is read off the stack when somebody asks: cache, breakers, limits,
-    /// servers.
+    /// Returns who is told of requests and sessions of MCP.
+    pub(crate) fn observer(&self) -> Arc<dyn PeerObserver> {
+        Arc::clone(&self.metrics) as Arc<dyn PeerObserver>
+    }
+
+    /// Adds what the layers count, read off the stack when somebody asks.
     pub(crate) fn observe(&self, stack: &Stack) {
-        cache::observe(&self.meter, stack);
-        resilience::observe(&self.meter, stack);
-        servers::observe(&self.meter, stack);
-        let servers = stack.clone();
-        self.meter
-            .u64_observable_gauge("tollgate_server_up")
-            .with_description("1 while a server is there")
-            .with_callback(move |observer| {
-                for server in servers.servers() {
-                    let attributes = [
-                        KeyValue::new("server", server.id.to_string()),
-                        KeyValue::new("set", server.set.to_string()),
-                    ];
-                    observer.observe(u64::from(server.up), &attributes);
-                }
-            })
-            .build();
-        let breakers = stack.clone();
-        self.meter
-            .u64_observable_gauge("tollgate_breaker_state")
-            .with_description("1 for the state a breaker is in")
-            .with_callback(move |observer| {
-                for breaker in breakers.breakers() {
-                    let attributes = [
-                        KeyValue::new("server", breaker.server.to_string()),
-                        KeyValue::new("scope", breaker.subject.as_str()),
-                        KeyValue::new(
-                            "tool",
-                            breaker.tool().map(ToString::to_string).unwrap_or_default(),
-                        ),
-                        KeyValue::new("state", breaker.state.as_str()),
-                    ];
-                    observer.observe(1, &attributes);
-                }
-            })
-            .build();
+        stack.observe(&self.meter);
     }
 
     /// Adds the calls that are in flight.
     pub(crate) fn observe_calls(&self, calls: &Inflight) {
         let calls = calls.clone();
-        self.meter
-            .u64_observable_gauge("tollgate_calls_in_flight")
-            .with_description("Calls that came in and are not answered yet")
-            .with_callback(move |observer| observer.observe(calls.count() as u64, &[]))
-            .build();
+        observe_gauge(&self.meter, CALLS_IN_FLIGHT, move |series| {
+            series.add(calls.count() as f64, []);
+        });
     }
 
     /// Writes all values in Prometheus' text form.

@@ -32,7 +32,7 @@ pub(crate) use events::EventView;
 pub(crate) use explain::ExplainView;
 pub(crate) use limits::LimitsReport;
 pub(crate) use missing::MissingView;
-pub(crate) use servers::{NewWeight, Nothing, Order, Ordered, ServerView, state_word};
+pub(crate) use servers::{NewWeight, Nothing, Order, Ordered, ServerView};
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]

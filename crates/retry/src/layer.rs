@@ -4,7 +4,7 @@ use tower_layer::Layer;
 
 use tollgate_core::{InvalidConfig, ReplicaSetId};
 
-use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig};
+use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig, RetryStats};
 
 /// Puts a [`Retry`] around a service. All services of one layer share its budgets.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +35,12 @@ impl RetryLayer {
     #[must_use]
     pub fn budgets(&self) -> Vec<BudgetStatus> {
         self.policy.budgets()
+    }
+
+    /// Returns what became of calls whose first attempt failed.
+    #[must_use]
+    pub fn stats(&self) -> RetryStats {
+        self.policy.stats()
     }
 
     /// Forgets the budgets of replica sets that are not kept. Calls on their way pay from the budget

@@ -141,6 +141,7 @@ mod repeats;
 mod schedule;
 mod service;
 mod share;
+mod stats;
 mod sync;
 
 pub use backoff::{Backoff, Jitter, Pauses};
@@ -152,3 +153,4 @@ pub use layer::RetryLayer;
 pub use policy::RepeatPolicy;
 pub use schedule::{MakeSchedule, Schedule, Step};
 pub use service::Retry;
+pub use stats::{RetryOutcome, RetryOutcomes, RetryStats};

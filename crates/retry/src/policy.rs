@@ -20,7 +20,11 @@ use crate::pause::{Pause, Returns};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
 use crate::share::Paid;
-use crate::{BudgetStatus, MakeSchedule, RetryConfig, Step, TokenBucket, Verdict, classify};
+use crate::stats::Counters;
+use crate::{
+    BudgetStatus, MakeSchedule, RetryConfig, RetryOutcome, RetryStats, Step, TokenBucket, Verdict,
+    classify,
+};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///
@@ -48,6 +52,7 @@ struct Shared {
     budgets: Budgets,
     seeds: AtomicU64,
     returns: Returns,
+    counters: Counters,
 }
 
 impl RepeatPolicy {
@@ -74,6 +79,7 @@ impl RepeatPolicy {
                 budgets: Budgets::default(),
                 seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
                 returns: Returns::default(),
+                counters: Counters::default(),
             }),
             paid: false,
             sent: None,
@@ -84,6 +90,10 @@ impl RepeatPolicy {
 
     pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
         self.shared.budgets.status()
+    }
+
+    pub(crate) fn stats(&self) -> RetryStats {
+        self.shared.counters.snapshot()
     }
 
     pub(crate) fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
@@ -205,10 +215,11 @@ impl RepeatPolicy {
         if let Some(repeats) = &mut self.repeats {
             repeats.note(error, pause);
         }
-        if error.delivery() != Delivery::NotSent
-            && let Some(record) = call.record()
-        {
-            record.note_repeat();
+        if let Some(record) = call.record() {
+            record.spent().add_pause(pause);
+            if error.delivery() != Delivery::NotSent {
+                record.note_repeat();
+            }
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
@@ -249,7 +260,12 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
     ) -> Option<Self::Future> {
         self.pay_once(call);
         // an `isError` is an answer, and passes here
-        let error = result.as_ref().err()?;
+        let Err(error) = result else {
+            if self.repeats.is_some() {
+                self.shared.counters.ends(RetryOutcome::Recovered);
+            }
+            return None;
+        };
         if self.repeats.is_some() && is_refusal(error) {
             // it cost no server anything
             self.with_budget(call, TokenBucket::refund);
@@ -257,6 +273,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         match self.decide(call, error) {
             Ok(kind) => {
                 let pause = kind.longest();
+                self.shared.counters.repeats();
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -274,6 +291,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                 })
             }
             Err(reason) => {
+                self.shared.counters.ends(RetryOutcome::from(&reason));
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,

@@ -1,5 +1,6 @@
 //! One span per call, around everything else.
 
+mod idle;
 mod observed;
 mod span;
 

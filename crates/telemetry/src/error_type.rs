@@ -1,7 +1,5 @@
 //! One bounded word for what went wrong.
 
-use std::borrow::Cow;
-
 use tollgate_core::{ErrorKind, ToolError, ToolOutput};
 
 use crate::names;
@@ -24,35 +22,79 @@ impl<'a> Ending<'a> {
     }
 
     /// Returns the value of `error.type`, or `None` where nothing went wrong.
-    pub(crate) fn error_type(self) -> Option<Cow<'static, str>> {
+    pub(crate) fn error_type(self) -> Option<&'static str> {
         match self {
-            Self::Cancelled => Some(ErrorKind::Cancelled.as_str().into()),
-            Self::Done(Ok(output)) => output.is_error().then(|| names::ERROR_TOOL.into()),
-            Self::Done(Err(error)) => Some(match error.code() {
-                Some(code) if is_well_known(code) => code.to_string().into(),
-                _ => error.kind().as_str().into(),
-            }),
+            Self::Cancelled => Some(ErrorKind::Cancelled.as_str()),
+            Self::Done(Ok(output)) => output.is_error().then_some(names::ERROR_TOOL),
+            Self::Done(Err(error)) => Some(error_type(error)),
         }
     }
 }
 
-/// Says whether a code is in a range that some specification reserves. A server may answer with
-/// any other number, and each would become a time series of its own.
-fn is_well_known(code: i64) -> bool {
-    // JSON-RPC 2.0 section 5.1, and HTTP status codes
-    (-32768..=-32000).contains(&code) || (100..600).contains(&code)
+/// Returns the value of `error.type` for an error.
+pub(crate) fn error_type(error: &ToolError) -> &'static str {
+    let word = error.code().and_then(code_word);
+    word.unwrap_or_else(|| error.kind().as_str())
 }
+
+/// Returns the word of a code that has a meaning of its own. A server may answer with any number, and
+/// each would become a time series; even the ranges that are reserved hold more than a thousand.
+pub(crate) fn code_word(code: i64) -> Option<&'static str> {
+    let known = CODES.binary_search_by_key(&code, |(code, _)| *code).ok()?;
+    CODES.get(known).map(|(_, word)| *word)
+}
+
+/// Codes of JSON-RPC 2.0 section 5.1, of MCP, and of HTTP where they are about the request or the
+/// server (RFC 9110, RFC 6585), in their order.
+const CODES: [(i64, &str); 33] = [
+    (-32700, "-32700"),
+    (-32603, "-32603"),
+    (-32602, "-32602"),
+    (-32601, "-32601"),
+    (-32600, "-32600"),
+    (-32042, "-32042"),
+    (-32022, "-32022"),
+    (-32021, "-32021"),
+    (-32020, "-32020"),
+    (-32004, "-32004"),
+    (-32003, "-32003"),
+    (-32002, "-32002"),
+    (-32001, "-32001"),
+    (-32000, "-32000"),
+    (400, "400"),
+    (401, "401"),
+    (402, "402"),
+    (403, "403"),
+    (404, "404"),
+    (405, "405"),
+    (406, "406"),
+    (408, "408"),
+    (409, "409"),
+    (410, "410"),
+    (413, "413"),
+    (415, "415"),
+    (422, "422"),
+    (429, "429"),
+    (500, "500"),
+    (501, "501"),
+    (502, "502"),
+    (503, "503"),
+    (504, "504"),
+];
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use tollgate_core::Delivery;
 
+    fn fault(code: i64) -> Result<ToolOutput, ToolError> {
+        Err(ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "fault").with_code(code))
+    }
+
     #[test]
     fn the_error_type_is_one_word_of_a_bounded_set() {
-        let fault = |code| {
-            Err(ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "fault").with_code(code))
-        };
         let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "slow");
         let cases = [
             (Ok(ToolOutput::text("fine")), None),
@@ -60,12 +102,22 @@ mod tests {
             (fault(-32603), Some("-32603")),
             (fault(503), Some("503")),
             (fault(7), Some("server_fault")),
+            (fault(-32_500), Some("server_fault")),
             (fault(i64::MIN), Some("server_fault")),
             (Err(timeout), Some("timeout")),
         ];
         for (result, word) in &cases {
-            assert_eq!(Ending::Done(result).error_type().as_deref(), *word);
+            assert_eq!(Ending::Done(result).error_type(), *word);
         }
-        assert_eq!(Ending::Cancelled.error_type().as_deref(), Some("cancelled"));
+        assert_eq!(Ending::Cancelled.error_type(), Some("cancelled"));
+    }
+
+    #[test]
+    fn no_server_can_make_up_words() {
+        let words: HashSet<_> = (-40_000..40_000)
+            .filter_map(|code| Ending::Done(&fault(code)).error_type())
+            .collect();
+        assert_eq!(words.len(), CODES.len() + 1);
+        assert!(CODES.iter().all(|(code, word)| code.to_string() == *word));
     }
 }

@@ -56,7 +56,7 @@ mod contents;
 mod context;
 mod discovery;
 mod error_type;
-mod metrics;
+pub mod metrics;
 pub mod names;
 mod outward;
 mod sampling;

@@ -63,6 +63,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         calls.clone(),
         recorder.clone(),
     );
+    let backend = backend.with_observer(telemetry.observer());
     let backend = Arc::new(backend.with_reports(config.cache.report));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;

@@ -39,7 +39,7 @@ impl Live {
         let upstreams = config
             .servers
             .iter()
-            .map(|server| upstream_of(server, environment))
+            .map(|server| upstream_of(server, environment, None))
             .collect::<Result<Vec<_>, _>>()?;
         let answers = join_all(upstreams.iter().map(Upstream::list_raw)).await;
         shutdown::end_servers(&upstreams, &Stop::default()).await;

@@ -110,7 +110,7 @@ impl CallsView {
 }
 
 /// Says in a word how a server is. An operator's word comes first: it says why there are no calls.
-pub(crate) const fn state_word(stats: &ServerStats) -> &'static str {
+const fn state_word(stats: &ServerStats) -> &'static str {
     if stats.draining {
         "draining"
     } else {

@@ -263,12 +263,12 @@ async fn what_the_cache_counts_is_measured() {
     gateway.call("orders__add_note", note).await;
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        r#"tollgate_cache_lookups_total{result="hit",set="orders",tool="get_order"} 2"#,
-        r#"tollgate_cache_lookups_total{result="miss",set="orders",tool="get_order"} 2"#,
-        r#"tollgate_cache_refusals_total{reason="tool_error",set="orders",tool="get_order"} 1"#,
-        r#"tollgate_cache_stored_total{set="orders",tool="get_order"} 1"#,
-        r#"tollgate_cache_invalidations_total{set="orders",tool="add_note"} 1"#,
-        r#"tollgate_cache_evictions_total{reason="size"} 0"#,
+        r#"tollgate_cache_lookups_total{gen_ai_tool_name="get_order",tollgate_result="hit",tollgate_server_set="orders"} 2"#,
+        r#"tollgate_cache_lookups_total{gen_ai_tool_name="get_order",tollgate_result="miss",tollgate_server_set="orders"} 2"#,
+        r#"tollgate_cache_refusals_total{gen_ai_tool_name="get_order",tollgate_reason="tool_error",tollgate_server_set="orders"} 1"#,
+        r#"tollgate_cache_stored_total{gen_ai_tool_name="get_order",tollgate_server_set="orders"} 1"#,
+        r#"tollgate_cache_invalidations_total{gen_ai_tool_name="add_note",tollgate_server_set="orders"} 1"#,
+        r#"tollgate_cache_evictions_total{tollgate_reason="size"} 0"#,
         "tollgate_cache_entries 1",
     ] {
         assert!(
@@ -276,7 +276,7 @@ async fn what_the_cache_counts_is_measured() {
             "{line} in\n{metrics}"
         );
     }
-    let saved = r#"tollgate_cache_saved_seconds_total{set="orders",tool="get_order"} "#;
+    let saved = r#"tollgate_cache_saved_seconds_total{gen_ai_tool_name="get_order",tollgate_server_set="orders"} "#;
     let saved = metrics.lines().find_map(|line| line.strip_prefix(saved));
     assert!(saved.unwrap().parse::<f64>().unwrap() > 0.0, "{metrics}");
 }

@@ -141,7 +141,7 @@ impl Scene {
         assert_eq!(self.desk.executions(), 1);
         let (_, metrics) = self.gateway.get("/metrics").await;
         for line in [
-            "tollgate_cache_lookups_total{result=\"miss\",set=\"desk\",tool=\"report\"} 1",
+            "tollgate_cache_lookups_total{gen_ai_tool_name=\"report\",tollgate_result=\"miss\",tollgate_server_set=\"desk\"} 1",
             "tollgate_calls_in_flight 0",
         ] {
             assert!(

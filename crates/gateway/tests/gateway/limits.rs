@@ -94,18 +94,18 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
 
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        "tollgate_rate_limit_refusals_total{scope=\"tool\",set=\"shop\",tool=\"add_note\"} 1",
-        "tollgate_rate_limit_calls_waiting{scope=\"tool\",set=\"shop\",tool=\"add_note\"} 0",
-        "tollgate_server_calls_in_flight{server=\"shop\"} 1",
-        "tollgate_server_calls_limit{server=\"shop\"} 3",
-        "tollgate_server_calls_waiting{server=\"shop\"} 0",
-        "tollgate_server_calls_refused_total{reason=\"shed\",server=\"shop\"} 0",
-        "tollgate_server_calls_refused_total{reason=\"expired\",server=\"shop\"} 0",
-        "tollgate_retry_budget_tokens{set=\"shop\"} 4",
-        "tollgate_retry_budget_refusals_total{set=\"shop\"} 0",
+        "tollgate_rate_limit_refusals_total{gen_ai_tool_name=\"add_note\",tollgate_scope=\"tool\",tollgate_server_set=\"shop\"} 1",
+        "tollgate_rate_limit_calls_waiting{gen_ai_tool_name=\"add_note\",tollgate_scope=\"tool\",tollgate_server_set=\"shop\"} 0",
+        "tollgate_server_calls_in_flight{tollgate_server=\"shop\"} 1",
+        "tollgate_server_calls_limit{tollgate_server=\"shop\"} 3",
+        "tollgate_server_calls_waiting{tollgate_server=\"shop\"} 0",
+        "tollgate_server_calls_refused_total{tollgate_reason=\"shed\",tollgate_server=\"shop\"} 0",
+        "tollgate_server_calls_refused_total{tollgate_reason=\"expired\",tollgate_server=\"shop\"} 0",
+        "tollgate_retry_budget_tokens{tollgate_server_set=\"shop\"} 4",
+        "tollgate_retry_budget_refusals_total{tollgate_server_set=\"shop\"} 0",
         "tollgate_hedges_sent_total 0",
         "tollgate_hedges_won_total 0",
-        "tollgate_hedges_unsent_total{reason=\"no_budget\"} 0",
+        "tollgate_hedges_unsent_total{tollgate_reason=\"no_budget\"} 0",
         "tollgate_loop_guard_answers_total 1",
         "tollgate_loop_guard_calls_held 1",
     ] {

@@ -69,18 +69,18 @@ async fn operators_see_health_readiness_and_counters() {
     let (status, metrics) = gateway.get("/metrics").await;
     assert_eq!(status, 200);
     for line in [
-        "tollgate_cache_lookups_total{result=\"hit\",set=\"orders\",tool=\"get_order\"} 1",
-        "tollgate_cache_lookups_total{result=\"miss\",set=\"orders\",tool=\"get_order\"} 1",
-        "tollgate_cache_lookups_total{result=\"joined\",set=\"orders\",tool=\"get_order\"} 0",
-        "tollgate_cache_stored_total{set=\"orders\",tool=\"get_order\"} 1",
-        "tollgate_server_up{server=\"orders-primary\",set=\"orders\"} 1",
+        "tollgate_cache_lookups_total{gen_ai_tool_name=\"get_order\",tollgate_result=\"hit\",tollgate_server_set=\"orders\"} 1",
+        "tollgate_cache_lookups_total{gen_ai_tool_name=\"get_order\",tollgate_result=\"miss\",tollgate_server_set=\"orders\"} 1",
+        "tollgate_cache_lookups_total{gen_ai_tool_name=\"get_order\",tollgate_result=\"joined\",tollgate_server_set=\"orders\"} 0",
+        "tollgate_cache_stored_total{gen_ai_tool_name=\"get_order\",tollgate_server_set=\"orders\"} 1",
+        "tollgate_server_up{tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 1",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),
             "{line} in\n{metrics}"
         );
     }
-    assert!(metrics.contains("tollgate_cache_bytes "), "{metrics}");
+    assert!(metrics.contains("tollgate_cache_size_bytes "), "{metrics}");
 }
 
 #[tokio::test]

@@ -138,13 +138,13 @@ async fn the_table_the_json_and_the_metrics_tell_the_same() {
 
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        "tollgate_router_calls_in_flight{server=\"orders-primary\",set=\"orders\"} 0",
-        "tollgate_router_calls_total{outcome=\"answer\",server=\"orders-primary\",set=\"orders\"} 3",
-        "tollgate_router_calls_total{outcome=\"fault\",server=\"orders-primary\",set=\"orders\"} 0",
-        "tollgate_router_ejections_total{server=\"orders-replica\",set=\"orders\"} 0",
-        "tollgate_router_weight{server=\"orders-replica\",set=\"orders\"} 20",
-        "tollgate_router_weight_in_force{server=\"orders-replica\",set=\"orders\"} 0",
-        "tollgate_router_state{server=\"orders-replica\",set=\"orders\",state=\"draining\"} 1",
+        "tollgate_router_calls_in_flight{tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 0",
+        "tollgate_router_calls_total{tollgate_outcome=\"answer\",tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 3",
+        "tollgate_router_calls_total{tollgate_outcome=\"fault\",tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 0",
+        "tollgate_router_ejections_total{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\"} 0",
+        "tollgate_router_weight{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\"} 20",
+        "tollgate_router_weight_in_force{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\"} 0",
+        "tollgate_router_state{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\",tollgate_state=\"draining\"} 1",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),

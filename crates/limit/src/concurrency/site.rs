@@ -67,6 +67,7 @@ impl Site {
         call: ToolCall,
         tool: Option<Place>,
     ) -> Result<(ToolCall, Places), ToolError> {
+        let began = Instant::now();
         let name = call.tool().name();
         let tool = match (tool, self.of_tool(name)) {
             (None, Some(gate)) => Some(wait(&gate, Some(name), &call).await?),
@@ -77,6 +78,9 @@ impl Site {
             _tool: tool,
             _server: server,
         };
+        if let Some(record) = call.record() {
+            record.spent().add_limits(began.elapsed());
+        }
         Ok((call, places))
     }
 

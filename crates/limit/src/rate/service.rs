@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use tokio::time::Instant;
 use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
@@ -45,7 +46,11 @@ impl<S: ToolService> Service<ToolCall> for RateLimit<S> {
         let inner = std::mem::replace(&mut self.inner, clone);
         let until = self.limits.until(&call);
         RateLimitFuture::waiting(inner, async move {
+            let began = Instant::now();
             dues.take(&call, until).await?;
+            if let Some(record) = call.record() {
+                record.spent().add_limits(began.elapsed());
+            }
             dues.spend();
             Ok(call)
         })

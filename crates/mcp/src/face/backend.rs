@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tollgate_core::{
-    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, ProgressSink, ToolError, ToolOutput,
-    TraceContext,
+    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, PeerObserver, ProgressSink, ToolError,
+    ToolOutput, TraceContext,
 };
 
 /// What stands behind the face: a list of tools and a way to call them.
@@ -23,6 +23,12 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    /// Returns who is told of sessions when they are over, and of requests that are answered without
+    /// [`call`](Self::call). Asked for once by each transport. Default: nobody.
+    fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
+        None
+    }
 
     /// Returns a stream with one item for each change of the list of tools. Asked for once by each
     /// client that listens; its end ends the listening.

@@ -21,6 +21,7 @@ use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method};
 use super::service::{Face, RunningCall, Step};
 use super::subscription::{self, Subscription};
+use crate::observed::SessionTimer;
 use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
 
 /// How many calls one client may have running. More than any client means, and a bound on memory.
@@ -42,6 +43,8 @@ pub(super) struct Conversation<B> {
     legacy_listens: bool,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
+    /// Tells how long a legacy client's session lasted, if anybody wants to know.
+    session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
 }
 
@@ -56,6 +59,7 @@ impl<B: Backend> Conversation<B> {
             changes: None,
             legacy_listens: false,
             agreed: None,
+            session: None,
             subscriptions: Vec::new(),
         }
     }
@@ -189,7 +193,9 @@ impl<B: Backend> Conversation<B> {
         match method {
             method::INITIALIZED => {
                 self.changes.get_or_insert_with(|| self.face.changes());
-                self.legacy_listens = true;
+                if !std::mem::replace(&mut self.legacy_listens, true) {
+                    self.session = self.face.session("pipe");
+                }
             }
             method::CANCELLED => {
                 if let Some(id) = cancelled_id(params) {

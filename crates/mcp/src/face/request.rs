@@ -20,6 +20,12 @@ pub(super) mod method {
     pub(in crate::face) const LISTEN: &str = "subscriptions/listen";
     pub(in crate::face) const LIST_TOOLS: &str = "tools/list";
     pub(in crate::face) const PING: &str = "ping";
+
+    /// Returns the name of a method that is served: what clients make up is in no metric.
+    pub(in crate::face) fn known(method: &str) -> Option<&'static str> {
+        let served = [CALL_TOOL, DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING];
+        served.into_iter().find(|known| *known == method)
+    }
 }
 
 /// One request, with the parameters that any served method reads.

@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tollgate_core::{
-    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, ProgressSink, ToolError, ToolOutput,
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, PeerObserver, PeerOutcome, PeerRequest,
+    PeerSession, PeerSide, ProgressSink, ToolError, ToolOutput,
 };
 
 use super::answer::{self, Answer};
@@ -19,6 +21,7 @@ use super::progress::Relay;
 use super::request::{Request, method};
 use super::subscription::Subscription;
 use super::{Backend, CallRequest, intro};
+use crate::observed::SessionTimer;
 use crate::wire::{Era, RequestId};
 
 /// One backend and the lists written for it; shared by all conversations of a transport.
@@ -26,6 +29,7 @@ use crate::wire::{Era, RequestId};
 pub(super) struct Face<B> {
     backend: Arc<B>,
     listings: Listings,
+    observer: Option<Arc<dyn PeerObserver>>,
 }
 
 /// What a request leads to.
@@ -41,6 +45,7 @@ pub(super) enum Step {
 impl<B: Backend> Face<B> {
     pub(super) fn new(backend: Arc<B>) -> Self {
         Self {
+            observer: backend.observer(),
             backend,
             listings: Listings::default(),
         }
@@ -53,6 +58,38 @@ impl<B: Backend> Face<B> {
     ///
     /// The fault to answer with.
     pub(super) fn serve(
+        &self,
+        request: &Request,
+        era: Era,
+        caller: Arc<Caller>,
+        reports: Option<mpsc::Sender<Answer>>,
+        arrival: impl FnOnce() -> Arrival,
+    ) -> Result<Step, Fault> {
+        let Some(observer) = &self.observer else {
+            return self.step(request, era, caller, reports, arrival);
+        };
+        let began = Instant::now();
+        let step = self.step(request, era, caller, reports, arrival);
+        let outcome = match &step {
+            // whoever runs the call knows how it ends
+            Ok(Step::Call(_)) => return step,
+            Ok(_) => PeerOutcome::Answered,
+            Err(fault) => PeerOutcome::Refused(fault.error.code),
+        };
+        let method = method::known(&request.method).unwrap_or("_OTHER");
+        let ended = PeerRequest::served(method, outcome);
+        observer.request_ended(&ended, began.elapsed());
+        step
+    }
+
+    /// Begins a session that lasts until what is returned is dropped, if anybody wants to know.
+    pub(super) fn session(&self, transport: &'static str) -> Option<SessionTimer> {
+        let session = PeerSession::new(PeerSide::Server, transport);
+        let observer = self.observer.clone()?;
+        Some(SessionTimer::begin(observer, session))
+    }
+
+    fn step(
         &self,
         request: &Request,
         era: Era,

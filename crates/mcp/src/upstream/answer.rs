@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
-use tollgate_core::{Delivery, ErrorKind, ToolError};
+use tollgate_core::{Delivery, ErrorKind, PeerOutcome, ToolError};
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
@@ -63,6 +63,15 @@ impl RequestError {
             Delivery::Answered,
             message.into(),
         ))
+    }
+
+    /// Says it to whoever counts requests.
+    pub(super) fn outcome(&self) -> PeerOutcome<'_> {
+        match self {
+            Self::Refused(error) | Self::HeadersRefused(error) => PeerOutcome::Refused(error.code),
+            Self::SessionGone => PeerOutcome::Refused(404),
+            Self::Failed(error) => PeerOutcome::Failed(error),
+        }
     }
 
     /// Says it to the caller.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::ServerId;
+use tollgate_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
 use super::info::ServerInfo;
@@ -41,6 +41,7 @@ pub(super) struct Options {
     pub(super) idempotency_keys: Option<bool>,
     /// The implementation object we introduce ourselves with, raw.
     pub(super) client_info: Arc<[u8]>,
+    pub(super) observer: Option<Arc<dyn PeerObserver>>,
 }
 
 impl Options {
@@ -75,8 +76,15 @@ impl UpstreamBuilder {
                 max_message: DEFAULT_MAX_LINE,
                 idempotency_keys: None,
                 client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
+                observer: None,
             },
         }
+    }
+
+    /// Sets who is told of calls, listings and sessions when they are over. Default: nobody.
+    pub fn observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
+        self.options.observer = Some(observer);
+        self
     }
 
     /// Sets the era. Default: [`EraChoice::Auto`].

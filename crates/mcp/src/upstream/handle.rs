@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tollgate_core::{
-    BoxFuture, BoxStream, Delivery, ErrorKind, ServerEvent, ServerId, ToolCall, ToolDefinition,
-    ToolError, ToolOutput, ToolServer, Watch,
+    BoxFuture, BoxStream, Delivery, ErrorKind, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
+    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
 
 use super::answer::RequestError;
@@ -22,6 +22,7 @@ use super::peer;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
+use crate::observed::RequestTimer;
 use crate::wire::Era;
 
 /// One MCP server, connected for as long as a handle or a call lives.
@@ -139,6 +140,25 @@ impl Upstream {
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        let timer = self.timer("tools/call", Some(call.tool()));
+        let result = self.run_untimed(call).await;
+        if let Some(timer) = timer {
+            timer.end(PeerOutcome::of(&result));
+        }
+        result
+    }
+
+    fn timer<'a>(
+        &'a self,
+        method: &'static str,
+        tool: Option<&'a Arc<Tool>>,
+    ) -> Option<RequestTimer<'a>> {
+        let shared = &self.0.shared;
+        let observer = shared.options.observer.as_deref()?;
+        Some(RequestTimer::begin(observer, method, &shared.id, tool))
+    }
+
+    async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let ask = Ask::call(call)?;
         let mut answer = self.request(&ask).await;
         if let (Err(RequestError::HeadersRefused(_)), Link::Http(link)) = (&answer, &self.0.link)
@@ -210,8 +230,15 @@ impl Upstream {
         let mut pages = Pages::default();
         let mut ask = Pages::first().watched_by(watch.clone());
         loop {
-            let page = self.request(&ask).await?;
-            match pages.take(&page).map_err(RequestError::protocol)? {
+            let timer = self.timer("tools/list", None);
+            let page = self.request(&ask).await;
+            if let Some(timer) = timer {
+                timer.end(
+                    page.as_ref()
+                        .map_or_else(RequestError::outcome, |_| PeerOutcome::Answered),
+                );
+            }
+            match pages.take(&page?).map_err(RequestError::protocol)? {
                 Some(next) => ask = next.watched_by(watch.clone()),
                 None => break,
             }

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall};
 use tracing::Span;
 
-use super::span;
+use super::{idle, span};
 use crate::contents::Contents;
 use crate::error_type::Ending;
-use crate::metrics::{Ended, Metrics};
+use crate::metrics::{Ended, Metrics, Origin};
 use crate::{context, names};
 
 /// A call under observation. Dropped before [`end`](Self::end), it was cancelled.
@@ -18,6 +18,7 @@ pub(super) struct Observed {
     span: Span,
     record: Arc<CallRecord>,
     tool: Arc<Tool>,
+    origin: Origin,
     effect: Effect,
     confirm: ConfirmRule,
     started: Instant,
@@ -26,6 +27,8 @@ pub(super) struct Observed {
     is_server: bool,
     /// How to show the result, if it is to be shown.
     contents: Option<Contents>,
+    /// Whether the record goes back to [`idle`].
+    is_lent: bool,
     ended: bool,
 }
 
@@ -37,14 +40,16 @@ impl Observed {
         metrics: Option<Arc<Metrics>>,
         contents: &Contents,
     ) -> (ToolCall, Self) {
+        let mut is_lent = false;
         let (call, record) = match call.record().cloned() {
             Some(record) => (call, record),
             None => {
                 // metrics alone need no more than which server it was
-                let record = Arc::new(match span.is_disabled() {
-                    true => CallRecord::for_counting(),
-                    false => CallRecord::new(),
-                });
+                is_lent = span.is_disabled();
+                let record = match is_lent {
+                    true => idle::take(),
+                    false => Arc::new(CallRecord::new()),
+                };
                 (call.with_record(record.clone()), record)
             }
         };
@@ -61,10 +66,12 @@ impl Observed {
             contents: shows_result.then(|| contents.clone()),
             record,
             tool: call.tool().clone(),
+            origin: Origin::of(&call),
             effect: call.plan().effect,
             confirm: call.plan().confirm,
             started: Instant::now(),
             metrics,
+            is_lent,
             ended: false,
         };
         (call, observed)
@@ -91,6 +98,7 @@ impl Observed {
         if let Some(metrics) = &self.metrics {
             metrics.record(&Ended {
                 tool: &self.tool,
+                origin: self.origin,
                 effect: self.effect,
                 confirm: self.confirm,
                 record: &self.record,
@@ -106,6 +114,9 @@ impl Drop for Observed {
     fn drop(&mut self) {
         if !self.ended {
             self.write(Ending::Cancelled);
+        }
+        if self.is_lent {
+            idle::give_back(&mut self.record);
         }
     }
 }

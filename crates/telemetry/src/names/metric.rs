@@ -1,10 +1,207 @@
-//! Every name of a metric.
+//! Every metric: its name, kind, unit and description.
+//!
+//! Names that start with `mcp.` or `gen_ai.` are those of the OpenTelemetry conventions; ours start
+//! with `tollgate.`. Prometheus writes a point as an underscore, adds the unit, and `_total` to
+//! counters: `tollgate.cache.saved` is `tollgate_cache_saved_seconds_total` there.
 
-/// Histogram, seconds: how long calls took, by tool, effect, cache status and error type.
-pub const OPERATION_DURATION: &str = "mcp.server.operation.duration";
-/// Counter: calls that ended.
-pub const CALLS_COUNT: &str = "tollgate.calls";
-/// Counter: attempts that ended, by server.
-pub const ATTEMPTS_COUNT: &str = "tollgate.attempts";
-/// Histogram, seconds: what the runtime itself added to a call.
-pub const OVERHEAD_DURATION: &str = "tollgate.overhead.duration";
+pub mod label;
+
+/// What there is to know of a metric before anything is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// As OpenTelemetry knows it.
+    pub name: &'static str,
+    /// How its values are to be read.
+    pub kind: Kind,
+    /// In UCUM: `s` for seconds, `By` for bytes, `{call}` for things that are counted. Empty where it
+    /// has none.
+    pub unit: &'static str,
+    /// One line.
+    pub description: &'static str,
+}
+
+impl Metric {
+    /// States a metric. All of ours are in [`ALL`]; this is for those of whoever embeds the stack.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        unit: &'static str,
+        description: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            unit,
+            description,
+        }
+    }
+}
+
+/// How the values of a metric are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Only grows, but for a new start.
+    Counter,
+    /// As it is now.
+    Gauge,
+    /// How many values fell into each of several ranges.
+    Histogram,
+}
+
+impl Kind {
+    /// Returns the word that Prometheus writes after `# TYPE`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Writes each metric as a constant, and all of them as [`ALL`].
+macro_rules! metrics {
+    ($($constant:ident = $kind:ident $name:literal $unit:literal $description:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`, ", stringify!($kind), ": ", $description, ".")]
+            pub const $constant: Metric =
+                Metric::new($name, Kind::$kind, $unit, $description);
+        )*
+        /// All of them, in the order of the names.
+        pub const ALL: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    EXECUTE_TOOL_DURATION = Histogram "gen_ai.execute_tool.duration" "s"
+        "How long calls took that were made in this process, as their caller saw it";
+    CLIENT_OPERATION_DURATION = Histogram "mcp.client.operation.duration" "s"
+        "How long requests to MCP servers took: attempts of calls, and listings";
+    CLIENT_SESSION_DURATION = Histogram "mcp.client.session.duration" "s"
+        "How long sessions with MCP servers lasted";
+    SERVER_OPERATION_DURATION = Histogram "mcp.server.operation.duration" "s"
+        "How long requests of MCP clients took, as the client saw it";
+    SERVER_SESSION_DURATION = Histogram "mcp.server.session.duration" "s"
+        "How long sessions of MCP clients lasted";
+    ATTEMPTS = Counter "tollgate.attempts" "{attempt}"
+        "Attempts that ended";
+    BREAKER_REFUSALS = Counter "tollgate.breaker.refusals" "{call}"
+        "Calls that open breakers refused, or that found no place among their probes";
+    BREAKER_STATE = Gauge "tollgate.breaker.state" ""
+        "1 for the state a breaker is in";
+    BREAKER_TRANSITIONS = Counter "tollgate.breaker.transitions" "{transition}"
+        "How often breakers came into a state";
+    CACHE_BYPASSES = Counter "tollgate.cache.bypasses" "{call}"
+        "Calls sent without a look-up, by reason";
+    CACHE_CHECKS = Counter "tollgate.cache.checks" "{call}"
+        "Hits checked by a call in the background";
+    CACHE_ENTRIES = Gauge "tollgate.cache.entries" "{result}"
+        "Results the cache holds";
+    CACHE_EVICTIONS = Counter "tollgate.cache.evictions" "{result}"
+        "Results dropped, by cause";
+    CACHE_INVALIDATIONS = Counter "tollgate.cache.invalidations" "{call}"
+        "Writes that dropped results";
+    CACHE_LOOKUPS = Counter "tollgate.cache.lookups" "{call}"
+        "Calls looked up, by what came of it";
+    CACHE_REFRESHES = Counter "tollgate.cache.refreshes" "{call}"
+        "Calls that fetch a new result for a stale one";
+    CACHE_REFUSALS = Counter "tollgate.cache.refusals" "{result}"
+        "Results not kept, by reason";
+    CACHE_RESCUES = Counter "tollgate.cache.rescues" "{call}"
+        "Failures answered with the last result, stale";
+    CACHE_SAVED = Counter "tollgate.cache.saved" "s"
+        "Upstream time that was not spent";
+    CACHE_SIZE = Gauge "tollgate.cache.size" "By"
+        "Size of what the cache holds";
+    CACHE_STORED = Counter "tollgate.cache.stored" "{result}"
+        "Results stored";
+    CALLS = Counter "tollgate.calls" "{call}"
+        "Calls that ended";
+    CALLS_IN_FLIGHT = Gauge "tollgate.calls.in_flight" "{call}"
+        "Calls that came in and are not answered yet";
+    DISCOVERY_LISTINGS = Counter "tollgate.discovery.listings" "{listing}"
+        "Listings of a server's tools that ended";
+    DISCOVERY_TOOLS = Gauge "tollgate.discovery.tools" "{tool}"
+        "Tools that clients see, by replica set";
+    HEDGES_SENT = Counter "tollgate.hedges.sent" "{attempt}"
+        "Second attempts that ran beside a slow first";
+    HEDGES_UNSENT = Counter "tollgate.hedges.unsent" "{attempt}"
+        "Second attempts that were due and not sent, by reason";
+    HEDGES_WON = Counter "tollgate.hedges.won" "{attempt}"
+        "Second attempts that answered first";
+    LIMIT_WAIT_DURATION = Histogram "tollgate.limit.wait.duration" "s"
+        "How long calls waited for their turn or for a place, those that had to wait and got it";
+    LOOP_GUARD_ANSWERS = Counter "tollgate.loop_guard.answers" "{call}"
+        "Calls that kept failing, answered in their servers' place";
+    LOOP_GUARD_CALLS_HELD = Gauge "tollgate.loop_guard.calls_held" "{call}"
+        "Failing calls that are remembered";
+    OVERHEAD_DURATION = Histogram "tollgate.overhead.duration" "s"
+        "What the runtime itself added to a call";
+    RATE_LIMIT_CALLS_WAITING = Gauge "tollgate.rate_limit.calls_waiting" "{call}"
+        "Calls that wait for their turn";
+    RATE_LIMIT_DELAYS = Counter "tollgate.rate_limit.delays" "{call}"
+        "Calls that had to wait for their turn, and got it";
+    RATE_LIMIT_REFUSALS = Counter "tollgate.rate_limit.refusals" "{call}"
+        "Calls refused because their turn would have come too late";
+    RETRY_BACKOFF_DURATION = Histogram "tollgate.retry.backoff.duration" "s"
+        "How long calls paused between their attempts, those that did, all pauses of a call together";
+    RETRY_BUDGET_REFUSALS = Counter "tollgate.retry.budget.refusals" "{attempt}"
+        "Repeats and hedges that the budget did not pay for";
+    RETRY_BUDGET_TOKENS = Gauge "tollgate.retry.budget.tokens" "{attempt}"
+        "Repeats and hedges that the budget of a replica set would pay for now";
+    RETRY_OUTCOMES = Counter "tollgate.retry.outcomes" "{call}"
+        "Calls whose first attempt failed, by what became of them";
+    RETRY_REPEATS = Counter "tollgate.retry.repeats" "{attempt}"
+        "Attempts after a call's first";
+    ROUTER_CALLS = Counter "tollgate.router.calls" "{call}"
+        "Calls that were given to a server and ended, by what became of them";
+    ROUTER_CALLS_IN_FLIGHT = Gauge "tollgate.router.calls_in_flight" "{call}"
+        "Calls that were given to a server and have not ended, those that wait there too";
+    ROUTER_EJECTIONS = Counter "tollgate.router.ejections" "{ejection}"
+        "How often a server was left out because its calls failed";
+    ROUTER_STATE = Gauge "tollgate.router.state" ""
+        "1 for how a server is";
+    ROUTER_WEIGHT = Gauge "tollgate.router.weight" ""
+        "What a server weighs, from 0 to 100";
+    ROUTER_WEIGHT_IN_FORCE = Gauge "tollgate.router.weight_in_force" ""
+        "How much of a server's weight counts now";
+    SERVER_CALLS_IN_FLIGHT = Gauge "tollgate.server.calls_in_flight" "{call}"
+        "Calls that have a place at a server";
+    SERVER_CALLS_LIMIT = Gauge "tollgate.server.calls_limit" "{call}"
+        "How many calls a server gets at once, as it is now";
+    SERVER_CALLS_REFUSED = Counter "tollgate.server.calls_refused" "{call}"
+        "Calls that got no place at a server or one of its tools: too many waited, or time was over";
+    SERVER_CALLS_WAITING = Gauge "tollgate.server.calls_waiting" "{call}"
+        "Calls that wait for a place at a server";
+    SERVER_UP = Gauge "tollgate.server.up" ""
+        "1 while a server is there";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_in_order_and_none_is_there_twice() {
+        let names: Vec<_> = ALL.iter().map(|metric| metric.name).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+    }
+
+    #[test]
+    fn each_has_a_name_and_a_unit_as_opentelemetry_wants_them() {
+        for metric in ALL {
+            let is_of_a_name = |c: char| c.is_ascii_lowercase() || c == '.' || c == '_';
+            assert!(metric.name.chars().all(is_of_a_name), "{metric:?}");
+            // gauges of unit `1` get `_ratio` in Prometheus, and Prometheus adds `_total` by itself
+            assert!(
+                metric.unit != "1" && !metric.name.ends_with("total"),
+                "{metric:?}"
+            );
+            assert!(!metric.description.ends_with('.'), "{metric:?}");
+        }
+    }
+}

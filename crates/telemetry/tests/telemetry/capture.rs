@@ -189,6 +189,7 @@ pub(crate) struct Point {
 pub(crate) struct Meters {
     provider: SdkMeterProvider,
     points: Arc<Mutex<Vec<Point>>>,
+    metrics: Arc<Metrics>,
 }
 
 struct Export(Arc<Mutex<Vec<Point>>>);
@@ -249,20 +250,25 @@ impl Meters {
         let provider = SdkMeterProvider::builder()
             .with_periodic_exporter(Export(Arc::clone(&points)))
             .build();
-        Self { provider, points }
+        let metrics = Arc::new(Metrics::new(&provider.meter("test")));
+        Self {
+            provider,
+            points,
+            metrics,
+        }
     }
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        Arc::new(Metrics::new(&self.provider.meter("test")))
+        self.metrics.clone()
     }
 
-    /// All data points of this metric.
+    /// All data points of this metric, but for those that are there with 0 from the start.
     pub(crate) fn points(&self, metric: &str) -> Vec<Point> {
         self.provider.force_flush().unwrap();
         let points = self.points.lock();
         points
             .iter()
-            .filter(|p| p.metric == metric)
+            .filter(|p| p.metric == metric && p.count > 0)
             .cloned()
             .collect()
     }

@@ -27,7 +27,8 @@ async fn one_call(meters: &Meters, server: &MockService, tool: &std::sync::Arc<T
 async fn a_call_is_counted_and_measured_by_what_it_was() {
     let meters = Meters::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
-    one_call(&meters, &miss, &tool("read_order").read_only().build()).await;
+    let read = tool("read_order").read_only().build();
+    one_call(&meters, &miss, &read).await;
 
     let duration = meters.one("mcp.server.operation.duration");
     assert_eq!((duration.count, duration.sum), (1, 0.25));
@@ -35,16 +36,22 @@ async fn a_call_is_counted_and_measured_by_what_it_was() {
     assert_eq!(duration.bounds.first(), Some(&0.01));
     let calls = meters.one("tollgate.calls");
     assert_eq!(calls.count, 1);
-    for point in [&duration, &calls] {
-        let expected = [
-            ("gen_ai.tool.name", "read_order"),
-            ("mcp.method.name", "tools/call"),
-            ("tollgate.cache", "miss"),
-            ("tollgate.effect", "read_only"),
-            ("tollgate.server_set", "test"),
-        ];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(point.by, expected.into());
+    let both = [
+        ("gen_ai.tool.name", "read_order"),
+        ("tollgate.cache", "miss"),
+        ("tollgate.server_set", "test"),
+    ];
+    let of_duration = [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("mcp.method.name", "tools/call"),
+    ];
+    for (point, more) in [
+        (&duration, &of_duration[..]),
+        (&calls, &[("tollgate.effect", "read_only")]),
+    ] {
+        let expected = both.iter().chain(more);
+        let expected = expected.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        assert_eq!(point.by, expected.collect());
     }
 
     let attempts = meters.one("tollgate.attempts");
@@ -93,7 +100,8 @@ async fn failures_are_told_apart() {
 async fn overhead_is_what_the_attempt_did_not_take() {
     let meters = Meters::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
-    one_call(&meters, &miss, &tool("x").build()).await;
+    let x = tool("x").build();
+    one_call(&meters, &miss, &x).await;
     let overhead = meters.one("tollgate.overhead.duration");
     assert_eq!(
         (overhead.count, overhead.sum),
@@ -116,7 +124,8 @@ async fn overhead_leaves_out_what_is_not_our_own_work() {
     let joined = server(CacheStatus::Joined, |_| Ok(ToolOutput::text("42")));
     let asked = server(CacheStatus::Invalidated, |_| Ok(ToolOutput::text("42")));
     let x = tool("x").build();
-    for (server, tool) in [(&joined, &x), (&asked, &tool("rm").destructive().build())] {
+    let rm = tool("rm").destructive().build();
+    for (server, tool) in [(&joined, &x), (&asked, &rm)] {
         let meters = Meters::start();
         one_call(&meters, server, tool).await;
         assert_eq!(meters.points("tollgate.overhead.duration"), []);
@@ -141,7 +150,8 @@ async fn a_hit_is_all_overhead() {
         Ok(ToolOutput::text("42"))
     });
     let layer = CallSpanLayer::new().with_metrics(meters.metrics());
-    let request = call(&tool("x").build(), json!({}));
+    let x = tool("x").build();
+    let request = call(&x, json!({}));
     layer.layer(hit).oneshot(request).await.unwrap();
     let overhead = meters.one("tollgate.overhead.duration");
     assert_eq!((overhead.count, overhead.sum), (1, 0.002));
@@ -169,7 +179,8 @@ async fn a_dropped_call_is_counted() {
 async fn arguments_and_results_are_not_measured() {
     let meters = Meters::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("classified")));
-    one_call(&meters, &miss, &tool("x").build()).await;
+    let x = tool("x").build();
+    one_call(&meters, &miss, &x).await;
     for metric in [
         "mcp.server.operation.duration",
         "tollgate.calls",

@@ -56,17 +56,21 @@ impl<B: Backend> Endpoint<B> {
     /// Opens a session for whoever sent the request.
     pub(super) fn open_session(&self, extensions: &Extensions) -> Result<Arc<Session>, Fault> {
         let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
-        self.sessions
+        let opened = self
+            .sessions
             .lock()
-            .open(Instant::now(), Uuid::new_v4(), principal.clone())
-            .ok_or_else(|| {
-                let error = ToolError::new(
-                    ErrorKind::Overloaded,
-                    Delivery::NotSent,
-                    format!("{} sessions are open", self.options.max_sessions),
-                );
-                Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
-            })
+            .open(Instant::now(), Uuid::new_v4(), principal.clone());
+        if let (Some(session), Some(timer)) = (&opened, self.face.session("tcp")) {
+            session.timed_by(timer);
+        }
+        opened.ok_or_else(|| {
+            let error = ToolError::new(
+                ErrorKind::Overloaded,
+                Delivery::NotSent,
+                format!("{} sessions are open", self.options.max_sessions),
+            );
+            Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+        })
     }
 
     /// Finds the session a request names; `None` if it names none.

@@ -1,7 +1,7 @@
 //! Sessions of legacy clients: a table that is pure data, and what one session holds.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -11,6 +11,7 @@ use tollgate_core::{Caller, Principal, SessionId};
 use uuid::Uuid;
 
 use crate::face::inflight::InFlight;
+use crate::observed::SessionTimer;
 
 /// One legacy client's session. Whoever works for it holds an `Arc`, which keeps it alive.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Session {
     pub(super) calls: Arc<InFlight>,
     /// Fired when the session is deleted or forgotten.
     pub(super) ended: CancellationToken,
+    /// Tells how long it lasted, if anybody wants to know.
+    timer: OnceLock<SessionTimer>,
     /// What ends the notification stream that is open now.
     stream: Mutex<Option<CancellationToken>>,
 }
@@ -32,8 +35,15 @@ impl Session {
             caller: Arc::new(caller),
             calls: Arc::default(),
             ended: CancellationToken::new(),
+            timer: OnceLock::new(),
             stream: Mutex::new(None),
         }
+    }
+
+    /// Takes what tells how long it lasted.
+    pub(super) fn timed_by(&self, timer: SessionTimer) {
+        // nobody set another before: it was just opened
+        let _ = self.timer.set(timer);
     }
 
     /// Makes room for a new notification stream. A message may travel on one stream only, and the

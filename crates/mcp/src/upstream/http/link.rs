@@ -316,7 +316,8 @@ impl HttpLink {
         let ask = handshake::initialize(client_info);
         let Answered { result, session_id } = exchange(&self.endpoint, &blank, &ask, None).await?;
         let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
-        let session = Session::new(info, session_id, client_info);
+        let observer = self.endpoint.shared.options.observer.as_ref();
+        let session = Session::new(info, session_id, client_info).observed_by(observer);
         let ready = write::notification("notifications/initialized", None);
         exchange::tell(&self.endpoint, &session, ready).await?;
         Ok(session)

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use tollgate_core::{PeerObserver, PeerSession, PeerSide};
 
+use crate::observed::SessionTimer;
 use crate::upstream::ask::modern_context;
 use crate::upstream::info::ServerInfo;
 use crate::wire::Era;
@@ -18,6 +20,8 @@ pub(super) struct Session {
     pub(super) id: Option<HeaderValue>,
     /// What each request carries in `_meta`; nothing for legacy servers.
     pub(super) context: Option<Vec<u8>>,
+    /// Tells how long it lasted: of legacy servers that gave it an id, if anybody wants to know.
+    timer: Option<SessionTimer>,
 }
 
 impl Session {
@@ -31,7 +35,16 @@ impl Session {
             version,
             id,
             context,
+            timer: None,
         }
+    }
+
+    /// Sets who is told how long it lasted, if it is one.
+    pub(super) fn observed_by(mut self, observer: Option<&Arc<dyn PeerObserver>>) -> Self {
+        let session = PeerSession::new(PeerSide::Client, "tcp");
+        let observer = observer.filter(|_| self.id.is_some());
+        self.timer = observer.map(|observer| SessionTimer::begin(observer.clone(), session));
+        self
     }
 
     /// Returns what a probe is sent under: modern, and nothing known yet.

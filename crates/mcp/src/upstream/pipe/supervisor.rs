@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tollgate_core::{PeerSession, PeerSide};
 
 use super::child::Process;
 use super::connection::Connection;
 use super::link::{End, KnownEra, Live, PipeLink};
 use super::session;
+use crate::observed::SessionTimer;
 use crate::upstream::ask::modern_context;
 use crate::upstream::backoff::Backoff;
 use crate::upstream::info::ServerInfo;
@@ -157,6 +159,11 @@ async fn attend(
         keys: shared.options.sends_keys(&info),
         version: known_version(&info.version),
     };
+    // a connection with a legacy server is a session, from its greeting on
+    let observer = shared.options.observer.clone();
+    let _session = observer
+        .filter(|_| info.era == Era::Legacy)
+        .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
     let info = Arc::new(info);
     shared.set_info(info.clone());
     link.set(Some(live.clone()));

@@ -1,0 +1,121 @@
+//! Who is told how MCP requests and sessions ended: the seam between a protocol and its metrics.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{ServerId, Tool, ToolError, ToolOutput};
+
+/// Is told of each MCP request and session when it is over, whichever side of it this process was on.
+///
+/// Called on the way of requests: it must neither block nor panic.
+pub trait PeerObserver: fmt::Debug + Send + Sync + 'static {
+    /// Takes a request that ended.
+    fn request_ended(&self, request: &PeerRequest<'_>, took: Duration);
+
+    /// Takes a session that ended. Only revisions of MCP that have sessions have any.
+    fn session_ended(&self, session: &PeerSession, took: Duration);
+}
+
+/// A request that ended.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct PeerRequest<'a> {
+    /// Which side of it this process was on.
+    pub side: PeerSide,
+    /// The method, one that the protocol knows.
+    pub method: &'static str,
+    /// The tool, if one was called and is known.
+    pub tool: Option<&'a Arc<Tool>>,
+    /// The server that was asked, on the client's side.
+    pub server: Option<&'a ServerId>,
+    /// What came of it.
+    pub outcome: PeerOutcome<'a>,
+}
+
+impl PeerOutcome<'_> {
+    /// Returns what came of a request that was answered with an output, or failed.
+    #[must_use]
+    pub fn of(result: &Result<ToolOutput, ToolError>) -> PeerOutcome<'_> {
+        match result {
+            Ok(output) if output.is_error() => PeerOutcome::ToolError,
+            Ok(_) => PeerOutcome::Answered,
+            Err(error) => PeerOutcome::Failed(error),
+        }
+    }
+}
+
+impl<'a> PeerRequest<'a> {
+    /// States a request of this process to a server.
+    #[must_use]
+    pub const fn sent(
+        method: &'static str,
+        server: &'a ServerId,
+        tool: Option<&'a Arc<Tool>>,
+        outcome: PeerOutcome<'a>,
+    ) -> Self {
+        Self {
+            side: PeerSide::Client,
+            method,
+            tool,
+            server: Some(server),
+            outcome,
+        }
+    }
+
+    /// States a request of a client to this process.
+    #[must_use]
+    pub const fn served(method: &'static str, outcome: PeerOutcome<'a>) -> Self {
+        Self {
+            side: PeerSide::Server,
+            method,
+            tool: None,
+            server: None,
+            outcome,
+        }
+    }
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum PeerOutcome<'a> {
+    /// It was answered.
+    Answered,
+    /// It was given up before its end.
+    Cancelled,
+    /// It failed.
+    Failed(&'a ToolError),
+    /// It was refused with this code of JSON-RPC.
+    Refused(i64),
+    /// It was answered, and the tool itself reported failure.
+    ToolError,
+}
+
+/// Which side of a conversation this process is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a conversation has two sides")]
+pub enum PeerSide {
+    /// It asks.
+    Client,
+    /// It is asked.
+    Server,
+}
+
+/// A session that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerSession {
+    /// Which side of it this process was on.
+    pub side: PeerSide,
+    /// `network.transport` of OpenTelemetry's conventions: `pipe` or `tcp`.
+    pub transport: &'static str,
+}
+
+impl PeerSession {
+    /// States a session.
+    #[must_use]
+    pub const fn new(side: PeerSide, transport: &'static str) -> Self {
+        Self { side, transport }
+    }
+}

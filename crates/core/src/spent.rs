@@ -1,0 +1,61 @@
+//! What the time of a call goes into, but for the runtime's own work.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What the time of a call went into that is not the runtime's own work, summed up over its attempts:
+/// what is left is what the runtime added.
+///
+/// Written by whoever waits, when the waiting is over. What is still waited for when a call is dropped
+/// is not in it. Attempts beside each other count twice.
+#[derive(Debug, Default)]
+pub struct Spent {
+    server: AtomicU64,
+    limits: AtomicU64,
+    pauses: AtomicU64,
+}
+
+impl Spent {
+    /// Adds time that a server had the call.
+    pub fn add_server(&self, took: Duration) {
+        add(&self.server, took);
+    }
+
+    /// Adds time that the call waited for its turn, or for a place.
+    pub fn add_limits(&self, took: Duration) {
+        add(&self.limits, took);
+    }
+
+    /// Adds a pause before a repeat.
+    pub fn add_pause(&self, took: Duration) {
+        add(&self.pauses, took);
+    }
+
+    /// Returns how long servers had the call.
+    #[must_use]
+    pub fn server(&self) -> Duration {
+        read(&self.server)
+    }
+
+    /// Returns how long the call waited for its turn and for places.
+    #[must_use]
+    pub fn limits(&self) -> Duration {
+        read(&self.limits)
+    }
+
+    /// Returns how long the call paused between attempts.
+    #[must_use]
+    pub fn pauses(&self) -> Duration {
+        read(&self.pauses)
+    }
+}
+
+fn add(sum: &AtomicU64, took: Duration) {
+    // more than five hundred years are no time of a call
+    let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    sum.fetch_add(nanos, Ordering::Relaxed);
+}
+
+fn read(sum: &AtomicU64) -> Duration {
+    Duration::from_nanos(sum.load(Ordering::Relaxed))
+}

@@ -1,0 +1,68 @@
+//! Records of calls that are over, for calls to come: a call that is only counted allocates none.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use tollgate_core::CallRecord;
+
+/// Takes a record for somebody who only counts.
+pub(super) fn take() -> Arc<CallRecord> {
+    let idle = IDLE.try_with(|idle| idle.borrow_mut().pop());
+    let idle = idle.ok().flatten();
+    idle.unwrap_or_else(|| Arc::new(CallRecord::for_counting()))
+}
+
+/// Gives a record back that came from [`take`], by whoever is about to drop it. One that somebody else
+/// still holds is left to them.
+pub(super) fn give_back(record: &mut Arc<CallRecord>) {
+    let Some(own) = Arc::get_mut(record) else {
+        return;
+    };
+    *own = CallRecord::for_counting();
+    // a thread that ends has no place for it any more
+    let _ = IDLE.try_with(|idle| {
+        let mut idle = idle.borrow_mut();
+        if idle.len() < MOST_IDLE {
+            idle.push(record.clone());
+        }
+    });
+}
+
+/// A thread keeps so many: a call that is answered at once gives its own back before the next.
+const MOST_IDLE: usize = 16;
+
+thread_local! {
+    static IDLE: RefCell<Vec<Arc<CallRecord>>> = const { RefCell::new(Vec::new()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::CacheStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_as_new() {
+        let mut record = take();
+        record.set_cache(CacheStatus::Hit);
+        record.start_attempt();
+        let address = Arc::as_ptr(&record);
+        give_back(&mut record);
+        drop(record);
+        let record = take();
+        assert_eq!(Arc::as_ptr(&record), address);
+        assert_eq!(record.cache(), CacheStatus::Bypass);
+        assert_eq!(record.started_attempts(), 0);
+        assert!(!record.wants_routes());
+    }
+
+    #[test]
+    fn a_record_that_is_read_elsewhere_is_not_given_out_again() {
+        let mut record = take();
+        let reader = record.clone();
+        record.set_cache(CacheStatus::Miss);
+        give_back(&mut record);
+        assert!(!Arc::ptr_eq(&take(), &reader));
+        assert_eq!(reader.cache(), CacheStatus::Miss);
+    }
+}

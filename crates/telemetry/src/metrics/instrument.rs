@@ -1,0 +1,88 @@
+//! From the description of a metric to an instrument.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use opentelemetry::metrics::{Histogram, Meter};
+
+use super::series::{Series, Shown};
+use crate::names::metric::Metric;
+
+/// Adds a counter that is read off whatever counts, when somebody asks.
+///
+/// ```
+/// use opentelemetry::KeyValue;
+/// use opentelemetry::metrics::Meter;
+/// use tollgate_telemetry::metrics::observe_counter;
+/// use tollgate_telemetry::names::metric::{Kind, Metric};
+///
+/// const LINES: Metric = Metric::new("mine.lines", Kind::Counter, "{line}", "Lines written");
+///
+/// fn observe(meter: &Meter, written: impl Fn() -> u64 + Send + Sync + 'static) {
+///     observe_counter(meter, LINES, move |lines| {
+///         lines.add(written(), [KeyValue::new("mine.file", "a")]);
+///     });
+/// }
+/// ```
+pub fn observe_counter(
+    meter: &Meter,
+    metric: Metric,
+    fill: impl Fn(&mut Series<u64>) + Send + Sync + 'static,
+) {
+    let shown = Mutex::new(Shown::counter());
+    meter
+        .u64_observable_counter(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.description)
+        .with_callback(move |observer| {
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.tell(&fill, observer);
+        })
+        .build();
+}
+
+/// Does as [`observe_counter`] does, for a counter of seconds.
+pub fn observe_seconds(
+    meter: &Meter,
+    metric: Metric,
+    fill: impl Fn(&mut Series<f64>) + Send + Sync + 'static,
+) {
+    let shown = Mutex::new(Shown::counter());
+    meter
+        .f64_observable_counter(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.description)
+        .with_callback(move |observer| {
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.tell(&fill, observer);
+        })
+        .build();
+}
+
+/// Adds a gauge that is read off whatever it is about, when somebody asks.
+pub fn observe_gauge(
+    meter: &Meter,
+    metric: Metric,
+    fill: impl Fn(&mut Series<f64>) + Send + Sync + 'static,
+) {
+    let shown = Mutex::new(Shown::gauge());
+    meter
+        .f64_observable_gauge(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.description)
+        .with_callback(move |observer| {
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.tell(&fill, observer);
+        })
+        .build();
+}
+
+/// Makes a histogram with these upper bounds.
+pub(crate) fn histogram(meter: &Meter, metric: Metric, bounds: &[f64]) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.description)
+        .with_boundaries(bounds.to_vec())
+        .build()
+}

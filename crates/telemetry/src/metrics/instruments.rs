@@ -1,0 +1,116 @@
+//! The histograms, and the ranges they count in.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Histogram, Meter};
+use tollgate_core::{CacheStatus, Spent, ToolCall};
+
+use super::instrument::histogram;
+use super::peers::Peers;
+use super::recorder::Recorder;
+use crate::names;
+use crate::names::metric;
+
+/// The histograms of calls. A series is made with its first value: an empty one says nothing, and its
+/// least value would be the greatest number there is.
+#[derive(Debug)]
+pub(super) struct Instruments {
+    over_mcp: Histogram<f64>,
+    local: Histogram<f64>,
+    /// By the status' number.
+    overhead: Box<[OnceLock<Recorder>]>,
+    overheads: Histogram<f64>,
+    limit_wait: OnceLock<Recorder>,
+    backoff: OnceLock<Recorder>,
+    limit_waits: Histogram<f64>,
+    backoffs: Histogram<f64>,
+    pub(super) peers: Peers,
+}
+
+/// Where a call came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Origin {
+    /// From a client, over MCP.
+    Mcp = 0,
+    /// From this process.
+    Local = 1,
+}
+
+impl Origin {
+    pub(crate) fn of(call: &ToolCall) -> Self {
+        let _ = call;
+        Self::Mcp
+    }
+}
+
+impl Instruments {
+    pub(super) fn new(meter: &Meter) -> Self {
+        let own = |metric| histogram(meter, metric, &OWN_BUCKETS);
+        Self {
+            over_mcp: histogram(meter, metric::SERVER_OPERATION_DURATION, &OPERATION_BUCKETS),
+            local: histogram(meter, metric::EXECUTE_TOOL_DURATION, &OPERATION_BUCKETS),
+            overhead: CacheStatus::ALL.iter().map(|_| OnceLock::new()).collect(),
+            overheads: own(metric::OVERHEAD_DURATION),
+            limit_wait: OnceLock::new(),
+            backoff: OnceLock::new(),
+            limit_waits: own(metric::LIMIT_WAIT_DURATION),
+            backoffs: own(metric::RETRY_BACKOFF_DURATION),
+            peers: Peers::new(meter),
+        }
+    }
+
+    /// Returns the histogram of what clients ask over MCP.
+    pub(super) const fn served(&self) -> &Histogram<f64> {
+        &self.over_mcp
+    }
+
+    /// Returns the histogram of calls from there, and the attributes that say what kind of operation
+    /// each is.
+    pub(super) fn of_calls(&self, origin: Origin) -> (&Histogram<f64>, Vec<KeyValue>) {
+        let operation = KeyValue::new(names::OPERATION, names::OPERATION_EXECUTE_TOOL);
+        match origin {
+            Origin::Mcp => {
+                let method = KeyValue::new(names::METHOD, names::METHOD_TOOLS_CALL);
+                (&self.over_mcp, vec![method, operation])
+            }
+            Origin::Local => (&self.local, vec![operation]),
+        }
+    }
+
+    /// Records what the runtime added to a call.
+    pub(super) fn overhead(&self, cache: CacheStatus, took: Duration) {
+        if let Some(recorder) = self.overhead.get(cache as usize) {
+            let make = || {
+                let cache = KeyValue::new(names::CACHE, cache.as_str());
+                Recorder::new(&self.overheads, &[cache])
+            };
+            recorder.get_or_init(make).record(took.as_secs_f64());
+        }
+    }
+
+    /// Records what a call waited for, if it did.
+    pub(super) fn waits(&self, spent: &Spent) {
+        for (waited, recorder, histogram) in [
+            (spent.limits(), &self.limit_wait, &self.limit_waits),
+            (spent.pauses(), &self.backoff, &self.backoffs),
+        ] {
+            if !waited.is_zero() {
+                let make = || Recorder::new(histogram, &[]);
+                recorder.get_or_init(make).record(waited.as_secs_f64());
+            }
+        }
+    }
+}
+
+/// The ranges that the conventions advise for operations and sessions, in seconds.
+pub(super) const OPERATION_BUCKETS: [f64; 14] = [
+    0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+
+/// From a microsecond up: the lowest advised bound is a thousand times what we add.
+const OWN_BUCKETS: [f64; 16] = [
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1, 1.0, 10.0,
+];

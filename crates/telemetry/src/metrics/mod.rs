@@ -1,0 +1,155 @@
+//! What is counted and measured of each call, and what metrics of others are made with.
+
+mod instrument;
+mod instruments;
+mod lanes;
+mod of_tool;
+mod peers;
+mod recorder;
+mod series;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::metrics::Meter;
+use tollgate_core::{CacheStatus, CallRecord, ConfirmRule, Effect, HedgeStatus, Tool};
+
+use crate::error_type::Ending;
+use crate::names::metric;
+use instruments::Instruments;
+pub(crate) use instruments::Origin;
+use of_tool::Outcome;
+use tools::Tools;
+
+pub use instrument::{observe_counter, observe_gauge, observe_seconds};
+pub use series::{Series, overflow};
+
+/// What is counted and measured of each call.
+///
+/// | metric | kind | by |
+/// | --- | --- | --- |
+/// | `mcp.server.operation.duration` | histogram, s | tool, set, cache, error type |
+/// | `gen_ai.execute_tool.duration` | histogram, s | tool, set, cache, error type |
+/// | `mcp.client.operation.duration` | histogram, s | method, tool, set, server, error type |
+/// | `mcp.server.session.duration`, `mcp.client.session.duration` | histogram, s | transport |
+/// | `tollgate.calls` | counter | tool, set, effect, cache, error type |
+/// | `tollgate.attempts` | counter | tool, set, server, error type |
+/// | `tollgate.overhead.duration` | histogram, s | cache |
+/// | `tollgate.limit.wait.duration` | histogram, s | |
+/// | `tollgate.retry.backoff.duration` | histogram, s | |
+///
+/// A call is in exactly one of the first two: in that of the server if it came over MCP, and else in
+/// that of the tool's execution. What is asked of MCP servers, what clients ask that is no call, and
+/// sessions are recorded where this is given to upstreams and faces as their
+/// [`PeerObserver`](tollgate_core::PeerObserver).
+///
+/// **Overhead** is a call's duration less the time a server had it, and less what it waited for limits.
+/// It is only recorded where that is our own work: for hits, and for calls of exactly one attempt that
+/// asked nobody and waited for no other call. Humans, joined calls and timers would drown it.
+///
+/// **Cardinality.** Calls exist only for tools that are known, servers and sets are configured, and
+/// `error.type` is bounded. Sessions and principals are never attributes. Of counters, at most
+/// [`Series::MOST`] series are told one by one, and those of a tool that is gone end; of histograms, as
+/// many as the SDK's limit says, 2,000 where nothing else was set. What is beyond comes together under
+/// `otel.metric.overflow`. The SDK keeps the histograms of tools that are gone, as they were, where
+/// values add up over time; where they are told as differences they end.
+///
+/// **Cost.** A call finds its series by the tool's address, without a hash, and without a lock if it was
+/// answered. With the feature `bound` the SDK does not look them up either.
+#[derive(Debug)]
+pub struct Metrics {
+    tools: Arc<Tools>,
+}
+
+impl Metrics {
+    /// Makes the instruments on this meter.
+    #[must_use]
+    pub fn new(meter: &Meter) -> Self {
+        let tools = Arc::new(Tools::new(Instruments::new(meter)));
+        let calls = Arc::downgrade(&tools);
+        observe_counter(meter, metric::CALLS, move |series| {
+            series.add(0, [overflow()]);
+            if let Some(tools) = calls.upgrade() {
+                tools.tell(series, |of, tell| of.calls(tell));
+            }
+        });
+        let attempts = Arc::downgrade(&tools);
+        observe_counter(meter, metric::ATTEMPTS, move |series| {
+            series.add(0, [overflow()]);
+            if let Some(tools) = attempts.upgrade() {
+                tools.tell(series, |of, tell| of.attempts(tell));
+            }
+        });
+        Self { tools }
+    }
+
+    /// Records one call.
+    pub(crate) fn record(&self, call: &Ended<'_>) {
+        let instruments = &self.tools.instruments;
+        let cache = call.record.cache();
+        let outcome = Outcome {
+            origin: call.origin,
+            effect: call.effect,
+            cache,
+            error: call.error_type,
+        };
+        let was_sent = call.record.started_attempts() > 0;
+        self.tools.with(call.tool, |of| {
+            of.record(call.tool, outcome, instruments, call.took.as_secs_f64());
+            if was_sent {
+                call.record.each_attempt(|attempt| of.count(attempt));
+            }
+        });
+        if let Some(overhead) = call.overhead(cache) {
+            instruments.overhead(cache, overhead);
+        }
+        if cache != CacheStatus::Hit {
+            instruments.waits(call.record.spent());
+        }
+    }
+}
+
+/// A call that ended.
+#[derive(Debug)]
+pub(crate) struct Ended<'a> {
+    pub(crate) tool: &'a Arc<Tool>,
+    pub(crate) origin: Origin,
+    /// Of the call's plan, which is not always the tool's own.
+    pub(crate) effect: Effect,
+    pub(crate) confirm: ConfirmRule,
+    pub(crate) record: &'a CallRecord,
+    pub(crate) ending: Ending<'a>,
+    pub(crate) error_type: Option<&'static str>,
+    pub(crate) took: Duration,
+}
+
+impl Ended<'_> {
+    /// Returns what the runtime itself added, where that can be told.
+    fn overhead(&self, cache: CacheStatus) -> Option<Duration> {
+        let asked_nobody = self.confirm == ConfirmRule::Skip;
+        let cancelled = matches!(self.ending, Ending::Cancelled);
+        match cache {
+            _ if cancelled || !asked_nobody => None,
+            CacheStatus::Joined => None,
+            CacheStatus::Hit => Some(self.took),
+            _ => self.overhead_of_one_attempt(),
+        }
+    }
+
+    fn overhead_of_one_attempt(&self) -> Option<Duration> {
+        let record = self.record;
+        if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None {
+            return None;
+        }
+        let (mut ended, mut in_attempt) = (false, Duration::ZERO);
+        record.each_attempt(|attempt| (ended, in_attempt) = (true, attempt.took));
+        // where nobody takes the server's own time, that of the attempt stands for it
+        let spent = record.spent();
+        let elsewhere = match spent.server() {
+            Duration::ZERO => in_attempt,
+            server => server.saturating_add(spent.limits()),
+        };
+        ended.then(|| self.took.saturating_sub(elsewhere))
+    }
+}

@@ -1,0 +1,152 @@
+//! What the layers count, as metrics: read off the stack when somebody asks.
+//!
+//! `tollgate.server_set` and `tollgate.server` are named by whoever adds servers, and
+//! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other attributes
+//! are words of bounded sets. Callers may be any number: they are attributes of nothing.
+
+mod breakers;
+mod cache;
+mod limits;
+mod retry;
+mod servers;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::Meter;
+use tollgate_core::{ReplicaSetId, ServerId, ToolName};
+use tollgate_telemetry::metrics::{
+    Series, observe_counter, observe_gauge, observe_seconds, overflow,
+};
+use tollgate_telemetry::names;
+use tollgate_telemetry::names::metric::Metric;
+
+use crate::stack::{Inner, Stack};
+
+impl Stack {
+    /// Adds all that the layers count to a meter: cache, retry, hedges, loop guard, limits, breakers,
+    /// router, discovery. What is measured of each call comes from the
+    /// [`Metrics`](crate::telemetry::Metrics) that the builder was given; the two are disjoint.
+    ///
+    /// Nothing is counted for it: the layers count anyway, and are asked when the meter's reader
+    /// collects. To be said once for each stack and meter. The meter does not keep the stack alive; of
+    /// one that is gone, nothing more is told.
+    ///
+    /// All names are in [`names::metric`](crate::telemetry::names::metric).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use opentelemetry::metrics::Meter;
+    /// use tollgate::Stack;
+    /// use tollgate::telemetry::Metrics;
+    ///
+    /// async fn start(meter: &Meter) -> Result<Stack, tollgate::BuildError> {
+    ///     let metrics = Arc::new(Metrics::new(meter));
+    ///     let stack = Stack::builder().metrics(metrics).build().await?;
+    ///     stack.observe(meter);
+    ///     Ok(stack)
+    /// }
+    /// ```
+    pub fn observe(&self, meter: &Meter) {
+        let watched = Watched {
+            meter,
+            stack: Arc::downgrade(&self.0),
+        };
+        breakers::observe(&watched);
+        cache::observe(&watched);
+        limits::observe(&watched);
+        retry::observe(&watched);
+        servers::observe(&watched);
+    }
+}
+
+/// A stack, and the meter that tells of it.
+struct Watched<'a> {
+    meter: &'a Meter,
+    stack: Weak<Inner>,
+}
+
+impl Watched<'_> {
+    fn counter(
+        &self,
+        metric: Metric,
+        read: impl Fn(&Stack, &mut Series<u64>) + Send + Sync + 'static,
+    ) {
+        observe_counter(self.meter, metric, self.while_it_lives(read));
+    }
+
+    fn seconds(
+        &self,
+        metric: Metric,
+        read: impl Fn(&Stack, &mut Series<f64>) + Send + Sync + 'static,
+    ) {
+        observe_seconds(self.meter, metric, self.while_it_lives(read));
+    }
+
+    fn gauge(
+        &self,
+        metric: Metric,
+        read: impl Fn(&Stack, &mut Series<f64>) + Send + Sync + 'static,
+    ) {
+        observe_gauge(self.meter, metric, self.while_it_lives(read));
+    }
+
+    fn while_it_lives<N: 'static>(
+        &self,
+        read: impl Fn(&Stack, &mut Series<N>) + Send + Sync + 'static,
+    ) -> impl Fn(&mut Series<N>) + Send + Sync + 'static {
+        let stack = self.stack.clone();
+        move |series| {
+            if let Some(inner) = stack.upgrade() {
+                read(&Stack(inner), series);
+            }
+        }
+    }
+}
+
+/// The tools that are offered.
+struct Offered(HashSet<(ReplicaSetId, ToolName)>);
+
+impl Offered {
+    fn by(stack: &Stack) -> Self {
+        let catalogue = stack.catalogue();
+        let tools = catalogue.entries().iter().map(|entry| entry.tool());
+        Self(
+            tools
+                .map(|tool| (tool.set().clone(), tool.name().clone()))
+                .collect(),
+        )
+    }
+
+    /// Returns the attributes that name a tool, if it is offered.
+    fn named(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<[KeyValue; 2]> {
+        let is_offered = self.0.contains(&(set.clone(), tool.clone()));
+        is_offered.then(|| [of_tool(tool), of_set(set)])
+    }
+}
+
+fn of_tool(tool: &ToolName) -> KeyValue {
+    KeyValue::new(names::TOOL, tool.to_string())
+}
+
+fn of_set(set: &ReplicaSetId) -> KeyValue {
+    KeyValue::new(names::SERVER_SET, set.to_string())
+}
+
+fn of_server(server: &ServerId) -> KeyValue {
+    KeyValue::new(names::SERVER, server.to_string())
+}
+
+/// Numbers of calls and of bytes are far below where a float would round them.
+fn to_gauge(number: impl TryInto<u32>) -> f64 {
+    number.try_into().map_or(f64::INFINITY, f64::from)
+}
+
+impl fmt::Debug for Watched<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
