@@ -67,7 +67,9 @@ pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use judge::{Judgement, judge};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
-pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+pub use plan::{
+    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule,
+};
 pub use profile::Profile;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
