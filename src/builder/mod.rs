@@ -7,6 +7,7 @@ mod start;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_audit::AuditLog;
 use tollgate_breaker::{BreakerConfig, BreakerConfigs};
 use tollgate_cache::CacheConfig;
 use tollgate_core::Profile;
@@ -41,6 +42,7 @@ pub struct StackBuilder {
     router: RouterConfig,
     strategy: Option<Arc<dyn Strategy>>,
     metrics: Option<Arc<Metrics>>,
+    audit: Option<AuditLog>,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
 }
@@ -178,6 +180,14 @@ impl StackBuilder {
     /// Adds metrics. Default: none are taken.
     pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
         self.metrics = Some(metrics);
+        self
+    }
+
+    /// Writes down calls as their plans ask. Default: nothing is written down.
+    ///
+    /// [Close](AuditLog::close) the log when the process ends: what still waits is written then.
+    pub fn audit(mut self, log: AuditLog) -> Self {
+        self.audit = Some(log);
         self
     }
 

@@ -17,6 +17,7 @@
 
 pub mod activity;
 mod annotations;
+mod approval;
 mod attempt;
 mod by_tool;
 mod call;
@@ -52,6 +53,7 @@ mod weight;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
+pub use approval::{Approval, ApprovalVerdict};
 pub use attempt::{Attempt, Avoided};
 pub use by_tool::ByTool;
 pub use call::{ProgressSink, Purpose, ToolCall, TraceContext};

@@ -1,5 +1,6 @@
 //! Metrics: taken through OpenTelemetry, shown as Prometheus text.
 
+mod audit;
 mod cache;
 mod resilience;
 mod servers;
@@ -58,6 +59,7 @@ impl Telemetry {
     /// Adds what is read off the stack when somebody asks: cache, breakers, limits,
     /// servers.
     pub(crate) fn observe(&self, stack: &Stack) {
+        audit::observe(&self.meter, stack);
         cache::observe(&self.meter, stack);
         resilience::observe(&self.meter, stack);
         servers::observe(&self.meter, stack);
