@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
+use tollgate_audit::AuditLayer;
 use tollgate_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
 use tollgate_cache::CacheHandle;
 use tollgate_core::{
@@ -63,6 +64,7 @@ const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// What every scan writes into.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    pub(crate) audit: AuditLayer,
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,

@@ -7,6 +7,7 @@ mod start;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_audit::AuditLog;
 use tollgate_breaker::{BreakerConfig, BreakerConfigs};
 use tollgate_cache::CacheConfig;
 use tollgate_core::Profile;
@@ -43,6 +44,7 @@ pub struct StackBuilder {
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
     contents: Contents,
+    audit: Option<AuditLog>,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
 }
@@ -193,6 +195,14 @@ impl StackBuilder {
     /// Sets which contents of calls are written into their spans. Default: [`Contents::none`].
     pub fn span_contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
+        self
+    }
+
+    /// Writes down calls as their plans ask. Default: nothing is written down.
+    ///
+    /// [Close](AuditLog::close) the log when the process ends: what still waits is written then.
+    pub fn audit(mut self, log: AuditLog) -> Self {
+        self.audit = Some(log);
         self
     }
 

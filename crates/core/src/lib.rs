@@ -17,6 +17,7 @@
 
 pub mod activity;
 mod annotations;
+mod approval;
 mod attempt;
 mod by_tool;
 mod call;
@@ -55,6 +56,7 @@ mod weight;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
+pub use approval::{Approval, ApprovalVerdict};
 pub use attempt::{Attempt, Avoided};
 pub use by_tool::ByTool;
 pub use call::{ProgressSink, Purpose, ToolCall};
@@ -72,7 +74,9 @@ pub use judge::{Judgement, judge};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
-pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+pub use plan::{
+    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule,
+};
 pub use profile::Profile;
 pub use propagate::{
     Baggage, BaggageFilter, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound, RequestName,

@@ -150,7 +150,14 @@ impl Backend for StackBackend {
         let name = request.name.clone();
         let asked = self.reports || report::is_asked(request.meta.as_ref());
         let record = asked.then(|| Arc::new(CallRecord::new()));
-        let call = self.start(request).map_err(|error| self.refuse(error));
+        let caller = request.caller.clone();
+        let call = self.start(request).map_err(|error| {
+            // no call was made, so no layer saw it
+            if let Some(audit) = self.stack.audit() {
+                audit.note_refused(&name, Some(&caller), &error);
+            }
+            self.refuse(error)
+        });
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
