@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::refine::Applied;
+use crate::trail::Decision;
 use crate::{Attempt, CallPlan, CallRecord, Caller, IdempotencyKey, ServerId, Tool};
 
 /// One call of one tool: what every layer receives.
@@ -233,6 +234,15 @@ impl ToolCall {
     #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
         self.record.as_ref()
+    }
+
+    /// Writes a decision about this attempt into the call's record, if there is one that wants it; else
+    /// the decision is not made.
+    #[inline]
+    pub fn decided(&self, make: impl FnOnce() -> Decision) {
+        if let Some(record) = &self.record {
+            record.decided(|| make().of_attempt(&self.attempt));
+        }
     }
 
     /// Returns what names the call to servers, the same over all its attempts. `None` until

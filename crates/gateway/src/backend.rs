@@ -7,13 +7,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tollgate::core::{BoxFuture, BoxStream};
 use tollgate::registry::Catalogue;
-use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
 use crate::record::Recorder;
-use crate::report;
+use crate::report::Reports;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
@@ -26,8 +26,8 @@ pub(crate) struct StackBackend {
     upstreams: Vec<Upstream>,
     calls: Inflight,
     recorder: Recorder,
-    /// Whether each result tells what the cache did, asked or not.
-    reports: bool,
+    /// What each result tells, asked or not.
+    reports: Reports,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
@@ -46,13 +46,13 @@ impl StackBackend {
             upstreams,
             calls,
             recorder,
-            reports: false,
+            reports: Reports::default(),
             listing,
         }
     }
 
-    /// Sets whether each result tells what the cache did, or only to who asks.
-    pub(crate) fn with_reports(mut self, reports: bool) -> Self {
+    /// Sets what each result tells, or else only to who asks.
+    pub(crate) fn with_reports(mut self, reports: Reports) -> Self {
         self.reports = reports;
         self
     }
@@ -111,18 +111,17 @@ impl Backend for StackBackend {
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.calls.enter();
         let name = request.name.clone();
-        let asked = self.reports || report::is_asked(request.meta.as_ref());
-        let record = asked.then(|| Arc::new(CallRecord::new()));
+        let reports = self.reports.or_asked(request.meta.as_ref());
         let call = self.start(request);
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
-            let Some(record) = record else {
-                return recorder.run(&stack, &name, call?).await;
-            };
-            let call = call?.with_record(record.clone());
-            let output = recorder.run(&stack, &name, call).await?;
-            Ok(report::mark(output, &record))
+            let (call, taken) = reports.begin(call?);
+            let result = recorder.run(&stack, &name, call).await;
+            match taken {
+                Some(taken) => taken.tell(result),
+                None => result,
+            }
         })
     }
 

@@ -15,7 +15,7 @@ use tracing::debug;
 
 use crate::budget::{Budgets, Hold};
 use crate::deadline::{Outlook, ends_in_time};
-use crate::give::{Reason, given_up, may_have_an_effect};
+use crate::give::{Reason, given_up, may_have_an_effect, repeated};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
 use crate::share::Paid;
@@ -244,6 +244,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         }
         match self.decide(call, error) {
             Ok(pause) => {
+                call.decided(|| repeated(error, pause));
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -262,6 +263,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     ?reason,
                     "does not repeat a failed call"
                 );
+                call.decided(|| reason.decision(call, error));
                 let repeats = self.repeats.take();
                 let told = given_up(call, error.clone(), &reason, repeats.as_deref(), self.sent);
                 *result = Err(told);

@@ -113,7 +113,7 @@ impl Observed {
         };
         record.start_attempt();
         if !span.is_disabled() {
-            record.ask_for_routes();
+            record.ask_for_decisions();
         }
         let observed = Self {
             span,
@@ -152,8 +152,8 @@ impl Observed {
             span.record(names::DELIVERY, delivery.as_str());
             span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
         }
-        self.record
-            .end_attempt(AttemptRecord::new(server, kind, took));
+        let ended = AttemptRecord::new(server, kind, took);
+        self.record.end_attempt(&self.attempt, ended);
     }
 
     fn server(&self, ending: Ending<'_>) -> Option<ServerId> {

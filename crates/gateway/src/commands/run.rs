@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         calls.clone(),
         recorder.clone(),
     );
-    let backend = Arc::new(backend.with_reports(config.cache.report));
+    let backend = Arc::new(backend.with_reports(config.reports()));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     recorder.finish(screen).await;
