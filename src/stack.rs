@@ -176,11 +176,16 @@ impl Stack {
     ///
     /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
-        self.explanation(tool, None)
+        let catalogue = self.catalogue();
+        let entry = catalogue.find(tool);
+        let entry = entry.cloned().ok_or_else(|| unknown(tool, &catalogue))?;
+        Ok(self.explanation(&catalogue, entry, None))
     }
 
     /// Says what would happen to a call with these arguments, and why. Nothing is sent. `arguments`
-    /// is a raw JSON object; empty stands for `{}`.
+    /// is a raw JSON object; empty stands for `{}`. The call is one of [`Caller::local`](crate::Caller);
+    /// of another caller, with a pin or with a budget, see
+    /// [`explain_prepared`](Self::explain_prepared).
     ///
     /// # Errors
     ///
@@ -190,16 +195,32 @@ impl Stack {
         tool: &str,
         arguments: impl Into<Bytes>,
     ) -> Result<Explanation, ToolError> {
-        self.explanation(tool, Some(arguments.into()))
+        let catalogue = self.catalogue();
+        let entry = catalogue.find(tool);
+        let entry = entry.cloned().ok_or_else(|| unknown(tool, &catalogue))?;
+        let call = ToolCall::new(entry.tool().clone(), arguments);
+        Ok(self.explanation(&catalogue, entry, Some(call)))
     }
 
-    fn explanation(&self, tool: &str, arguments: Option<Bytes>) -> Result<Explanation, ToolError> {
+    /// Says what would happen to this very call, and why. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`] if nobody offers the call's tool any more.
+    pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
-        let entry: Arc<Entry> = catalogue
-            .find(tool)
-            .cloned()
-            .ok_or_else(|| unknown(tool, &catalogue))?;
-        let call = arguments.map(|arguments| ToolCall::new(entry.tool().clone(), arguments));
+        let name = format!("{}.{}", call.tool().set(), call.tool().name());
+        let entry = catalogue.find(&name);
+        let entry = entry.cloned().ok_or_else(|| unknown(&name, &catalogue))?;
+        Ok(self.explanation(&catalogue, entry, Some(call.clone())))
+    }
+
+    fn explanation(
+        &self,
+        catalogue: &Catalogue,
+        entry: Arc<Entry>,
+        call: Option<ToolCall>,
+    ) -> Explanation {
         let name = entry.tool().name();
         let probe = match &call {
             Some(call) => call.clone(),
@@ -229,9 +250,8 @@ impl Stack {
         // of a tool whose plan depends on the arguments, a call without any tells nothing
         let is_told = call.is_some() || probe.applied() == Applied::Tool;
         let decision = is_told.then(|| self.0.router.explain(&probe));
-        Ok(Explanation::new(
-            entry, call, candidates, decision, settings,
-        ))
+        let foresight = call.as_ref().map(|call| self.cache().foresee(call));
+        Explanation::new(entry, call, candidates, decision, foresight, settings)
     }
 
     /// Returns what the cache did so far.

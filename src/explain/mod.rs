@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_breaker::BreakerConfig;
-use tollgate_cache::{CacheConfig, ToolScopes};
+use tollgate_cache::{CacheConfig, Foresight, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
 use tollgate_core::{
-    CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Weight,
+    CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
 };
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
@@ -21,6 +21,7 @@ use crate::scopes;
 
 mod guards;
 mod prose;
+mod trail;
 
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
@@ -33,6 +34,7 @@ pub struct Explanation {
     candidates: Vec<Candidate>,
     settings: Settings,
     decision: Option<RouteDecision>,
+    foresight: Option<Foresight>,
 }
 
 /// What the layers were told, as far as it decides about calls.
@@ -119,6 +121,7 @@ impl Explanation {
         call: Option<ToolCall>,
         candidates: Vec<Candidate>,
         decision: Option<RouteDecision>,
+        foresight: Option<Foresight>,
         settings: Settings,
     ) -> Self {
         let mut explanation = Self {
@@ -127,6 +130,7 @@ impl Explanation {
             candidates: Vec::new(),
             settings,
             decision,
+            foresight,
         };
         let plan = explanation.plan();
         let mut candidates = candidates;
@@ -242,6 +246,19 @@ impl Explanation {
     #[must_use]
     pub fn caches(&self) -> bool {
         self.settings.cache.enabled
+    }
+
+    /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a whole.
+    #[must_use]
+    pub fn foresight(&self) -> Option<&Foresight> {
+        self.foresight.as_ref()
+    }
+
+    /// Returns what each layer would decide, in the order of the stack: what
+    /// [`Trail::observed`](tollgate_core::Trail::observed) tells of a call that was made.
+    #[must_use]
+    pub fn trail(&self) -> Trail {
+        trail::trail(self)
     }
 
     /// Returns what feeds and listings tell about the call: risk, category and a line for it.

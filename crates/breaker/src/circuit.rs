@@ -232,6 +232,12 @@ impl Circuit {
         }
     }
 
+    /// Says whether calls are let through only to find out how the server is, or not at all. Takes no
+    /// lock.
+    pub(crate) fn is_probing(&self) -> bool {
+        !self.word().lets_all_through()
+    }
+
     #[inline]
     fn word(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))

@@ -56,6 +56,16 @@ impl Rejection {
         self.0.time_to_probe
     }
 
+    /// Says why the call was refused, without what the server said.
+    pub(crate) fn why(&self) -> &'static str {
+        match self.0.state {
+            BreakerState::ForcedOpen => "an operator holds its breaker open",
+            _ if self.0.is_no_probe => "its breaker is due for a probe, and this call is a write",
+            BreakerState::HalfOpen => "its breaker is waiting for the outcome of a probe",
+            _ => "its breaker is open",
+        }
+    }
+
     /// Says whether a safe call would have been let through in the place of this write.
     #[must_use]
     pub fn is_no_probe(&self) -> bool {
@@ -65,12 +75,7 @@ impl Rejection {
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.state {
-            BreakerState::ForcedOpen => "an operator holds its breaker open",
-            _ if self.0.is_no_probe => "its breaker is due for a probe, and this call is a write",
-            BreakerState::HalfOpen => "its breaker is waiting for the outcome of a probe",
-            _ => "its breaker is open",
-        })?;
+        f.write_str(self.why())?;
         if let Some(reason) = &self.0.last_trip {
             write!(f, " (opened after {reason})")?;
         }

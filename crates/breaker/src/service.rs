@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tollgate_core::trail::{Decision, Stage, Verdict as Told};
 use tollgate_core::{
     ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
@@ -90,6 +91,18 @@ impl Site {
         }
     }
 
+    /// Writes down that the breaker refused a call, or lets it through to find out how the server is.
+    fn tell(&self, call: &ToolCall, verdict: Told, why: &str) {
+        call.decided(|| {
+            let whose = match self.breakers {
+                Breakers::Server(_) => "the server",
+                Breakers::Tools { .. } => "the tool there",
+            };
+            let reason = format!("{whose}: {why}");
+            Decision::new(Stage::Breaker, verdict, reason).at(self.server.clone())
+        });
+    }
+
     fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
         let (tool, server) = (call.tool().name(), &self.server);
         // the rejection goes on with "its breaker"
@@ -141,8 +154,15 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         let circuit = self.site.circuit(&call);
         let ticket = match circuit.enter(Risk::of(call.plan())) {
             Ok(ticket) => ticket,
-            Err(rejection) => return BreakerFuture::refused(self.site.refusal(&call, &rejection)),
+            Err(rejection) => {
+                self.site.tell(&call, Told::Refused, rejection.why());
+                return BreakerFuture::refused(self.site.refusal(&call, &rejection));
+            }
         };
+        if call.record().is_some() && circuit.is_probing() {
+            let why = "to find out whether it is well again";
+            self.site.tell(&call, Told::Probe, why);
+        }
         let mut person = None;
         if circuit.takes_time() {
             let listener = Arc::new(Listener::new(call.progress().cloned()));

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast::Receiver;
 use tokio::time::Instant;
-use tollgate_core::{Principal, ReplicaSetId, Tool, ToolName};
+use tollgate_core::{Principal, ReplicaSetId, Tool, ToolCall, ToolName};
 
 use crate::event::CacheEvent;
+use crate::foresee::Foresight;
 use crate::scope::ScopeRules;
 use crate::shared::Shared;
 use crate::stats::{CacheStats, ToolStats};
@@ -36,6 +37,16 @@ impl CacheHandle {
     #[must_use]
     pub fn tools(&self) -> Vec<ToolStats> {
         self.shared.tools.stats()
+    }
+
+    /// Says what would become of a call that came now: whether its answer is kept, and what a write
+    /// would drop. Nothing is sent, and nothing is counted.
+    #[must_use]
+    pub fn foresee(&self, call: &ToolCall) -> Foresight {
+        let shared = &self.shared;
+        shared.tools.with(call.clone(), shared, |version, call| {
+            Foresight::of(shared, version, &call)
+        })
     }
 
     /// Returns what happens from now on, as it happens. A listener that falls 1,024 events behind

@@ -124,6 +124,7 @@
 mod config;
 mod event;
 mod flight;
+mod foresee;
 mod fresh;
 mod future;
 mod handle;
@@ -146,6 +147,7 @@ mod write;
 
 pub use config::{CacheConfig, Partition, StoreKind};
 pub use event::{CacheEvent, Happened, StaleReason};
+pub use foresee::Foresight;
 pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;

@@ -78,6 +78,9 @@ impl Read {
             record.counters.misses.add_one();
             shared.tell(record, || Happened::Miss);
             note(&call, CacheStatus::Miss);
+            if let Some(told) = call.record() {
+                told.set_cache_scope(|| version.footprint.reads());
+            }
         }
         let usual = call.plan().limits.estimated_duration;
         let in_need = shared.covers_failures(&call).then(|| call.clone());

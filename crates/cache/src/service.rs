@@ -5,9 +5,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{CacheRule, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
+use crate::foresee::Way;
 use crate::fresh::Check;
 use crate::future::CacheFuture;
 use crate::key::Role;
@@ -129,25 +130,11 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     fn call(&mut self, call: ToolCall) -> CacheFuture<S> {
         let shared = &self.shared;
         shared.tools.with(call, shared, |version, call| {
-            if !shared.config.enabled {
-                return self.pass(call, version, BypassReason::Disabled);
-            }
-            match call.plan().cache {
-                CacheRule::Bypass => self.pass(call, version, BypassReason::Plan),
-                CacheRule::Store { .. } if call.pin().is_some() => {
-                    self.pass(call, version, BypassReason::Pinned)
-                }
-                CacheRule::Store { .. } if version.is_volatile() => {
-                    self.pass(call, version, BypassReason::Volatile)
-                }
-                CacheRule::Store { ttl } => self.read(call, version, ttl),
-                CacheRule::KeepOwn { ttl }
-                    if shared.config.idempotent_writes && call.pin().is_none() =>
-                {
-                    self.idempotent_write(call, version, ttl)
-                }
-                // a rule this crate does not know yet may stand for a write
-                _ => self.write(call, version, None),
+            match Way::of(shared, version, &call) {
+                Way::Pass(reason) => self.pass(call, version, reason),
+                Way::Read { ttl } => self.read(call, version, ttl),
+                Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
+                Way::Write => self.write(call, version, None),
             }
         })
     }

@@ -146,9 +146,12 @@ impl Write {
         record.counters.invalidations.add_one();
         shared.tell(record, || Happened::Invalidated);
         note(&call, CacheStatus::Invalidated);
+        if let Some(told) = call.record() {
+            told.set_cache_scope(|| footprint.writes());
+        }
         if call.plan().is_repeatable() {
             if call.record().is_none() {
-                call = call.with_record(Arc::default());
+                call = call.with_record(Arc::new(CallRecord::for_counting()));
             }
             self.record = call.record().cloned();
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::refine::Applied;
+use crate::trail::Decision;
 use crate::{
     Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, ServerId, Tool,
     TraceContext,
@@ -307,6 +308,15 @@ impl ToolCall {
     #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
         self.record.as_ref()
+    }
+
+    /// Writes a decision about this attempt into the call's record, if there is one that wants it; else
+    /// the decision is not made.
+    #[inline]
+    pub fn decided(&self, make: impl FnOnce() -> Decision) {
+        if let Some(record) = &self.record {
+            record.decided(|| make().of_attempt(&self.attempt));
+        }
     }
 
     /// Returns what names the call to servers, the same over all its attempts. `None` until

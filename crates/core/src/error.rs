@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ServerId;
+use crate::{ServerId, Trail};
 
 mod history;
 mod outcome;
@@ -179,6 +179,7 @@ struct Inner {
     attempts: u32,
     history: Option<Arc<[FailedAttempt]>>,
     outcome: Option<Arc<OutcomeUnknown>>,
+    trail: Option<Arc<Trail>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -198,6 +199,7 @@ impl ToolError {
             attempts: 0,
             history: None,
             outcome: None,
+            trail: None,
             source: None,
         }))
     }
@@ -263,6 +265,13 @@ impl ToolError {
     #[must_use]
     pub fn with_outcome(mut self, known: OutcomeUnknown) -> Self {
         self.0.outcome = Some(Arc::new(known));
+        self
+    }
+
+    /// Adds everything that was decided about the call, for a client that asked.
+    #[must_use]
+    pub fn with_trail(mut self, trail: Trail) -> Self {
+        self.0.trail = Some(Arc::new(trail));
         self
     }
 
@@ -362,6 +371,12 @@ impl ToolError {
     #[must_use]
     pub fn outcome(&self) -> Option<&OutcomeUnknown> {
         self.0.outcome.as_deref()
+    }
+
+    /// Returns everything that was decided about the call, if somebody added it.
+    #[must_use]
+    pub fn trail(&self) -> Option<&Trail> {
+        self.0.trail.as_deref()
     }
 }
 

@@ -4,97 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::trail::{Decision, Stage, Verdict};
 use crate::{Approval, Attempt, ErrorKind, RouteDecision, ServerId, Spent};
 
-/// What the cache did with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum CacheStatus {
-    /// The cache was not asked, or there is none.
-    Bypass = 0,
-    /// Answered from the cache.
-    Hit = 1,
-    /// Waited for an identical call that was already running.
-    Joined = 2,
-    /// Looked up, not found; the call ran.
-    Miss = 3,
-    /// A write: the call ran, and what it may have changed was dropped.
-    Invalidated = 4,
-    /// Answered from the cache after the end of the answer's lifetime: while a new one is fetched, or
-    /// because the server fails. The answer's `_meta` says so.
-    Stale = 5,
-}
+mod log;
+mod status;
 
-impl CacheStatus {
-    /// All of them, in the order of their numbers.
-    pub const ALL: &[Self] = &[
-        Self::Bypass,
-        Self::Hit,
-        Self::Joined,
-        Self::Miss,
-        Self::Invalidated,
-        Self::Stale,
-    ];
-
-    /// Returns the word used in spans, tables and JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Bypass => "bypass",
-            Self::Hit => "hit",
-            Self::Joined => "joined",
-            Self::Miss => "miss",
-            Self::Invalidated => "invalidated",
-            Self::Stale => "stale",
-        }
-    }
-
-    const fn from_u8(value: u8) -> Self {
-        match value {
-            1 => Self::Hit,
-            2 => Self::Joined,
-            3 => Self::Miss,
-            4 => Self::Invalidated,
-            5 => Self::Stale,
-            _ => Self::Bypass,
-        }
-    }
-}
-
-/// What became of a second attempt that ran beside the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum HedgeStatus {
-    /// None was sent.
-    None = 0,
-    /// It was sent, and did not decide the answer: the first attempt did, or both failed, or the
-    /// call still runs.
-    Sent = 1,
-    /// It answered first, and its answer is the call's.
-    Won = 2,
-}
-
-impl HedgeStatus {
-    /// Returns the word used in spans, tables and JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Sent => "sent",
-            Self::Won => "won",
-        }
-    }
-
-    const fn from_u8(value: u8) -> Self {
-        match value {
-            1 => Self::Sent,
-            2 => Self::Won,
-            _ => Self::None,
-        }
-    }
-}
+use log::Log;
+pub use status::{CacheStatus, HedgeStatus};
 
 /// One attempt: which server, how it ended, how long it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +35,21 @@ impl AttemptRecord {
             took,
         }
     }
+
+    fn decision(&self, attempt: &Attempt) -> Decision {
+        let (verdict, reason) = match self.error {
+            None => (Verdict::Answered, ""),
+            Some(ErrorKind::Cancelled) => (Verdict::Cancelled, ""),
+            Some(kind) => (Verdict::Failed, kind.as_str()),
+        };
+        let decision = Decision::new(Stage::Attempt, verdict, reason)
+            .of_attempt(attempt)
+            .took(self.took);
+        match &self.server {
+            Some(server) => decision.at(server.clone()),
+            None => decision,
+        }
+    }
 }
 
 /// What happened to one call: written by the layers, read by spans, tables and `explain`.
@@ -128,6 +60,7 @@ pub struct CallRecord {
     cache: AtomicU8,
     bypass: OnceLock<&'static str>,
     age: OnceLock<Duration>,
+    scope: OnceLock<Box<str>>,
     started: AtomicU32,
     repeated: AtomicBool,
     hedge: AtomicU8,
@@ -136,21 +69,14 @@ pub struct CallRecord {
     attempts: Mutex<Vec<AttemptRecord>>,
     counts_only: AtomicBool,
     spent: Spent,
-    routes: Mutex<Routes>,
-}
-
-/// Where the call went.
-#[derive(Debug, Default)]
-struct Routes {
     /// The server chosen last, and why.
-    server: Option<(ServerId, &'static str)>,
-    decisions: Vec<Arc<RouteDecision>>,
-    left_out: u32,
+    server: Mutex<Option<(ServerId, &'static str)>>,
+    log: Mutex<Log>,
 }
 
 impl CallRecord {
-    /// So many decisions of a router are kept: the first ones, and the last.
-    pub const MOST_ROUTES: usize = 16;
+    /// So many decisions of each stage are kept: the first ones, and the last.
+    pub const MOST_OF_A_STAGE: usize = 16;
 
     /// Starts an empty record.
     #[must_use]
@@ -158,8 +84,8 @@ impl CallRecord {
         Self::default()
     }
 
-    /// Starts an empty record for somebody who only counts calls: no router need say how it decided,
-    /// only which server it chose.
+    /// Starts an empty record for somebody who only counts calls: no layer need say how it decided,
+    /// only what came of it.
     #[must_use]
     pub fn for_counting() -> Self {
         Self {
@@ -168,15 +94,32 @@ impl CallRecord {
         }
     }
 
-    /// Says whether routers are to write how they decided.
+    /// Says whether layers are to write how they decided.
     #[must_use]
-    pub fn wants_routes(&self) -> bool {
+    pub fn wants_decisions(&self) -> bool {
         !self.counts_only.load(Ordering::Relaxed)
     }
 
-    /// Asks routers to write how they decide, from now on.
-    pub fn ask_for_routes(&self) {
+    /// Asks layers to write how they decide, from now on.
+    pub fn ask_for_decisions(&self) {
         self.counts_only.store(false, Ordering::Relaxed);
+    }
+
+    /// Writes a decision about the call, if that is [wanted](Self::wants_decisions); else it is not
+    /// made. Beyond [`MOST_OF_A_STAGE`](Self::MOST_OF_A_STAGE) it takes the place of the last one of
+    /// its stage. Who decides about an attempt calls [`ToolCall::decided`](crate::ToolCall::decided).
+    pub fn decided(&self, make: impl FnOnce() -> Decision) {
+        if self.wants_decisions() {
+            let decision = make();
+            lock(&self.log).push(decision);
+        }
+    }
+
+    /// Returns what was decided, in the order it was, and how many decisions are not kept.
+    #[must_use]
+    pub fn decisions(&self) -> (Vec<Decision>, u32) {
+        let log = lock(&self.log);
+        (log.decisions().to_vec(), log.left_out())
     }
 
     /// Writes what the cache did.
@@ -206,6 +149,20 @@ impl CallRecord {
     #[must_use]
     pub fn cache_age(&self) -> Option<Duration> {
         self.age.get().copied()
+    }
+
+    /// Writes which state the call reads or writes, as the cache sees it, if that is
+    /// [wanted](Self::wants_decisions).
+    pub fn set_cache_scope(&self, scope: impl FnOnce() -> String) {
+        if self.wants_decisions() {
+            let _first = self.scope.set(scope().into());
+        }
+    }
+
+    /// Returns which state the call reads or writes, if the cache said so.
+    #[must_use]
+    pub fn cache_scope(&self) -> Option<&str> {
+        self.scope.get().map(|scope| &**scope)
     }
 
     /// Returns what the cache did.
@@ -272,53 +229,42 @@ impl CallRecord {
 
     /// Writes which server the router chose for the running attempt, and why.
     pub fn set_server(&self, server: ServerId, reason: &'static str) {
-        lock(&self.routes).server = Some((server, reason));
+        *lock(&self.server) = Some((server, reason));
     }
 
     /// Returns the server chosen last, and why.
     #[must_use]
     pub fn server(&self) -> Option<(ServerId, &'static str)> {
-        lock(&self.routes).server.clone()
+        lock(&self.server).clone()
     }
 
     /// Writes how the router decided, and which server it chose for the running attempt if it chose
-    /// one. Beyond [`MOST_ROUTES`](Self::MOST_ROUTES) it takes the place of the one before.
-    pub fn note_route(&self, decision: Arc<RouteDecision>) {
-        let mut routes = lock(&self.routes);
-        if let Some(server) = &decision.chosen {
-            routes.server = Some((server.clone(), decision.reason));
+    /// one.
+    pub fn note_route(&self, route: &Arc<RouteDecision>) {
+        if let Some(server) = &route.chosen {
+            self.set_server(server.clone(), route.reason);
         }
-        if routes.decisions.len() >= Self::MOST_ROUTES {
-            routes.decisions.pop();
-            routes.left_out = routes.left_out.saturating_add(1);
-        }
-        routes.decisions.push(decision);
+        self.decided(|| Decision::of_route(route));
     }
 
     /// Returns how the router decided, each time it did: for each attempt, and for each server asked
     /// after one that refused. Empty where nobody routes, and for a call the cache answers.
     #[must_use]
     pub fn routes(&self) -> Vec<Arc<RouteDecision>> {
-        lock(&self.routes).decisions.clone()
-    }
-
-    /// Returns how many decisions are not kept, because there were too many.
-    #[must_use]
-    pub fn routes_left_out(&self) -> u32 {
-        lock(&self.routes).left_out
+        lock(&self.log).routes().cloned().collect()
     }
 
     /// Returns the last decision made for this attempt, if it is kept.
     #[must_use]
     pub fn route_of(&self, attempt: &Attempt) -> Option<Arc<RouteDecision>> {
-        let routes = lock(&self.routes);
-        let mut latest = routes.decisions.iter().rev();
-        latest.find(|decision| decision.is_of(attempt)).cloned()
+        let log = lock(&self.log);
+        log.routes().rfind(|route| route.is_of(attempt)).cloned()
     }
 
-    /// Writes how an attempt ended.
-    pub fn end_attempt(&self, attempt: AttemptRecord) {
-        lock(&self.attempts).push(attempt);
+    /// Writes how this attempt ended.
+    pub fn end_attempt(&self, attempt: &Attempt, ended: AttemptRecord) {
+        self.decided(|| ended.decision(attempt));
+        lock(&self.attempts).push(ended);
     }
 
     /// Returns what the call's time went into that is not the runtime's own work.
@@ -345,86 +291,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use bytes::Bytes;
-
-    use super::*;
-    use crate::{
-        Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall,
-        ToolDefinition,
-    };
-
-    fn call() -> ToolCall {
-        let listed = br#"{"name":"read","inputSchema":{"type":"object"}}"#;
-        let definition = ToolDefinition::from_json(Bytes::from_static(listed)).unwrap();
-        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
-        let plan = CallPlan::derive(&resolved, &Profile::standard());
-        let set = ReplicaSetId::new("orders").unwrap();
-        ToolCall::new(Arc::new(Tool::new(set, definition, resolved, plan)), "")
-    }
-
-    fn decision(call: &ToolCall, chosen: Option<&str>) -> Arc<RouteDecision> {
-        let mut decision = RouteDecision::new(call, "round_robin");
-        decision.chosen = chosen.map(|id| ServerId::new(id).unwrap());
-        decision.reason = "in turn";
-        Arc::new(decision)
-    }
-
-    #[test]
-    fn the_server_is_that_of_the_last_decision_that_chose_one() {
-        let (call, record) = (call(), CallRecord::new());
-        assert_eq!(record.server(), None);
-        record.note_route(decision(&call, Some("a")));
-        record.note_route(decision(&call, Some("b")));
-        record.note_route(decision(&call, None));
-        let (server, reason) = record.server().unwrap();
-        assert_eq!((server.as_str(), reason), ("b", "in turn"));
-        // who knows better, such as which of two attempts won, may say so
-        record.set_server(ServerId::new("a").unwrap(), "won");
-        assert_eq!(record.server().unwrap().1, "won");
-        assert_eq!(record.routes().len(), 3);
-    }
-
-    #[test]
-    fn a_record_keeps_the_first_decisions_and_the_last_and_counts_the_rest() {
-        let (call, record) = (call(), CallRecord::new());
-        for number in 0..20 {
-            record.note_route(decision(&call, Some(&format!("s{number}"))));
-        }
-        let chosen: Vec<_> = record.routes().iter().map(|d| d.chosen.clone()).collect();
-        assert_eq!(chosen.len(), CallRecord::MOST_ROUTES);
-        assert_eq!(chosen[14].as_ref().unwrap().as_str(), "s14");
-        assert_eq!(chosen[15].as_ref().unwrap().as_str(), "s19");
-        assert_eq!(record.routes_left_out(), 4);
-    }
-
-    #[test]
-    fn each_attempt_finds_its_own_decision() {
-        let (mut call, record) = (call(), CallRecord::new());
-        let first = call.attempt().clone();
-        record.note_route(decision(&call, Some("a")));
-        record.note_route(decision(&call, Some("b")));
-        call.attempt_mut().elsewhere_only = true;
-        let beside = call.attempt().clone();
-        record.note_route(decision(&call, Some("c")));
-        call.attempt_mut().advance(None);
-        let second = call.attempt().clone();
-        assert_eq!(record.route_of(&second), None);
-        record.note_route(decision(&call, None));
-        let chosen = |attempt| record.route_of(attempt).unwrap().chosen.clone();
-        assert_eq!(chosen(&first).unwrap().as_str(), "b");
-        assert_eq!(chosen(&beside).unwrap().as_str(), "c");
-        assert_eq!(chosen(&second), None);
-    }
-
-    #[test]
-    fn only_a_record_for_counting_wants_no_decisions_until_somebody_asks() {
-        assert!(CallRecord::new().wants_routes() && CallRecord::default().wants_routes());
-        let counting = CallRecord::for_counting();
-        assert!(!counting.wants_routes());
-        counting.ask_for_routes();
-        assert!(counting.wants_routes());
-    }
-}
+mod tests;

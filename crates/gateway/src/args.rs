@@ -181,6 +181,9 @@ pub(crate) struct Call {
     /// Print the raw result instead of its text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show on standard error everything that was decided about the call
+    #[arg(long, short = 'v', visible_alias = "verbose")]
+    pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) from: From,
 }

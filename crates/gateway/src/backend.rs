@@ -8,13 +8,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
 use tollgate::registry::Catalogue;
-use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
 use crate::record::Recorder;
-use crate::report;
+use crate::report::Reports;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
@@ -29,8 +29,8 @@ pub(crate) struct StackBackend {
     recorder: Recorder,
     /// Is told of what never becomes a call of the stack.
     observer: Option<Arc<dyn PeerObserver>>,
-    /// Whether each result tells what the cache did, asked or not.
-    reports: bool,
+    /// What each result tells, asked or not.
+    reports: Reports,
     /// What of a caller's baggage is passed on to servers.
     baggage: BaggageFilter,
     listing: Arc<Mutex<Arc<ToolListing>>>,
@@ -52,15 +52,15 @@ impl StackBackend {
             calls,
             recorder,
             observer: None,
-            reports: false,
+            reports: Reports::default(),
             baggage: BaggageFilter::default(),
             listing,
         }
         .with_baggage(BaggageFilter::default())
     }
 
-    /// Sets whether each result tells what the cache did, or only to who asks.
-    pub(crate) fn with_reports(mut self, reports: bool) -> Self {
+    /// Sets what each result tells, or else only to who asks.
+    pub(crate) fn with_reports(mut self, reports: Reports) -> Self {
         self.reports = reports;
         self
     }
@@ -148,8 +148,7 @@ impl Backend for StackBackend {
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.calls.enter();
         let name = request.name.clone();
-        let asked = self.reports || report::is_asked(request.meta.as_ref());
-        let record = asked.then(|| Arc::new(CallRecord::new()));
+        let reports = self.reports.or_asked(request.meta.as_ref());
         let caller = request.caller.clone();
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
@@ -161,12 +160,12 @@ impl Backend for StackBackend {
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
-            let Some(record) = record else {
-                return recorder.run(&stack, &name, call?).await;
-            };
-            let call = call?.with_record(record.clone());
-            let output = recorder.run(&stack, &name, call).await?;
-            Ok(report::mark(output, &record))
+            let (call, taken) = reports.begin(call?);
+            let result = recorder.run(&stack, &name, call).await;
+            match taken {
+                Some(taken) => taken.tell(result),
+                None => result,
+            }
         })
     }
 

@@ -40,6 +40,7 @@ use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
+use crate::report::Reports;
 use crate::shutdown::{Stop, drain};
 
 /// How long connections may take to write their last answers, once no call is in flight. Streams
@@ -54,8 +55,8 @@ pub(crate) struct Operator {
     pub(crate) calls: Inflight,
     pub(crate) recorder: Recorder,
     pub(crate) allowed_hosts: Vec<String>,
-    /// Whether each result tells what the cache did.
-    pub(crate) reports: bool,
+    /// What each result tells, asked or not.
+    pub(crate) reports: Reports,
     /// Fires when the gateway is to end: streams that only tell end then.
     pub(crate) stopping: CancellationToken,
 }

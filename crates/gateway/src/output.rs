@@ -186,6 +186,13 @@ impl Screen {
         }
     }
 
+    /// Writes a table to standard error.
+    pub(crate) fn note_table(&self, table: &Table) {
+        for line in table.lines(self.err_colour) {
+            let _ = writeln!(stderr().lock(), "{line}");
+        }
+    }
+
     /// Writes a heading to standard output.
     pub(crate) fn heading(&self, text: &str) {
         self.out(paint(text, Style::new().bold(), self.out_colour));

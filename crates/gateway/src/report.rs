@@ -1,12 +1,87 @@
-//! What the cache did with a call, told in the result's `_meta` to who asks.
+//! What the cache did with a call, and everything that was decided about it, told in the result's `_meta`
+//! to who asks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
-use tollgate::core::CACHE_META;
-use tollgate::{CacheStatus, CallRecord, ToolOutput};
+use tollgate::core::refine::Applied;
+use tollgate::core::{CACHE_META, TRAIL_META};
+use tollgate::{CacheStatus, CallRecord, Tool, ToolCall, ToolError, ToolOutput, Trail};
 use tollgate_mcp::wire::object;
+
+/// What each result tells of its call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reports {
+    /// What the cache did.
+    pub(crate) cache: bool,
+    /// Everything that was decided; errors tell it too.
+    pub(crate) trail: bool,
+}
+
+impl Reports {
+    /// Adds what a request's `_meta` asks for: `true` under the key that the answer stands under.
+    pub(crate) fn or_asked(self, meta: Option<&Bytes>) -> Self {
+        let Some(meta) = meta else { return self };
+        Self {
+            cache: self.cache || is_asked(meta, CACHE_META),
+            trail: self.trail || is_asked(meta, TRAIL_META),
+        }
+    }
+
+    /// Begins to take down a call, if anything of it is told.
+    pub(crate) fn begin(self, call: ToolCall) -> (ToolCall, Option<Taken>) {
+        let record = match self {
+            Self { trail: true, .. } => CallRecord::new(),
+            Self { cache: true, .. } => CallRecord::for_counting(),
+            _ => return (call, None),
+        };
+        let taken = Taken {
+            reports: self,
+            record: Arc::new(record),
+            tool: call.tool().clone(),
+            applied: call.applied(),
+        };
+        (call.with_record(taken.record.clone()), Some(taken))
+    }
+}
+
+/// A call that is taken down.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    reports: Reports,
+    record: Arc<CallRecord>,
+    tool: Arc<Tool>,
+    applied: Applied,
+}
+
+impl Taken {
+    /// Writes into a copy of the result what is told. What is stored stays as it is.
+    pub(crate) fn tell(
+        &self,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        let trail = self
+            .reports
+            .trail
+            .then(|| Trail::observed_of(&self.tool, self.applied, &self.record, Some(&result)));
+        match (result, trail) {
+            (Err(error), Some(trail)) => Err(error.with_trail(trail)),
+            (Err(error), None) => Err(error),
+            (Ok(output), trail) => {
+                let output = match self.reports.cache {
+                    true => mark(output, &self.record),
+                    false => output,
+                };
+                Ok(match trail {
+                    Some(trail) => with_meta(output, TRAIL_META, &trail),
+                    None => output,
+                })
+            }
+        }
+    }
+}
 
 /// What is told.
 #[derive(Debug, Serialize)]
@@ -20,15 +95,14 @@ struct Report {
     age_ms: Option<u64>,
 }
 
-/// Says whether a request's `_meta` asks: `true` under the key that the answer stands under.
-pub(crate) fn is_asked(meta: Option<&Bytes>) -> bool {
+/// Says whether a request's `_meta` has `true` under this key.
+fn is_asked(meta: &Bytes, key: &str) -> bool {
     // metadata never fails a call: what cannot be read asks for nothing
-    let asked = meta.and_then(|meta| object::get_member(meta, CACHE_META).ok().flatten());
-    asked == Some(b"true")
+    object::get_member(meta, key).ok().flatten() == Some(b"true")
 }
 
 /// Writes into a copy of the answer what the cache did. What is stored stays as it is.
-pub(crate) fn mark(output: ToolOutput, record: &CallRecord) -> ToolOutput {
+fn mark(output: ToolOutput, record: &CallRecord) -> ToolOutput {
     let status = record.cache();
     if status == CacheStatus::Stale {
         // who serves such an answer marks it, whether asked or not
@@ -39,9 +113,13 @@ pub(crate) fn mark(output: ToolOutput, record: &CallRecord) -> ToolOutput {
         reason: record.cache_bypass(),
         age_ms: age(&output, record).map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
     };
-    let marked = serde_json::value::to_raw_value(&report)
+    with_meta(output, CACHE_META, &report)
+}
+
+fn with_meta(output: ToolOutput, key: &str, value: &impl Serialize) -> ToolOutput {
+    let marked = serde_json::value::to_raw_value(value)
         .ok()
-        .and_then(|report| output.with_meta(CACHE_META, &report).ok());
+        .and_then(|value| output.with_meta(key, &value).ok());
     // an answer that cannot be marked is still the answer
     marked.unwrap_or(output)
 }
@@ -72,9 +150,13 @@ mod tests {
             ("1", false),
         ] {
             let meta = Bytes::from_static(meta.as_bytes());
-            assert_eq!(is_asked(Some(&meta)), asks, "{meta:?}");
+            let asked = Reports::default().or_asked(Some(&meta));
+            assert_eq!((asked.cache, asked.trail), (asks, false), "{meta:?}");
         }
-        assert!(!is_asked(None));
+        assert_eq!(Reports::default().or_asked(None), Reports::default());
+        let trail = Bytes::from_static(br#"{"io.tollgate/trail":true}"#);
+        let asked = Reports::default().or_asked(Some(&trail));
+        assert_eq!((asked.cache, asked.trail), (false, true));
     }
 
     fn marked(record: &CallRecord) -> String {

@@ -24,6 +24,7 @@ mod explain;
 mod limits;
 mod missing;
 mod servers;
+pub(crate) mod trail;
 
 pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
 pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust, Trusted};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use tollgate_core::trail::{self, Stage};
 use tollgate_core::{Caller, Tool, ToolCall, ToolError, ToolOutput};
 
 use crate::answer::{answer, shorten};
@@ -99,6 +100,10 @@ impl Shared {
                 tracing::info!(%tool, failures, "answers a call that keeps failing in its server's place");
                 if let Some(record) = call.record() {
                     record.note_guarded();
+                    record.decided(|| {
+                        let why = format!("the session saw it fail {failures} times");
+                        trail::Decision::new(Stage::LoopGuard, trail::Verdict::Answered, why)
+                    });
                 }
                 return Decision::Answer(answer(tool.as_str(), failures, &told, wait));
             }

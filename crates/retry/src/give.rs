@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, ToolCall, ToolError};
+use tollgate_core::trail::{Decision, Stage, Verdict};
+use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, RepeatRule, ToolCall, ToolError};
 
 use crate::repeats::Repeats;
 
@@ -71,6 +72,45 @@ impl Reason {
             ),
             Self::Schedule => "the schedule has no further pause".to_owned(),
         })
+    }
+
+    /// Writes down that the call is not sent again, and why.
+    pub(crate) fn decision(&self, call: &ToolCall, error: &ToolError) -> Decision {
+        let kind = error.kind();
+        let reason = match self {
+            Self::Attempts => format!("{kind}: all attempts that are allowed were made"),
+            Self::Background => format!("{kind}: the runtime made the call by itself"),
+            Self::Rule => match call.plan().repeat {
+                RepeatRule::Safe => format!("{kind} will not pass by itself"),
+                RepeatRule::OnlyUnsent if error.delivery() != Delivery::NotSent => {
+                    format!("{kind}: it may have run, and must not run twice")
+                }
+                RepeatRule::OnlyUnsent => format!("{kind} will not pass by itself"),
+                _ => format!("{kind}: such a call is never sent again"),
+            },
+            _ => {
+                let why = self.told(call).unwrap_or_default();
+                format!("{kind}: {why}")
+            }
+        };
+        of_server(Decision::new(Stage::Retry, Verdict::Stop, reason), error)
+    }
+}
+
+/// Writes down that a call is sent again.
+pub(crate) fn repeated(error: &ToolError, pause: Duration) -> Decision {
+    let (kind, delivery) = (error.kind(), error.delivery());
+    let reason = format!("{kind}, delivery {delivery}: it may pass, and a repeat does no harm");
+    of_server(
+        Decision::new(Stage::Retry, Verdict::Repeat, reason).waited(pause),
+        error,
+    )
+}
+
+fn of_server(decision: Decision, error: &ToolError) -> Decision {
+    match error.server() {
+        Some(server) => decision.at(server.clone()),
+        None => decision,
     }
 }
 

@@ -15,7 +15,7 @@ use tracing::debug;
 
 use crate::budget::{Budgets, Hold};
 use crate::deadline::{Outlook, ends_in_time};
-use crate::give::{Reason, given_up, may_have_an_effect};
+use crate::give::{Reason, given_up, may_have_an_effect, repeated};
 use crate::pause::{Pause, Returns};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
@@ -274,6 +274,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             Ok(kind) => {
                 let pause = kind.longest();
                 self.shared.counters.repeats();
+                call.decided(|| repeated(error, pause));
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -299,6 +300,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     ?reason,
                     "does not repeat a failed call"
                 );
+                call.decided(|| reason.decision(call, error));
                 let repeats = self.repeats.take();
                 let told = given_up(call, error.clone(), &reason, repeats.as_deref(), self.sent);
                 *result = Err(told);

@@ -14,7 +14,7 @@ use crate::events::{RouteEvent, RouteEvents};
 
 /// Says whether anybody wants to know how a call's server is chosen.
 pub(crate) fn is_wanted(events: &RouteEvents, call: &ToolCall) -> bool {
-    events.is_heard() || call.record().is_some_and(|record| record.wants_routes())
+    events.is_heard() || call.record().is_some_and(|record| record.wants_decisions())
 }
 
 /// Tells that a server gets the call.
@@ -33,7 +33,7 @@ pub(crate) fn chosen<S>(candidates: &Candidates<S>, call: &ToolCall, choice: Cho
     }
     let decision = Arc::new(decision(candidates, call, Some(choice)));
     if let Some(record) = call.record() {
-        record.note_route(decision.clone());
+        record.note_route(&decision);
     }
     let event = || RouteEvent::RouteDecision(decision);
     candidates.events().tell(event);
@@ -69,7 +69,7 @@ pub(crate) fn no_set(call: &ToolCall, strategy: &'static str) -> RouteDecision {
 fn tell_failed(events: &RouteEvents, call: &ToolCall, decision: RouteDecision, error: &ToolError) {
     let (decision, error) = (Arc::new(decision), error.kind());
     if let Some(record) = call.record() {
-        record.note_route(decision.clone());
+        record.note_route(&decision);
     }
     events.tell(|| RouteEvent::RouteFailed { decision, error });
 }

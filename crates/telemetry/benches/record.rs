@@ -47,7 +47,8 @@ impl Service<ToolCall> for Answers {
                 record.start_attempt();
                 let error = self.result.as_ref().err().map(ToolError::kind);
                 let took = std::time::Duration::from_micros(20);
-                record.end_attempt(AttemptRecord::new(Some(server.clone()), error, took));
+                let ended = AttemptRecord::new(Some(server.clone()), error, took);
+                record.end_attempt(call.attempt(), ended);
             }
         }
         ready(self.result.clone())

@@ -29,7 +29,7 @@ async fn metrics_alone_have_no_router_say_how_it_decided() {
     stack.oneshot(request).await.unwrap();
     let seen = server.seen();
     let record = seen[0].record().unwrap();
-    assert!(!record.wants_routes());
+    assert!(!record.wants_decisions());
     assert_eq!(record.attempts().len(), 1);
 }
 

@@ -119,6 +119,27 @@ impl Footprint {
         list
     }
 
+    /// Returns what reads depend on, as the operator says it: by templates, so that no argument shows.
+    pub(crate) fn reads(&self) -> String {
+        self.told(&self.reads)
+    }
+
+    /// Returns what writes may change, as [`reads`](Self::reads) does.
+    pub(crate) fn writes(&self) -> String {
+        self.told(&self.writes)
+    }
+
+    fn told(&self, said: &Said) -> String {
+        match said {
+            Said::Nothing => format!("everything of `{}`", self.set),
+            Said::By(templates) if templates.is_empty() => "nothing but itself".to_owned(),
+            Said::By(templates) => {
+                let texts = templates.iter().map(|template| format!("`{template}`"));
+                texts.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
     fn watch(&self, scopes: &Scopes, said: &Said, arguments: &Value) -> List {
         let mut list: List = smallvec![self.own.clone()];
         let mut add = |scope: ScopeRef| {

@@ -118,6 +118,10 @@ impl Store for LeanStore {
         Some(entry)
     }
 
+    fn peek(&self, key: u128) -> Option<Entry> {
+        self.entries.peek(&key)
+    }
+
     fn put(&self, key: u128, entry: Entry) -> Admission {
         let bytes = weight(&entry);
         // 97 in a hundred of a part are the most that one entry may take

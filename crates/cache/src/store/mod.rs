@@ -46,6 +46,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Returns the entry, if it is still there, and counts the hit.
     fn get(&self, key: u128) -> Option<Entry>;
 
+    /// Returns the entry, if it is still there, for nobody's call: it is best not counted. Default: as
+    /// [`get`](Self::get).
+    fn peek(&self, key: u128) -> Option<Entry> {
+        self.get(key)
+    }
+
     /// Keeps an entry, in the place of any other of that key; or says why not.
     fn put(&self, key: u128, entry: Entry) -> Admission;
 

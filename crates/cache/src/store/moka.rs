@@ -241,6 +241,15 @@ impl Store for MokaStore {
         Some(slot.entry)
     }
 
+    fn peek(&self, key: u128) -> Option<Entry> {
+        if let Some(entry) = self.ends.front.find(key) {
+            return Some(entry);
+        }
+        let kept = self.entries.get(&key);
+        let slot = kept.or_else(|| self.ends.returns.find(key))?;
+        self.ends.is_of_now(&slot).then_some(slot.entry)
+    }
+
     fn put(&self, key: u128, entry: Entry) -> Admission {
         let bytes = weight(&entry);
         if let Some(refused) = self.refuse(key, &entry, bytes) {

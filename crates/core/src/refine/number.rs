@@ -1,19 +1,13 @@
-//! Numbers by their value, not by their spelling and not by what a double makes of them.
+//! Whether two numbers are the same to everybody who reads them.
 
 use super::compare::Answer;
+use crate::Decimal;
 
-/// A JSON number: `digits` times ten to the `exponent`, without a zero at either end.
+/// A JSON number: its value, and what a double makes of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Number {
     exact: Decimal,
     rounded: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Decimal {
-    negative: bool,
-    digits: Vec<u8>,
-    exponent: i64,
 }
 
 impl Number {
@@ -34,42 +28,6 @@ impl Number {
             Some(other) if other.rounded == self.rounded => Answer::Unsure,
             Some(_) => Answer::No,
         }
-    }
-}
-
-impl Decimal {
-    fn read(text: &str) -> Option<Self> {
-        let (negative, text) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
-        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, exponent.parse().ok()?),
-            None => (text, 0_i64),
-        };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let mut digits: Vec<u8> = whole
-            .bytes()
-            .chain(fraction.bytes())
-            .skip_while(|digit| *digit == b'0')
-            .collect();
-        let mut exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?;
-        while digits.last() == Some(&b'0') {
-            digits.pop();
-            exponent = exponent.checked_add(1)?;
-        }
-        if digits.is_empty() {
-            return Some(Self {
-                negative: false,
-                digits,
-                exponent: 0,
-            });
-        }
-        Some(Self {
-            negative,
-            digits,
-            exponent,
-        })
     }
 }
 

@@ -57,7 +57,9 @@ async fn explain_call(
     Path(tool): Path<String>,
     arguments: Bytes,
 ) -> Response {
-    let explained = check(&arguments).and_then(|()| operator.stack.explain_call(&tool, arguments));
+    let explained = check(&arguments)
+        .and_then(|()| operator.stack.prepare(&tool, arguments))
+        .and_then(|call| operator.stack.explain_prepared(&call.with_caller(caller())));
     match explained {
         Ok(explanation) => json(StatusCode::OK, &ExplainView::of(&explanation)),
         Err(error) => refusal(&error),
@@ -76,13 +78,16 @@ async fn call(
         Err(error) => return refusal(&error),
     };
     let _counted = operator.calls.enter();
-    // whoever asks here is known no better than a client of the endpoint, and shares its results
-    let caller = Arc::new(Caller::new(Principal::new("anonymous")));
     let recorder = &operator.recorder;
-    match CallView::make(&operator.stack, recorder, &tool, arguments, caller, pin).await {
+    match CallView::make(&operator.stack, recorder, &tool, arguments, caller(), pin).await {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => refusal(&error),
     }
+}
+
+/// Whoever asks here is known no better than a client of the endpoint, and shares its results.
+fn caller() -> Arc<Caller> {
+    Arc::new(Caller::new(Principal::new("anonymous")))
 }
 
 /// The parameter that names the one server a call is meant for.

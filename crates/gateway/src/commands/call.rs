@@ -9,13 +9,14 @@ use crate::args::Call;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::{Screen, took};
-use crate::view::{CallView, ErrorView};
+use crate::view::{CallView, ErrorView, trail};
 
 pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
     check_arguments(&args.arguments)?;
     let place = Place::find_to_call(&args.from).await?;
-    let answer = place.call(&args.tool, args.arguments, args.server).await;
-    let succeeded = answer.map(|view| show(&view, args.json, screen));
+    let (arguments, server) = (args.arguments.clone(), args.server.clone());
+    let answer = place.call(&args.tool, arguments, server).await;
+    let succeeded = answer.map(|view| show(&view, &args, screen));
     place.end().await;
     Ok(if succeeded? {
         ExitCode::SUCCESS
@@ -25,7 +26,8 @@ pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
 }
 
 /// Shows result and summary; `false` if the tool reports an error, or the call failed.
-fn show(view: &CallView, json: bool, screen: &Screen) -> bool {
+fn show(view: &CallView, args: &Call, screen: &Screen) -> bool {
+    let json = args.json;
     let output = view.output();
     match (&output, &view.result) {
         (Some(_), Some(raw)) if json => screen.out(raw.get()),
@@ -38,6 +40,11 @@ fn show(view: &CallView, json: bool, screen: &Screen) -> bool {
         }
         screen.error(&error.message);
         tell(error, screen);
+    }
+    if args.explain
+        && let Some(table) = trail::table(&view.trail)
+    {
+        screen.note_table(&table);
     }
     screen.note(summary(view));
     output.is_some_and(|output| !output.is_error())

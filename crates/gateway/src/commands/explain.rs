@@ -6,7 +6,7 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
-use crate::plain;
+use crate::{plain, view};
 
 pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
     if let Some(arguments) = &args.arguments {
@@ -20,6 +20,10 @@ pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
             if args.json {
                 screen.json(&explanation);
             } else {
+                if let Some(table) = view::trail::table(&explanation.trail) {
+                    screen.table(&table);
+                    screen.out("");
+                }
                 screen.out(plain::lines(explanation.text.trim_end()));
             }
         });

@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         recorder.clone(),
     );
     let backend = backend.with_observer(telemetry.observer());
-    let backend = Arc::new(backend.with_reports(config.cache.report));
+    let backend = Arc::new(backend.with_reports(config.reports()));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     recorder.finish(screen).await;

@@ -126,7 +126,7 @@ pub(crate) async fn listen(
     stop: &Stop,
     screen: &Screen,
 ) -> Outcome {
-    let reports = config.cache.report;
+    let reports = config.reports();
     let config = &config.http;
     let listener = http::bind(config.listen).await?;
     let address = http::bound(&listener)?;

@@ -27,6 +27,7 @@ pub(crate) struct File {
     pub(crate) lexicon: BTreeMap<VerbKind, Vec<String>>,
     #[serde(deserialize_with = "duration")]
     pub(crate) call_deadline: Duration,
+    pub(crate) trail: bool,
     pub(crate) http: Http,
     pub(crate) cache: Cache,
     pub(crate) loop_guard: LoopGuard,
@@ -47,6 +48,7 @@ impl Default for File {
             rules: Rules::default(),
             lexicon: BTreeMap::new(),
             call_deadline: Duration::from_secs(600),
+            trail: false,
             http: Http::default(),
             cache: Cache::default(),
             loop_guard: LoopGuard::default(),

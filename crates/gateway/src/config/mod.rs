@@ -41,6 +41,8 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
 pub(crate) use self::units::{show_duration, show_size};
 
+use crate::report::Reports;
+
 use self::error::Source;
 use self::file::File;
 
@@ -52,6 +54,8 @@ pub(crate) struct Config {
     /// The standard verbs with those of the file; none if the file has none.
     pub(crate) lexicon: Option<Lexicon>,
     pub(crate) call_deadline: Duration,
+    /// Whether each result tells everything that was decided about its call.
+    pub(crate) trail: bool,
     pub(crate) http: HttpConfig,
     pub(crate) cache: CacheLimits,
     /// None if no call is answered in its server's place.
@@ -190,6 +194,14 @@ pub(crate) enum TargetConfig {
 }
 
 impl Config {
+    /// Returns what each result tells of its call, asked or not.
+    pub(crate) fn reports(&self) -> Reports {
+        Reports {
+            cache: self.cache.report,
+            trail: self.trail,
+        }
+    }
+
     /// Reads and checks a file.
     ///
     /// # Errors

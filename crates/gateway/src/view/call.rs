@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tollgate::core::{FailedAttempt, HedgeStatus, OutcomeUnknown};
-use tollgate::{CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolError, ToolOutput};
+use tollgate::{
+    CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolError, ToolOutput, Trail,
+};
 
 use super::millis;
 use crate::record::Recorder;
@@ -33,6 +36,9 @@ pub(crate) struct CallView {
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) guarded: bool,
     pub(crate) took_us: u64,
+    /// Everything that was decided about it, in order.
+    #[serde(default)]
+    pub(crate) trail: Value,
     /// The raw result, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Box<RawValue>>,
@@ -182,9 +188,11 @@ impl CallView {
             call = call.pinned_to(pin);
         }
         let effect = call.plan().effect.to_string();
+        let (called, applied) = (call.tool().clone(), call.applied());
         let started = Instant::now();
         let answer = recorder.run(stack, tool, call).await;
         let took = started.elapsed();
+        let trail = Trail::observed_of(&called, applied, &record, Some(&answer));
         let (result, error) = match answer {
             Ok(output) => (raw(&output), None),
             Err(error) => (None, Some(ErrorView::of(&error))),
@@ -200,6 +208,7 @@ impl CallView {
                 .then(|| record.hedge().as_str().to_owned()),
             guarded: record.was_guarded(),
             took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            trail: serde_json::to_value(trail).unwrap_or_default(),
             result,
             error,
         })

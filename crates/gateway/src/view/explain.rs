@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate::core::refine::{Applied, RefinedRule};
 use tollgate::core::resolve::Provenance;
-use tollgate::core::{CacheRule, ConfirmRule, RouteDecision};
+use tollgate::core::{CacheRule, ConfirmRule};
 use tollgate::{CallPlan, Candidate, Explanation};
 
 use super::{ToolView, cache_words, millis, repeat_word, strength_word};
@@ -20,6 +20,9 @@ pub(crate) struct ExplainView {
     /// The rules over the arguments, in the order they are tried.
     #[serde(default)]
     pub(crate) rules: Vec<RuleView>,
+    /// What each layer would decide, in the order of the stack.
+    #[serde(default)]
+    pub(crate) trail: Value,
     pub(crate) route: RouteView,
     pub(crate) keep: KeepView,
     pub(crate) attempts: AttemptsView,
@@ -77,21 +80,8 @@ pub(crate) struct RouteView {
     /// What chooses among the servers that the rule admits.
     #[serde(default)]
     pub(crate) strategy: String,
+    /// Who would get a call now is in the trail.
     pub(crate) servers: Vec<CandidateView>,
-    /// Who would get the call now; absent of a tool whose plan depends on the arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) now: Option<RouteNowView>,
-}
-
-/// Who would get a call if it were sent now.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct RouteNowView {
-    /// Nobody, if it would be refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<String>,
-    pub(crate) reason: String,
-    /// Who would be asked next, best first.
-    pub(crate) alternates: Vec<String>,
 }
 
 /// One server that offers the tool.
@@ -238,6 +228,7 @@ impl ExplainView {
                 .iter()
                 .map(RuleView::of)
                 .collect(),
+            trail: serde_json::to_value(explanation.trail()).unwrap_or_default(),
             route: RouteView::of(explanation),
             keep: KeepView::of(explanation),
             attempts: AttemptsView {
@@ -321,21 +312,6 @@ impl RouteView {
             rule: plan.route.to_string(),
             strategy: explanation.strategy().strategy().name().to_owned(),
             servers: explanation.candidates().iter().map(candidate).collect(),
-            now: explanation.route().map(RouteNowView::of),
-        }
-    }
-}
-
-impl RouteNowView {
-    fn of(decision: &RouteDecision) -> Self {
-        Self {
-            server: decision.chosen.as_ref().map(ToString::to_string),
-            reason: decision.reason.to_owned(),
-            alternates: decision
-                .alternates
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
         }
     }
 }

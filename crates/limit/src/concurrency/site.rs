@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
+use tollgate_core::trail::{Decision, Stage, Verdict};
 use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolName, ToolOutput};
 
 use super::adaptive::{Adaptive, Sample, Signal};
@@ -139,19 +141,54 @@ async fn wait(
     call: &ToolCall,
 ) -> Result<Place, ToolError> {
     let entry = std::future::poll_fn(|cx| std::task::Poll::Ready(gate.enter(cx.waker()))).await;
+    let arrived = Instant::now();
     let waiter = match entry {
         Entry::Free(place) => return Ok(place),
         Entry::InLine(waiter) => waiter,
-        Entry::Full => return Err(refusal(gate, tool, Refused::LineFull)),
+        Entry::Full => {
+            tell(gate, tool, call, Some(Refused::LineFull), Duration::ZERO);
+            return Err(refusal(gate, tool, Refused::LineFull));
+        }
     };
     let place = match latest_start(call) {
-        None => waiter.await,
-        Some(latest) => timeout_at(latest, waiter).await.map_err(|_| {
-            gate.count_expired();
-            refusal(gate, tool, Refused::TimeOver)
-        })?,
+        None => waiter.await.ok_or(Refused::ByNewer),
+        Some(latest) => match timeout_at(latest, waiter).await {
+            Ok(place) => place.ok_or(Refused::ByNewer),
+            Err(_) => {
+                gate.count_expired();
+                Err(Refused::TimeOver)
+            }
+        },
     };
-    place.ok_or_else(|| refusal(gate, tool, Refused::ByNewer))
+    tell(
+        gate,
+        tool,
+        call,
+        place.as_ref().err().copied(),
+        arrived.elapsed(),
+    );
+    place.map_err(|why| refusal(gate, tool, why))
+}
+
+/// Writes down that a call waited for a place, or got none.
+fn tell(
+    gate: &Gate,
+    tool: Option<&ToolName>,
+    call: &ToolCall,
+    refused: Option<Refused>,
+    waited: Duration,
+) {
+    call.decided(|| {
+        let (limit, of) = (gate.limit(), if tool.is_some() { "tool" } else { "server" });
+        let (verdict, why) = match refused {
+            None => (Verdict::Waited, ""),
+            Some(Refused::ByNewer) => (Verdict::Refused, ": a newer call took its place in line"),
+            Some(Refused::LineFull) => (Verdict::Refused, ": the line is full"),
+            Some(Refused::TimeOver) => (Verdict::Refused, ": its deadline came too close"),
+        };
+        let reason = format!("at most {limit} calls of the {of} at once{why}");
+        Decision::new(Stage::Limit, verdict, reason).waited(waited)
+    });
 }
 
 /// Why a call got no place.

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::time::Instant;
+use tollgate_core::trail::{Decision, Stage, Verdict};
 use tollgate_core::{
     Delivery, ErrorKind, InvalidConfig, Principal, ReplicaSetId, ToolCall, ToolError, ToolName,
 };
@@ -171,9 +173,10 @@ impl Dues {
     /// Takes the rest, waiting for it if need be.
     pub(crate) async fn take(&mut self, call: &ToolCall, until: Instant) -> Result<(), ToolError> {
         while let Some((lane, kind)) = self.lanes.get(self.taken) {
-            lane.take(until)
-                .await
-                .map_err(|late| kind.refusal(lane.rate(), call, late))?;
+            let arrived = Instant::now();
+            let taken = lane.take(until).await;
+            kind.tell(lane.rate(), call, arrived.elapsed(), taken.is_ok());
+            taken.map_err(|late| kind.refusal(lane.rate(), call, late))?;
             self.taken += 1;
         }
         Ok(())
@@ -194,6 +197,28 @@ impl Drop for Dues {
 }
 
 impl Kind {
+    /// Writes down that a limit held the call up, or refused it.
+    fn tell(self, rate: &Rate, call: &ToolCall, waited: Duration, passed: bool) {
+        if passed && waited.is_zero() {
+            return;
+        }
+        call.decided(|| {
+            let verdict = if passed {
+                Verdict::Waited
+            } else {
+                Verdict::Refused
+            };
+            let per_minute = rate.per_minute;
+            let whose = match self {
+                Self::InAll => "all calls here together",
+                Self::Principal => "its principal",
+                Self::Tool => "its tool",
+            };
+            let reason = format!("{per_minute} calls a minute for {whose}");
+            Decision::new(Stage::Limit, verdict, reason).waited(waited)
+        });
+    }
+
     fn refusal(self, rate: &Rate, call: &ToolCall, late: TooLate) -> ToolError {
         let wait = late.wait;
         let per_minute = rate.per_minute;

@@ -77,7 +77,14 @@ where
                 watch,
                 paused,
             } => match answer.poll(cx) {
-                Poll::Ready(result) => Poll::Ready(result),
+                Poll::Ready(result) => {
+                    // an answer that was there at once was not late
+                    if terms.is_told() && timer.is_some() && result.is_ok() {
+                        let now = Instant::now();
+                        terms.answered(&watch.read(now, cx.waker()), now);
+                    }
+                    Poll::Ready(result)
+                }
                 Poll::Pending => poll_end(timer, terms, watch, paused, cx).map(Err),
             },
             // polled again after its end it never ends: there is no second answer

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_core::trail::{Decision, Stage, Verdict, Writer};
 use tollgate_core::{Delivery, ErrorKind, Share, ToolCall, ToolError};
 
 use super::config::Cap;
@@ -20,6 +21,8 @@ pub(crate) struct Terms {
     is_kept: bool,
     /// The call's.
     deadline: Option<Instant>,
+    /// Who reads what comes of it, if anybody does.
+    writer: Option<Writer>,
 }
 
 /// Whether an attempt is over.
@@ -49,6 +52,7 @@ impl Terms {
             share: call.attempt().share.clone(),
             is_kept: false,
             deadline: call.deadline().map(Instant::from_std),
+            writer: Writer::of(call),
         }
     }
 
@@ -94,6 +98,10 @@ impl Terms {
     pub(crate) fn too_late(&self) -> Option<ToolError> {
         let ago = Instant::now().checked_duration_since(self.deadline?)?;
         let limit = self.limit;
+        self.tell(|| {
+            let why = "the call's deadline passed before it was sent";
+            Decision::new(Stage::Timeout, Verdict::Refused, why)
+        });
         let message = format!(
             "the call's deadline passed {ago:?} ago; nothing was sent (the attempt timeout is \
              {limit:?})"
@@ -102,11 +110,41 @@ impl Terms {
         Some(ToolError::new(kind, Delivery::NotSent, message))
     }
 
+    /// Says whether anybody reads what comes of the attempt's time.
+    pub(crate) const fn is_told(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Writes down that the attempt was answered beyond its time, as its server reported progress.
+    pub(crate) fn answered(&self, meter: &Meter, now: Instant) {
+        let active = meter.active(now);
+        if active > self.limit && meter.last_report(now).is_some() {
+            let (limit, cap) = (self.limit, self.cap);
+            let why = || format!("progress stretched {limit:?}, at most to {cap:?}");
+            self.tell(|| Decision::new(Stage::Timeout, Verdict::Extended, why()).took(active));
+        }
+    }
+
+    fn tell(&self, make: impl FnOnce() -> Decision) {
+        if let Some(writer) = &self.writer {
+            writer.decided(make);
+        }
+    }
+
     /// States what ended the attempt, and what else it was held to.
     pub(crate) fn error(&self, ended: Ended, meter: &Meter, now: Instant) -> ToolError {
         let (limit, cap) = (self.limit, self.cap);
         let started = meter.started().unwrap_or(now);
         let after = now.saturating_duration_since(started);
+        self.tell(|| {
+            let why = match ended {
+                Ended::Cap => format!("{cap:?}, the most that progress may stretch its time to"),
+                Ended::Deadline => "the call's deadline".to_owned(),
+                Ended::Limit => format!("no answer and no progress within {limit:?}"),
+                Ended::Share => "its share of the time to the call's deadline".to_owned(),
+            };
+            Decision::new(Stage::Timeout, Verdict::Ended, why).took(after)
+        });
         let (kind, what) = match ended {
             Ended::Cap => (
                 ErrorKind::Timeout,

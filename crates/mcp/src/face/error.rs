@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use serde::Serialize;
-use tollgate_core::{FailedAttempt, OutcomeUnknown, ServerId, ToolError};
+use tollgate_core::{FailedAttempt, OutcomeUnknown, ServerId, TRAIL_META, ToolError};
 
-use crate::wire::{KNOWN_VERSIONS, RpcError, code};
+use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 
 /// The code of every failure that is the runtime's own: −32010.
 ///
@@ -35,6 +35,11 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 /// ([`FailedAttempt`](tollgate_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](tollgate_core::OutcomeUnknown)).
+///
+/// Where a client asked for it, the `data` has one member more, under
+/// [`TRAIL_META`]: everything that was decided about the call
+/// ([`Trail`](tollgate_core::Trail)). It is added to the `data` of an upstream's own error too, if that
+/// is an object or absent.
 pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.
@@ -101,14 +106,31 @@ pub(super) fn of_call(error: &ToolError, tool: &str) -> RpcError {
     let code = error.rpc_code();
     if error.code() == Some(code) && error.outcome().is_none() {
         let ours = RpcError::new(code, error.message().to_owned());
-        return match error.data() {
+        let ours = match error.data() {
             Some(data) => ours.with_data(data.clone()),
             None => ours,
         };
+        return with_trail(ours, error);
     }
     match code {
         code::INVALID_PARAMS => RpcError::new(code, format!("unknown tool: {tool}")),
-        _ => runtime(error),
+        _ => with_trail(runtime(error), error),
+    }
+}
+
+/// Adds what was decided about the call, if the error has it.
+fn with_trail(ours: RpcError, error: &ToolError) -> RpcError {
+    let Some(trail) = error
+        .trail()
+        .and_then(|trail| serde_json::to_vec(trail).ok())
+    else {
+        return ours;
+    };
+    let data = ours.data.as_deref().unwrap_or(b"{}");
+    match object::set_member(data, TRAIL_META, &trail) {
+        Ok(data) => ours.with_data(data),
+        // what is no object, or cannot be read, stays as the upstream sent it
+        Err(_) => ours,
     }
 }
 
@@ -159,7 +181,7 @@ mod tests {
     use bytes::Bytes;
     use tollgate_core::{
         Annotations, CallPlan, Delivery, ErrorKind, Profile, Resolved, Source, Tool, ToolCall,
-        ToolDefinition, Verifier,
+        ToolDefinition, Trail, Verifier, refine::Applied,
     };
 
     use super::*;
@@ -176,6 +198,31 @@ mod tests {
         let seen = of_call(&error, "x");
         assert_eq!((seen.code, &*seen.message), (-32050, "it broke"));
         assert_eq!(text(&seen), "{\"b\": 1.0}");
+    }
+
+    #[test]
+    fn a_trail_is_added_to_data_that_is_an_object_or_absent_and_to_no_other() {
+        let definition = ToolDefinition::from_json(r#"{"name":"read"}"#).unwrap();
+        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
+        let plan = CallPlan::derive(&resolved, &Profile::standard());
+        let tool = Tool::new("shop".parse().unwrap(), definition, resolved, plan);
+        let trail = Trail::expected(&tool, Applied::Tool);
+        let written = serde_json::to_value(&trail).unwrap();
+        let theirs = |data: &'static str| {
+            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
+            let error = error.with_code(-32050).with_trail(trail.clone());
+            of_call(&error.with_data(Bytes::from_static(data.as_bytes())), "x")
+        };
+        let seen: serde_json::Value = serde_json::from_str(text(&theirs(r#"{"b": 1.0}"#))).unwrap();
+        assert_eq!((&seen["b"], &seen[TRAIL_META]), (&1.0.into(), &written));
+        assert_eq!(text(&theirs("[1]")), "[1]");
+        let ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
+        let seen = of_call(&ours.with_trail(trail.clone()), "x");
+        let seen: serde_json::Value = serde_json::from_str(text(&seen)).unwrap();
+        assert_eq!(
+            (&seen["kind"], &seen[TRAIL_META]),
+            (&"timeout".into(), &written)
+        );
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tollgate_core::trail::{Decision, Stage as TrailStage, Verdict};
 use tollgate_core::{
-    ChosenServer, Delivery, HedgeStatus, ToolCall, ToolError, ToolOutput, ToolService,
+    ChosenServer, Delivery, HedgeStatus, ServerId, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use tower::ServiceExt;
 use tower::util::Oneshot;
@@ -86,7 +87,9 @@ impl<S: ToolService> Second<S> {
         }
         let mut this = self.project();
         let StageProj::Running {
-            answer, counted, ..
+            answer,
+            counted,
+            chosen,
         } = this.stage.as_mut().project()
         else {
             return Poll::Pending;
@@ -99,15 +102,23 @@ impl<S: ToolService> Second<S> {
         if !unsent && !std::mem::replace(counted, true) {
             this.shared.counts.sent.fetch_add(1, Ordering::Relaxed);
             note(this.call, HedgeStatus::Sent);
+            decided(this.call, Verdict::Sent, "the first is slow", chosen.get());
         }
         let result = ready!(answer);
         if !*counted {
             this.shared.counts.no_server.fetch_add(1, Ordering::Relaxed);
+            decided(
+                this.call,
+                Verdict::Skip,
+                "no other server can take it",
+                None,
+            );
             debug!(tool = %this.call.tool().name(), "has no other server for a slow call");
         }
         if result.is_ok() {
             this.shared.counts.won.fetch_add(1, Ordering::Relaxed);
             note(this.call, HedgeStatus::Won);
+            decided(this.call, Verdict::Won, "it answered first", chosen.get());
             debug!(tool = %this.call.tool().name(), "takes the answer of the second attempt");
         } else {
             this.stage.set(Stage::Over);
@@ -136,11 +147,18 @@ impl<S: ToolService> Second<S> {
         let tool = self.call.tool().name();
         if first.is_none() && !self.shared.config.unnamed_servers {
             debug!(%tool, "does not hedge a slow call: no server has it yet");
+            decided(
+                &self.call,
+                Verdict::Skip,
+                "no server has the first yet",
+                None,
+            );
             return Stage::Over;
         }
         if !self.shared.withdraw(&self.call) {
             self.shared.counts.no_budget.fetch_add(1, Ordering::Relaxed);
             debug!(%tool, "does not hedge a slow call: the retry budget is spent");
+            decided(&self.call, Verdict::Skip, "the retry budget is spent", None);
             return Stage::Over;
         }
         let chosen = ChosenServer::default();
@@ -160,6 +178,17 @@ impl<S: ToolService> Second<S> {
             chosen,
         }
     }
+}
+
+/// Writes down what becomes of the second attempt.
+fn decided(call: &ToolCall, verdict: Verdict, why: &'static str, server: Option<ServerId>) {
+    call.decided(|| {
+        let decision = Decision::new(TrailStage::Hedge, verdict, why);
+        match server {
+            Some(server) => decision.at(server),
+            None => decision,
+        }
+    });
 }
 
 fn note(call: &ToolCall, status: HedgeStatus) {

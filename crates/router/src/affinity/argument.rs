@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
-use tollgate_core::FingerprintKey;
+use tollgate_core::{Decimal, FingerprintKey};
 
 use super::rendezvous::fold;
 
@@ -21,17 +20,9 @@ use super::rendezvous::fold;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument<'a> {
     Bool(bool),
-    Number(Number),
+    Number(Decimal),
     Text(Cow<'a, str>),
     Whole(u128),
-}
-
-/// `digits` times ten to the `exponent`, without a zero at either end.
-#[derive(Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Number {
-    negative: bool,
-    digits: SmallVec<[u8; 32]>,
-    exponent: i64,
 }
 
 /// An argument of more bytes is no key: it says what to do rather than with what.
@@ -55,7 +46,7 @@ impl<'a> Argument<'a> {
                     .ok()
                     .map(|text| Self::Text(Cow::Owned(text)))
             }
-            b'-' | b'0'..=b'9' => Number::read(json).map(Self::Number),
+            b'-' | b'0'..=b'9' => Decimal::read(json).map(Self::Number),
             b'[' | b'{' => {
                 let whole = FingerprintKey::fixed().json(json.as_bytes()).ok()?;
                 Some(Self::Whole(whole.as_u128()))
@@ -71,45 +62,12 @@ impl<'a> Argument<'a> {
         fold(match self {
             Self::Bool(flag) => bytes(1, &[u8::from(*flag)]).as_u128(),
             Self::Number(number) => {
-                let sign = u64::from(number.negative);
-                let scale = u128::from(sign) << 64 | u128::from(number.exponent.cast_unsigned());
-                key.bytes_behind([2, scale], &number.digits).as_u128()
+                let sign = u64::from(number.is_negative());
+                let scale = u128::from(sign) << 64 | u128::from(number.exponent().cast_unsigned());
+                key.bytes_behind([2, scale], number.digits()).as_u128()
             }
             Self::Text(text) => bytes(3, text.as_bytes()).as_u128(),
             Self::Whole(whole) => bytes(4, &whole.to_le_bytes()).as_u128(),
-        })
-    }
-}
-
-impl Number {
-    /// Reads a JSON number; `None` if its exponent is beyond all counting.
-    fn read(text: &str) -> Option<Self> {
-        let (negative, text) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
-        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, exponent.parse().ok()?),
-            None => (text, 0_i64),
-        };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let mut digits: SmallVec<[u8; 32]> = whole
-            .bytes()
-            .chain(fraction.bytes())
-            .skip_while(|digit| *digit == b'0')
-            .collect();
-        let mut exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?;
-        while digits.last() == Some(&b'0') {
-            digits.pop();
-            exponent = exponent.checked_add(1)?;
-        }
-        if digits.is_empty() {
-            return Some(Self::default());
-        }
-        Some(Self {
-            negative,
-            digits,
-            exponent,
         })
     }
 }

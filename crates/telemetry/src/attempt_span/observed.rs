@@ -38,7 +38,7 @@ impl Observed {
         let mut outward = None;
         record.start_attempt();
         if !span.is_disabled() {
-            record.ask_for_routes();
+            record.ask_for_decisions();
             let tool = call.tool().name().as_str();
             let told = Outward::new(&span, names::METHOD_TOOLS_CALL, Some(tool));
             call.attempt_mut().watch = Some(told.watch());
@@ -80,8 +80,8 @@ impl Observed {
         if let Some(outward) = &self.outward {
             outward.close();
         }
-        self.record
-            .end_attempt(AttemptRecord::new(server, kind, took));
+        let ended = AttemptRecord::new(server, kind, took);
+        self.record.end_attempt(&self.attempt, ended);
     }
 
     fn server(&self, ending: Ending<'_>) -> Option<ServerId> {

@@ -119,7 +119,7 @@ async fn an_attempt_that_found_no_server_names_none() {
 
 /// Stands in for a router that asks one server, which refuses, and then another.
 fn router(call: &ToolCall) {
-    let Some(record) = call.record().filter(|record| record.wants_routes()) else {
+    let Some(record) = call.record().filter(|record| record.wants_decisions()) else {
         return;
     };
     let spare = orders_us();
@@ -135,9 +135,9 @@ fn router(call: &ToolCall) {
     second.reason = "fallback: first choice refused";
     second.chosen = Some(spare);
     second.alternates.clear();
-    record.note_route(Arc::new(first));
+    record.note_route(&Arc::new(first));
     if call.attempt().number > 1 {
-        record.note_route(Arc::new(second));
+        record.note_route(&Arc::new(second));
     }
 }
 

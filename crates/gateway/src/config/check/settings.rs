@@ -81,6 +81,7 @@ impl Faults<'_, '_> {
             rules: file.rules,
             lexicon,
             call_deadline: file.call_deadline,
+            trail: file.trail,
             http: HttpConfig {
                 listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
                 allowed_hosts: file.http.allowed_hosts.clone(),

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use tollgate_core::ReplicaSetId;
 
 use super::*;
+use crate::health::verdict::Verdict;
 use crate::health::{Health, HealthConfig};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,0 +1,103 @@
+//! Numbers by their value, whatever their spelling and whatever a double makes of them.
+
+use smallvec::SmallVec;
+
+/// A JSON number (RFC 8259, section 6) by its value: its digits times ten to its exponent, without a zero
+/// at either end. `7`, `7.0` and `70e-1` are equal, and no digit is lost, however many there are.
+///
+/// Nothing is allocated for up to 32 digits.
+///
+/// ```
+/// use tollgate_core::Decimal;
+///
+/// assert_eq!(Decimal::read("7"), Decimal::read("0.70e1"));
+/// assert_ne!(Decimal::read("9007199254740993"), Decimal::read("9007199254740992"));
+/// assert_eq!(Decimal::read("1e99999999999999999999"), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Decimal {
+    negative: bool,
+    digits: SmallVec<[u8; 32]>,
+    exponent: i64,
+}
+
+impl Decimal {
+    /// Reads the text of a JSON number; `None` if its exponent is beyond all counting. Of a text that is
+    /// no JSON number it says nothing that makes sense.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse().ok()?),
+            None => (text, 0_i64),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut digits: SmallVec<[u8; 32]> = whole
+            .bytes()
+            .chain(fraction.bytes())
+            .skip_while(|digit| *digit == b'0')
+            .collect();
+        let mut exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?;
+        while digits.last() == Some(&b'0') {
+            digits.pop();
+            exponent = exponent.checked_add(1)?;
+        }
+        if digits.is_empty() {
+            // zero has no sign and no size
+            return Some(Self::default());
+        }
+        Some(Self {
+            negative,
+            digits,
+            exponent,
+        })
+    }
+
+    /// Says whether it is below zero.
+    #[must_use]
+    pub const fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Returns its digits in ASCII, the first and the last not zero; none of zero itself.
+    #[must_use]
+    pub fn digits(&self) -> &[u8] {
+        &self.digits
+    }
+
+    /// Returns the power of ten its digits are multiplied with.
+    #[must_use]
+    pub const fn exponent(&self) -> i64 {
+        self.exponent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_its_digits_its_sign_and_its_size() {
+        for (text, negative, digits, exponent) in [
+            ("-1200", true, "12", 2),
+            ("0.0012e6", false, "12", 2),
+            ("-0.0e-9", false, "", 0),
+            ("7", false, "7", 0),
+        ] {
+            let read = Decimal::read(text).unwrap();
+            assert_eq!(read.is_negative(), negative, "{text}");
+            assert_eq!(read.digits(), digits.as_bytes(), "{text}");
+            assert_eq!(read.exponent(), exponent, "{text}");
+        }
+    }
+
+    #[test]
+    fn up_to_thirty_two_digits_need_no_memory_of_their_own() {
+        let digits = "9".repeat(33);
+        assert!(!Decimal::read(&digits[1..]).unwrap().digits.spilled());
+        assert!(Decimal::read(&digits).unwrap().digits.spilled());
+    }
+}

@@ -1,0 +1,245 @@
+//! One decision about a call.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Stage, Verdict};
+use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
+
+/// What one stage decided about a call, and why.
+///
+/// As JSON, what is not known is left out, and times are milliseconds:
+/// `{"stage":"retry","verdict":"repeat","reason":"…","attempt":1,"waited_ms":104.2}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Who decided.
+    pub stage: Stage,
+    /// What, in one word of [`Stage::verdicts`].
+    pub verdict: Verdict,
+    /// Why, for people. Never holds arguments or results of the call.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub reason: Cow<'static, str>,
+    /// Which attempt it is about, from 1; `None` where it is about the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Whether that attempt runs beside a slow one of the same number.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub beside: bool,
+    /// Which server it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerId>,
+    /// How long the call was held up by it: a pause, or the time in a line.
+    #[serde(
+        default,
+        rename = "waited_ms",
+        with = "millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub waited: Option<Duration>,
+    /// How long it took: of an attempt or an answer, from its start.
+    #[serde(
+        default,
+        rename = "took_ms",
+        with = "millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub took: Option<Duration>,
+    /// How the router decided, with every server it looked at. Only written.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "route")]
+    pub route: Option<Arc<RouteDecision>>,
+}
+
+impl Decision {
+    /// States a decision about a call.
+    #[must_use]
+    pub fn new(stage: Stage, verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
+        debug_assert!(
+            stage.verdicts().contains(&verdict),
+            "`{verdict}` is no word of stage `{stage}`"
+        );
+        Self {
+            stage,
+            verdict,
+            reason: reason.into(),
+            attempt: None,
+            beside: false,
+            server: None,
+            waited: None,
+            took: None,
+            route: None,
+        }
+    }
+
+    /// States how the router decided.
+    #[must_use]
+    pub fn of_route(route: &Arc<RouteDecision>) -> Self {
+        let verdict = match route.chosen {
+            Some(_) => Verdict::Chosen,
+            None => Verdict::Nobody,
+        };
+        Self {
+            attempt: Some(route.attempt),
+            beside: route.beside,
+            server: route.chosen.clone(),
+            route: Some(route.clone()),
+            ..Self::new(Stage::Route, verdict, route.reason)
+        }
+    }
+
+    /// States what the cache did or would do: why it sent the call without a look-up, how long ago the
+    /// answer was made that came from it, what the result depends on or the call may change. `None` of
+    /// a call that it was not asked for.
+    #[must_use]
+    pub fn of_cache(
+        status: CacheStatus,
+        bypass: Option<&'static str>,
+        age: Option<Duration>,
+        scope: Option<&str>,
+    ) -> Option<Self> {
+        let made = || age.map(|age| format!("made {:?} ago", coarse(age)).into());
+        let (verdict, reason): (_, Option<Cow<'static, str>>) = match status {
+            CacheStatus::Bypass => (Verdict::Bypass, Some(bypass?.into())),
+            CacheStatus::Hit => (Verdict::Hit, made()),
+            CacheStatus::Joined => (
+                Verdict::Joined,
+                Some("an identical call was already running".into()),
+            ),
+            CacheStatus::Miss => (
+                Verdict::Miss,
+                scope.map(|scope| format!("reads {scope}").into()),
+            ),
+            CacheStatus::Invalidated => (
+                Verdict::Invalidated,
+                scope.map(|scope| format!("drops what depends on {scope}").into()),
+            ),
+            CacheStatus::Stale => (Verdict::Stale, made()),
+        };
+        Some(Self::new(Stage::Cache, verdict, reason.unwrap_or_default()))
+    }
+
+    /// Adds which attempt it is about.
+    #[must_use]
+    pub const fn of_attempt(mut self, attempt: &Attempt) -> Self {
+        self.attempt = Some(attempt.number);
+        self.beside = attempt.elsewhere_only;
+        self
+    }
+
+    /// Adds which server it is about.
+    #[must_use]
+    pub fn at(mut self, server: ServerId) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    /// Adds how long the call was held up by it.
+    #[must_use]
+    pub const fn waited(mut self, waited: Duration) -> Self {
+        self.waited = Some(waited);
+        self
+    }
+
+    /// Adds how long it took.
+    #[must_use]
+    pub const fn took(mut self, took: Duration) -> Self {
+        self.took = Some(took);
+        self
+    }
+
+    /// Returns how it stands in [`Trail::to_line`](super::Trail::to_line).
+    pub(super) const fn in_line(&self) -> InLine<'_> {
+        InLine(self)
+    }
+}
+
+/// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+` after the
+/// attempt's number says that it runs beside another.
+pub(super) struct InLine<'a>(&'a Decision);
+
+impl fmt::Display for InLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = self.0;
+        f.write_str(told.stage.as_str())?;
+        if let Some(attempt) = told.attempt {
+            let beside = if told.beside { "+" } else { "" };
+            write!(f, "#{attempt}{beside}")?;
+        }
+        write!(f, ":{}", told.verdict)?;
+        if let Some(server) = &told.server {
+            write!(f, "@{server}")?;
+        }
+        if let Some(waited) = told.waited {
+            write!(f, " +{:?}", coarse(waited))?;
+        }
+        if let Some(took) = told.took {
+            write!(f, " {:?}", coarse(took))?;
+        }
+        if !told.reason.is_empty() {
+            f.write_str(" (")?;
+            for part in told.reason.split(';').enumerate() {
+                let (place, part) = part;
+                // it parts decisions, so no reason may have one
+                let before = if place == 0 { "" } else { "," };
+                write!(f, "{before}{part}")?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+/// Nobody needs the nanoseconds of a decision.
+pub(super) fn coarse(time: Duration) -> Duration {
+    let micros = u64::try_from(time.as_micros()).map(Duration::from_micros);
+    micros.unwrap_or(time)
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape serde asks for"
+)]
+const fn is_false(said: &bool) -> bool {
+    !*said
+}
+
+#[expect(clippy::ref_option, reason = "the shape serde asks for")]
+fn route<S: serde::Serializer>(
+    route: &Option<Arc<RouteDecision>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    route.as_deref().serialize(to)
+}
+
+/// Times as milliseconds, to the microsecond.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the shape serde asks for")]
+    pub(super) fn serialize<S: Serializer>(
+        time: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "microseconds of three hundred years fit a double"
+        )]
+        let millis = |time: Duration| time.as_micros() as f64 / 1e3;
+        time.map(millis).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let millis = Option::<f64>::deserialize(from)?;
+        // what is no time is none that is known
+        Ok(millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok()))
+    }
+}

@@ -1,0 +1,217 @@
+//! The stages a call passes, and the words for what each of them may decide.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Makes an enum of words: what JSON, spans and tables show is the word beside each variant.
+macro_rules! words {
+    (
+        $(#[$doc:meta])* $name:ident {
+            $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in their order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Returns the word used in spans, tables and JSON.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// Who decided: a place in the stack, outside to inside.
+    Stage {
+        /// What the tool's hints, and the rules over its arguments, make of the call.
+        Plan = "plan",
+        /// Whether a person is asked first.
+        Confirm = "confirm",
+        /// Whether the call leaves a record.
+        Audit = "audit",
+        /// Whether the answer comes from the cache, and what the call does to it.
+        Cache = "cache",
+        /// Whether a call that keeps failing is answered in its server's place.
+        LoopGuard = "loop_guard",
+        /// Whether a failed call is sent again.
+        Retry = "retry",
+        /// Whether a slow read is sent to a second server.
+        Hedge = "hedge",
+        /// How often, and how many at once.
+        Limit = "limit",
+        /// Which server gets an attempt.
+        Route = "route",
+        /// Whether a server, or the tool there, is left alone.
+        Breaker = "breaker",
+        /// How long an attempt may take.
+        Timeout = "timeout",
+        /// How one attempt ended.
+        Attempt = "attempt",
+        /// What the caller got.
+        Answer = "answer",
+    }
+}
+
+words! {
+    /// What was decided, in one word. [`Stage::verdicts`] says which words a stage uses.
+    Verdict {
+        /// The call changes nothing.
+        ReadOnly = "read_only",
+        /// A second identical call changes nothing more.
+        Idempotent = "idempotent",
+        /// Each call changes something.
+        Mutating = "mutating",
+        /// The call may destroy or overwrite.
+        Destructive = "destructive",
+        /// Nobody is asked.
+        Skip = "skip",
+        /// A person is to agree first.
+        Ask = "ask",
+        /// A person agreed.
+        Approved = "approved",
+        /// The plan asks for a record of tool, time and outcome.
+        Partial = "partial",
+        /// The plan asks for a full record.
+        Full = "full",
+        /// A record was left.
+        Written = "written",
+        /// A record was due, and there was no room for it.
+        Dropped = "dropped",
+        /// The cache is not asked.
+        Bypass = "bypass",
+        /// A read that is looked up: whether an answer is there is found out then.
+        LookUp = "look_up",
+        /// Answered from the cache.
+        Hit = "hit",
+        /// Answered by an identical call that already ran.
+        Joined = "joined",
+        /// Looked up and not found.
+        Miss = "miss",
+        /// A write: what it may have changed is dropped.
+        Invalidated = "invalidated",
+        /// Answered from the cache beyond the answer's lifetime.
+        Stale = "stale",
+        /// Failures are counted.
+        Watch = "watch",
+        /// Answered.
+        Answered = "answered",
+        /// Sent again whenever the failure may pass.
+        Safe = "safe",
+        /// Sent again only when it certainly was not sent.
+        OnlyUnsent = "only_unsent",
+        /// Never.
+        Never = "never",
+        /// It is sent again.
+        Repeat = "repeat",
+        /// It is not sent again.
+        Stop = "stop",
+        /// A second attempt, if the first is slow.
+        IfSlow = "if_slow",
+        /// A second attempt was sent beside the first.
+        Sent = "sent",
+        /// The second attempt answered first.
+        Won = "won",
+        /// Held to a limit, if it is reached.
+        AtMost = "at_most",
+        /// Made to wait.
+        Waited = "waited",
+        /// Refused: nothing was sent.
+        Refused = "refused",
+        /// A server was chosen.
+        Chosen = "chosen",
+        /// No server may have it.
+        Nobody = "nobody",
+        /// Let through.
+        Pass = "pass",
+        /// Let through to find out whether the server is well again.
+        Probe = "probe",
+        /// Went on beyond its time because the server reported progress.
+        Extended = "extended",
+        /// Ended: its time was over.
+        Ended = "ended",
+        /// The tool itself reported failure, which is an answer.
+        ToolError = "tool_error",
+        /// Failed.
+        Failed = "failed",
+        /// Given up by the caller.
+        Cancelled = "cancelled",
+    }
+}
+
+impl Stage {
+    /// Returns the words this stage uses: no others appear in its decisions.
+    #[must_use]
+    pub const fn verdicts(self) -> &'static [Verdict] {
+        use Verdict as V;
+        match self {
+            Self::Plan => &[V::ReadOnly, V::Idempotent, V::Mutating, V::Destructive],
+            Self::Confirm => &[V::Skip, V::Ask, V::Approved, V::Refused],
+            Self::Audit => &[V::Partial, V::Full, V::Written, V::Dropped],
+            Self::Cache => &[
+                V::Bypass,
+                V::LookUp,
+                V::Hit,
+                V::Joined,
+                V::Miss,
+                V::Invalidated,
+                V::Stale,
+            ],
+            Self::LoopGuard => &[V::Watch, V::Answered],
+            Self::Retry => &[V::Safe, V::OnlyUnsent, V::Never, V::Repeat, V::Stop],
+            Self::Hedge => &[V::IfSlow, V::Never, V::Sent, V::Won, V::Skip],
+            Self::Limit => &[V::AtMost, V::Waited, V::Refused],
+            Self::Route => &[V::Chosen, V::Nobody],
+            Self::Breaker => &[V::Pass, V::Probe, V::Refused],
+            Self::Timeout => &[V::AtMost, V::Extended, V::Ended, V::Refused],
+            Self::Attempt => &[V::Answered, V::Failed, V::Cancelled],
+            Self::Answer => &[V::Answered, V::ToolError, V::Failed, V::Cancelled],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_is_used_by_some_stage_and_no_two_are_the_same() {
+        for verdict in Verdict::ALL {
+            let used = Stage::ALL
+                .iter()
+                .any(|stage| stage.verdicts().contains(verdict));
+            assert!(used, "{verdict} is nobody's word");
+            let same = Verdict::ALL
+                .iter()
+                .filter(|other| other.as_str() == verdict.as_str());
+            assert_eq!(same.count(), 1, "{verdict}");
+        }
+    }
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for stage in Stage::ALL {
+            let written = serde_json::to_string(stage).unwrap();
+            assert_eq!(written, format!("\"{stage}\""));
+            assert_eq!(serde_json::from_str::<Stage>(&written).unwrap(), *stage);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The decision trail as a table.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollgate::Trail;
+use tollgate::core::trail::{Decision, Verdict};
+
+use crate::output::{Cell, Table, Tone};
+
+/// Turns a trail, as it is in JSON, into a table. `None` where there is none that can be read: of a
+/// gateway that is older, say.
+pub(crate) fn table(trail: &Value) -> Option<Table> {
+    let trail = Trail::deserialize(trail).ok()?;
+    let mut table = Table::new(&Trail::COLUMNS);
+    for (decision, row) in trail.decisions.iter().zip(trail.rows()) {
+        let [stage, attempt, verdict, server, time, reason] = row;
+        table.row(vec![
+            Cell::plain(stage),
+            Cell::plain(attempt),
+            Cell::toned(verdict, tone(decision)),
+            Cell::plain(server),
+            Cell::plain(time),
+            Cell::toned(reason, Some(Tone::Aside)),
+        ]);
+    }
+    Some(table)
+}
+
+/// How bad the news is; nothing where it is none.
+const fn tone(decision: &Decision) -> Option<Tone> {
+    Some(match decision.verdict {
+        Verdict::Refused | Verdict::Nobody | Verdict::Failed | Verdict::Ended => Tone::Bad,
+        Verdict::Ask
+        | Verdict::Cancelled
+        | Verdict::Dropped
+        | Verdict::Extended
+        | Verdict::Probe
+        | Verdict::Repeat
+        | Verdict::Stale
+        | Verdict::Stop
+        | Verdict::ToolError
+        | Verdict::Waited => Tone::Doubtful,
+        Verdict::Answered | Verdict::Hit | Verdict::Joined | Verdict::Won => Tone::Good,
+        _ => return None,
+    })
+}
