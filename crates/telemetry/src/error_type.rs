@@ -14,6 +14,13 @@ pub(crate) enum Ending<'a> {
 }
 
 impl<'a> Ending<'a> {
+    pub(crate) fn result(self) -> Option<&'a Result<ToolOutput, ToolError>> {
+        match self {
+            Self::Done(result) => Some(result),
+            Self::Cancelled => None,
+        }
+    }
+
     pub(crate) fn error(self) -> Option<&'a ToolError> {
         match self {
             Self::Done(Err(error)) => Some(error),

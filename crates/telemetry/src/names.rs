@@ -106,6 +106,7 @@ fields! {
     ATTEMPTS = "tollgate.attempts" in CALL, "How many attempts were started.";
     HEDGE = "tollgate.hedge" in CALL, "What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
     GUARDED = "tollgate.guarded" in CALL, "`true` if the loop guard answered in the server's place. Absent otherwise.";
+    DECISIONS = "tollgate.decisions" in CALL, "What was decided about the call, in order, and why: the trail that `tollgate explain` and results tell, in one line.";
     ATTEMPT_NUMBER = "tollgate.attempt.number" in ATTEMPT, "Which attempt it is, from 1.";
     SERVER = "tollgate.server" in EACH, "The server: of a call the one chosen last.";
     ROUTE_REASON = "tollgate.route.reason" in CALL_AND_ATTEMPT, "Why that server, or why none.";

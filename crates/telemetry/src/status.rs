@@ -21,7 +21,7 @@ pub(crate) fn of_server(span: &Span, ending: Ending<'_>) {
 /// Writes how something ended that we asked for, or that is our own: there every failure is an error.
 pub(crate) fn of_client(span: &Span, ending: Ending<'_>) {
     if let Some(error_type) = ending.error_type() {
-        span.record(names::ERROR_TYPE, &*error_type);
+        span.record(names::ERROR_TYPE, error_type);
         span.record(names::OTEL_STATUS, names::STATUS_ERROR);
     }
 }

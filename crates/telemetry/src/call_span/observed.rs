@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall};
+use tollgate_core::refine::Applied;
+use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall, Trail};
 use tracing::Span;
 
 use super::{idle, span};
@@ -18,6 +19,7 @@ pub(super) struct Observed {
     span: Span,
     record: Arc<CallRecord>,
     tool: Arc<Tool>,
+    applied: Applied,
     origin: Origin,
     effect: Effect,
     confirm: ConfirmRule,
@@ -54,6 +56,9 @@ impl Observed {
             }
         };
         let is_traced = !span.is_disabled();
+        if is_traced {
+            record.ask_for_decisions();
+        }
         let call = match is_traced.then(|| context::of(&span)).flatten() {
             // what the call leads to apart from it, such as a refresh, finds its way back by this
             Some(own) => call.with_trace(Arc::new(own)),
@@ -66,6 +71,7 @@ impl Observed {
             contents: shows_result.then(|| contents.clone()),
             record,
             tool: call.tool().clone(),
+            applied: call.applied(),
             origin: Origin::of(&call),
             effect: call.plan().effect,
             confirm: call.plan().confirm,
@@ -91,6 +97,9 @@ impl Observed {
         let error_type = ending.error_type();
         if !self.span.is_disabled() {
             span::end(&self.span, self.is_server, &self.record, ending, took);
+            let (tool, result) = (&self.tool, ending.result());
+            let trail = Trail::observed_of(tool, self.applied, &self.record, result);
+            self.span.record(names::DECISIONS, trail.to_line());
             if let (Some(contents), Ending::Done(Ok(output))) = (&self.contents, ending) {
                 self.span.record(names::RESULT, contents.result(output));
             }

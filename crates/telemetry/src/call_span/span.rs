@@ -49,6 +49,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::ATTEMPTS } = Empty,
         { names::HEDGE } = Empty,
         { names::GUARDED } = Empty,
+        { names::DECISIONS } = Empty,
         { names::SERVER } = Empty,
         { names::ROUTE_REASON } = Empty,
         { names::DURATION_MS } = Empty,
