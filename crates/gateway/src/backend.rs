@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tollgate::core::{BoxFuture, BoxStream};
 use tollgate::registry::Catalogue;
-use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{CallRecord, Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
@@ -130,6 +130,13 @@ impl Backend for StackBackend {
             let output = recorder.run(&stack, &name, call).await?;
             Ok(report::mark(output, &record))
         })
+    }
+
+    fn refused(&self, tool: &str, caller: &Arc<Caller>, reason: &'static str) {
+        if let Some(audit) = self.stack.audit() {
+            let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
+            audit.note_refused(tool, Some(caller), &error);
+        }
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {

@@ -16,16 +16,20 @@ fn config(folder: &Path, more: &str) -> String {
     format!(
         "[audit]\npath = {path:?}\n{more}\n\
          [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n\
-         [servers.orders.tools.get_order]\nsecurityLevel = \"restricted\"\n\
+         [servers.orders.tools.get_order]\nsecurityLevel = \"restricted\"\nopenWorldHint = false\n\
          [servers.orders.tools.add_note]\nauditRequired = true\nopenWorldHint = true\n\
-         [servers.orders.tools.sales_report]\nsecurityLevel = \"internal\"\n"
+         [servers.orders.tools.sales_report]\nsecurityLevel = \"internal\"\nopenWorldHint = false\n"
     )
 }
 
 fn records(path: &Path, kind: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
-    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-    lines.filter(|record: &Value| record["kind"] == kind).collect()
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    lines
+        .filter(|record: &Value| record["kind"] == kind)
+        .collect()
 }
 
 /// Verifies a log; returns the exit code and what was found.
@@ -43,13 +47,23 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     let path = folder.path().join("audit.jsonl");
     let gateway = gateway(folder.path(), "redact = [\"order_id\"]").await;
     for _ in 0..2 {
-        gateway.mcp("orders__get_order", json!({"order_id": 1})).await;
+        gateway
+            .mcp("orders__get_order", json!({"order_id": 1}))
+            .await;
     }
     let note = json!({"order_id": 2, "text": "call me: token=t0k3n"});
     gateway.mcp("orders__add_note", note).await;
-    gateway.mcp("orders__sales_report", json!({"region": "north"})).await;
-    gateway.mcp("orders__set_status", json!({"order_id": 2, "status": "shipped"})).await;
+    gateway
+        .mcp("orders__sales_report", json!({"region": "north"}))
+        .await;
+    gateway
+        .mcp(
+            "orders__set_status",
+            json!({"order_id": 2, "status": "shipped"}),
+        )
+        .await;
     gateway.mcp("orders__nothing_of_the_kind", json!({})).await;
+    gateway.mcp("orders__get_order", json!([1])).await;
     let (_, metrics) = gateway.get("/metrics").await;
     let written = metrics
         .lines()
@@ -73,8 +87,17 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         ]
     );
     assert_eq!(calls[0]["arguments"], json!({"order_id": "[redacted]"}));
-    let refused = &records(&path, "refused")[0];
-    assert_eq!(refused["tool"], "orders__nothing_of_the_kind");
+    let refused: Vec<_> = records(&path, "refused")
+        .iter()
+        .map(|call| (call["tool"].clone(), call["decision"]["by"].clone()))
+        .collect();
+    assert_eq!(
+        refused,
+        [
+            (json!("orders__nothing_of_the_kind"), json!("catalogue")),
+            (json!("orders__get_order"), json!("check")),
+        ]
+    );
     let apart = folder.path().join("audit.open-world.jsonl");
     assert_eq!(records(&apart, "call").len(), 1);
     assert!(!std::fs::read_to_string(&apart).unwrap().contains("t0k3n"));
@@ -85,18 +108,34 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     }
 
     let shown = path.to_str().unwrap();
-    let output = ends(&["audit", "show", shown, "--tool", "get_order", "--last", "1", "--json"]).await;
+    let output = ends(&[
+        "audit",
+        "show",
+        shown,
+        "--tool",
+        "get_order",
+        "--last",
+        "1",
+        "--json",
+    ])
+    .await;
     let one: Value = serde_json::from_str(text(&output.stdout)).unwrap();
     assert_eq!(one["cache"], "hit");
 
     // an edit that keeps every length
-    let edited = std::fs::read_to_string(&path).unwrap().replacen("answered", "cancelled", 1);
+    let edited = std::fs::read_to_string(&path)
+        .unwrap()
+        .replacen("answered", "cancelled", 1);
     std::fs::write(&path, edited).unwrap();
     let (code, found) = verified(&path).await;
     assert_eq!(code, Some(1));
     assert_eq!(found["fault"]["line"], 3, "{found}");
     let output = ends(&["audit", "verify", shown]).await;
-    assert!(text(&output.stdout).contains("NOT WHOLE"), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stdout).contains("NOT WHOLE"),
+        "{}",
+        text(&output.stdout)
+    );
 }
 
 #[cfg(unix)]
@@ -113,10 +152,13 @@ async fn a_gateway_that_is_killed_while_it_writes_leaves_a_log_that_goes_on() {
                 tokio::spawn(async move {
                     let mut answered = 0_u64;
                     while let Some(request) = request.try_clone() {
-                        match request.send().await {
-                            Ok(answer) if answer.bytes().await.is_ok() => answered += 1,
-                            _ => break,
+                        let Ok(answer) = request.send().await else {
+                            break;
+                        };
+                        if answer.bytes().await.is_err() {
+                            break;
                         }
+                        answered += 1;
                     }
                     answered
                 })
@@ -142,8 +184,15 @@ async fn a_gateway_that_is_killed_while_it_writes_leaves_a_log_that_goes_on() {
     signal("-TERM", gateway.child.id().unwrap()).await;
     drop(gateway.ended().await);
     let (code, found) = verified(&path).await;
-    assert_eq!((code, &found["torn_bytes"]), (Some(0), &json!(0)), "{found}");
-    assert!(found["calls"].as_u64().unwrap() > 0 && answered > 0, "{found}");
+    assert_eq!(
+        (code, &found["torn_bytes"]),
+        (Some(0), &json!(0)),
+        "{found}"
+    );
+    assert!(
+        found["calls"].as_u64().unwrap() > 0 && answered > 0,
+        "{found}"
+    );
 }
 
 #[tokio::test]
@@ -166,7 +215,11 @@ async fn a_fault_in_the_settings_is_told_with_its_place_and_a_taken_log_by_its_n
     }
     let running = gateway(folder.path(), "").await;
     let tollgate = env!("CARGO_BIN_EXE_tollgate");
-    std::fs::write(&file, config(folder.path(), "").replace("TOLLGATE", tollgate)).unwrap();
+    std::fs::write(
+        &file,
+        config(folder.path(), "").replace("TOLLGATE", tollgate),
+    )
+    .unwrap();
     let output = ends(&["serve", "--http", "0", "--config", file.to_str().unwrap()]).await;
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
