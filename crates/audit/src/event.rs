@@ -172,7 +172,7 @@ impl Scribe {
             session: caller.and_then(|caller| Some(self.session(caller.session.as_ref()?))),
             decision: Some(Decision {
                 verdict: "refused",
-                by: Some("catalogue"),
+                by: refuser(&refused.error),
             }),
             error: Some(self.error(&refused.error)),
             ..Record::default()

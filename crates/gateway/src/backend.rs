@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
 use tollgate::registry::Catalogue;
-use tollgate::{Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
@@ -171,6 +171,13 @@ impl Backend for StackBackend {
 
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
         self.observer.clone()
+    }
+
+    fn refused(&self, tool: &str, caller: &Arc<Caller>, reason: &'static str) {
+        if let Some(audit) = self.stack.audit() {
+            let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
+            audit.note_refused(tool, Some(caller), &error);
+        }
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {

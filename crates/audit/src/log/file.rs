@@ -34,6 +34,8 @@ pub(crate) struct LogFile {
     buffer: Vec<u8>,
     /// What the head is to say and does not yet.
     is_ahead: bool,
+    /// The folder has a file that it may forget if the machine stops.
+    is_new: bool,
     limits: Limits,
     #[cfg(test)]
     pub(crate) fails: std::sync::Arc<std::sync::atomic::AtomicBool>,
@@ -72,6 +74,7 @@ impl LogFile {
             is_torn: false,
             buffer: Vec::new(),
             is_ahead: true,
+            is_new: end.len == 0,
             limits: Limits {
                 max_bytes: config.max_bytes,
                 max_age: config.max_age,
@@ -147,6 +150,7 @@ impl LogFile {
         self.file =
             private(options.read(true).append(true).create_new(true)).open(&self.paths.active)?;
         self.len = 0;
+        self.is_new = true;
         self.begin();
         let gone = self.outlived()?;
         if let Some(oldest) = gone.last().map(|(number, _)| number + 1) {
@@ -210,6 +214,9 @@ impl LogFile {
         }
         if self.limits.to_disk {
             self.file.sync_data()?;
+            if std::mem::take(&mut self.is_new) {
+                sync_folder(folder(&self.paths.active));
+            }
         }
         if let Some(head) = Head::new(&self.log, self.number, self.link, &self.seal) {
             head.write(&self.paths.head, self.limits.to_disk)?;
@@ -227,6 +234,14 @@ impl LogFile {
         self.note(&Note::Closed {});
         self.flush()?;
         self.sync()
+    }
+}
+
+/// A new name is on the disk only when its folder is. Not every file system can be told so; those that
+/// cannot do it by themselves, or not at all.
+fn sync_folder(folder: &Path) {
+    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
+        tracing::debug!(%error, "the folder of the audit log is not brought to the disk");
     }
 }
 

@@ -16,9 +16,9 @@ fn config(folder: &Path, more: &str) -> String {
     format!(
         "[audit]\npath = {path:?}\n{more}\n\
          [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n\
-         [servers.orders.tools.get_order]\nsecurityLevel = \"restricted\"\n\
+         [servers.orders.tools.get_order]\nsecurityLevel = \"restricted\"\nopenWorldHint = false\n\
          [servers.orders.tools.add_note]\nauditRequired = true\nopenWorldHint = true\n\
-         [servers.orders.tools.sales_report]\nsecurityLevel = \"internal\"\n"
+         [servers.orders.tools.sales_report]\nsecurityLevel = \"internal\"\nopenWorldHint = false\n"
     )
 }
 
@@ -63,6 +63,7 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         )
         .await;
     gateway.mcp("orders__nothing_of_the_kind", json!({})).await;
+    gateway.mcp("orders__get_order", json!([1])).await;
     let (_, metrics) = gateway.get("/metrics").await;
     let written = metrics
         .lines()
@@ -86,8 +87,17 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         ]
     );
     assert_eq!(calls[0]["arguments"], json!({"order_id": "[redacted]"}));
-    let refused = &records(&path, "refused")[0];
-    assert_eq!(refused["tool"], "orders__nothing_of_the_kind");
+    let refused: Vec<_> = records(&path, "refused")
+        .iter()
+        .map(|call| (call["tool"].clone(), call["decision"]["by"].clone()))
+        .collect();
+    assert_eq!(
+        refused,
+        [
+            (json!("orders__nothing_of_the_kind"), json!("catalogue")),
+            (json!("orders__get_order"), json!("check")),
+        ]
+    );
     let apart = folder.path().join("audit.open-world.jsonl");
     assert_eq!(records(&apart, "call").len(), 1);
     assert!(!std::fs::read_to_string(&apart).unwrap().contains("t0k3n"));
@@ -142,10 +152,13 @@ async fn a_gateway_that_is_killed_while_it_writes_leaves_a_log_that_goes_on() {
                 tokio::spawn(async move {
                     let mut answered = 0_u64;
                     while let Some(request) = request.try_clone() {
-                        match request.send().await {
-                            Ok(answer) if answer.bytes().await.is_ok() => answered += 1,
-                            _ => break,
+                        let Ok(answer) = request.send().await else {
+                            break;
+                        };
+                        if answer.bytes().await.is_err() {
+                            break;
                         }
+                        answered += 1;
                     }
                     answered
                 })

@@ -30,6 +30,12 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Takes that a client asked for a call that cannot be made, and is told so: its arguments are no
+    /// object. Default: nobody cares.
+    fn refused(&self, tool: &str, caller: &Arc<Caller>, reason: &'static str) {
+        let _ = (tool, caller, reason);
+    }
+
     /// Returns a stream with one item for each change of the list of tools. Asked for once by each
     /// client that listens; its end ends the listening.
     fn changes(&self) -> BoxStream<'static, ()>;

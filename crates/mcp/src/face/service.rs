@@ -145,7 +145,11 @@ impl<B: Backend> Face<B> {
         let arguments = match &request.params.arguments {
             None => Bytes::from_static(b"{}"),
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
-            Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
+            Some(_) => {
+                let reason = "`arguments` must be an object";
+                self.backend.refused(&name, &caller, reason);
+                return Err(Fault::invalid_params(reason));
+            }
         };
         let relay = reports
             .zip(request.meta.progress_token.clone())
