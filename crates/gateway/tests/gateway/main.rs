@@ -32,4 +32,5 @@ mod servers;
 mod support;
 mod terminal;
 mod tools;
+mod trail;
 mod volatile;

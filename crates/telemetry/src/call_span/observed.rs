@@ -67,7 +67,13 @@ impl Observed {
         metrics: Option<Arc<Metrics>>,
     ) -> (ToolCall, Self) {
         let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
+            Some(record) => {
+                if !span.is_disabled() {
+                    // its maker may only have wanted to count
+                    record.ask_for_decisions();
+                }
+                (call, record)
+            }
             None => {
                 // metrics alone need no more than which server it was
                 let record = Arc::new(match span.is_disabled() {
