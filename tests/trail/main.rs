@@ -4,4 +4,5 @@
 mod agree;
 mod bed;
 mod kinds;
+mod page;
 mod repeats;

@@ -100,7 +100,12 @@ impl Reason {
 /// Writes down that a call is sent again.
 pub(crate) fn repeated(error: &ToolError, pause: Duration) -> Decision {
     let (kind, delivery) = (error.kind(), error.delivery());
-    let reason = format!("{kind}, delivery {delivery}: it may pass, and a repeat does no harm");
+    let reason = match kind {
+        ErrorKind::BreakerOpen => {
+            format!("{kind}: waited for at most so long, or its server's return")
+        }
+        _ => format!("{kind}, delivery {delivery}: it may pass, and a repeat does no harm"),
+    };
     of_server(
         Decision::new(Stage::Retry, Verdict::Repeat, reason).waited(pause),
         error,

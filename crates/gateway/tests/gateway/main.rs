@@ -33,4 +33,5 @@ mod servers;
 mod support;
 mod terminal;
 mod tools;
+mod trail;
 mod volatile;

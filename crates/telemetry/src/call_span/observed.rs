@@ -44,7 +44,13 @@ impl Observed {
     ) -> (ToolCall, Self) {
         let mut is_lent = false;
         let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
+            Some(record) => {
+                if !span.is_disabled() {
+                    // its maker may only have wanted to count
+                    record.ask_for_decisions();
+                }
+                (call, record)
+            }
             None => {
                 // metrics alone need no more than which server it was
                 is_lent = span.is_disabled();

@@ -1,0 +1,141 @@
+//! The decision trail in its forms: `explain`, the `_meta` of results, the `data` of errors, tables.
+
+use serde_json::{Value, json};
+
+use crate::scripted;
+use crate::support::{Gateway, MODERN, Pipe, TOLLGATE, answer_of, ends, http, text, within};
+
+const KEY: &str = "io.tollgate/trail";
+
+/// Calls over HTTP as a client that asks.
+async fn asking(gateway: &Gateway, tool: &str, arguments: Value) -> Value {
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+            (KEY): true,
+        } },
+    });
+    let request = http()
+        .post(&gateway.url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", tool)
+        .body(body.to_string());
+    let answer = within(tool, request.send()).await.unwrap();
+    answer_of(&answer.text().await.unwrap())
+}
+
+/// What a stage decided first: verdict and reason.
+fn first<'a>(trail: &'a Value, stage: &str) -> (&'a str, &'a str) {
+    let decisions = trail["decisions"].as_array().unwrap();
+    let found = decisions.iter().find(|told| told["stage"] == stage);
+    let found = found.unwrap_or_else(|| panic!("no {stage} in {trail}"));
+    (
+        found["verdict"].as_str().unwrap(),
+        found["reason"].as_str().unwrap_or_default(),
+    )
+}
+
+async fn explained(gateway: &Gateway, tool: &str, arguments: &str) -> Value {
+    let args = ["explain", "--json", tool, arguments, "--url", &gateway.url];
+    let done = ends(&args).await;
+    let mut view: Value = serde_json::from_slice(&done.stdout).unwrap();
+    view["trail"].take()
+}
+
+#[tokio::test]
+async fn what_is_explained_is_what_the_result_tells() {
+    let gateway = Gateway::sample().await;
+    for (tool, arguments) in [
+        ("orders__get_order", json!({"order_id": 1})),
+        ("orders__get_order", json!({"order_id": 1})),
+        ("orders__add_note", json!({"order_id": 1, "text": "x"})),
+    ] {
+        let expected = explained(&gateway, tool, &arguments.to_string()).await;
+        let answer = asking(&gateway, tool, arguments).await;
+        let observed = &answer["result"]["_meta"][KEY];
+        assert_eq!(
+            (&expected["tense"], &observed["tense"]),
+            (&"expected".into(), &"observed".into())
+        );
+        for same in ["set", "tool", "annotations", "effect", "plan"] {
+            assert_eq!(expected[same], observed[same], "{same}");
+        }
+        assert_eq!(first(&expected, "plan"), first(observed, "plan"));
+        assert_eq!(first(&expected, "cache").0, first(observed, "cache").0);
+        assert_eq!(first(observed, "answer").0, "answered");
+    }
+}
+
+#[tokio::test]
+async fn a_call_can_be_explained_after_it_was_made() {
+    let gateway = Gateway::sample().await;
+    let order = r#"{"order_id": 1}"#;
+    let args = [
+        "call",
+        "orders__get_order",
+        order,
+        "-v",
+        "--url",
+        &gateway.url,
+    ];
+    let done = ends(&args).await;
+    let table = text(&done.stderr);
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let has = |cells: &[&str]| rows.iter().any(|row| row.starts_with(cells));
+    assert!(has(&["stage", "attempt", "verdict", "server"]), "{table}");
+    assert!(has(&["plan", "read_only"]), "{table}");
+    assert!(has(&["cache", "miss", "reads", "everything"]), "{table}");
+    assert!(has(&["attempt", "1", "answered"]), "{table}");
+    let quiet = ends(&["call", "orders__get_order", order, "--url", &gateway.url]).await;
+    assert!(!text(&quiet.stderr).contains("verdict"));
+    let shown = ends(&["explain", "orders__get_order", order, "--url", &gateway.url]).await;
+    let shown = text(&shown.stdout);
+    assert!(shown.starts_with("stage"), "{shown}");
+    assert!(shown.contains("\ncache"), "{shown}");
+}
+
+#[tokio::test]
+async fn errors_tell_it_too_and_nobody_is_told_who_did_not_ask() {
+    let drop = json!({"name": "drop_table", "inputSchema": {"type": "object"},
+        "annotations": {"destructiveHint": true}});
+    let server = scripted::server("db", &json!([drop]));
+    let light = server.replace("[servers.db]", "[servers.db]\nweight = 10");
+    let gateway = Gateway::configured(&light).await;
+    let answer = asking(&gateway, "db__drop_table", json!({})).await;
+    let trail = &answer["error"]["data"][KEY];
+    assert_eq!(first(trail, "route").0, "nobody", "{answer}");
+    assert_eq!(first(trail, "retry").0, "stop", "{answer}");
+    assert_eq!(first(trail, "confirm").0, "ask", "{answer}");
+    let silent = gateway.mcp("db__drop_table", json!({})).await;
+    assert!(silent["error"]["data"].get(KEY).is_none(), "{silent}");
+}
+
+#[tokio::test]
+async fn the_operator_may_have_all_be_told() {
+    let read = json!({"name": "read", "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": true}});
+    let server = scripted::server("world", &json!([read]));
+    let gateway = Gateway::configured(&format!("trail = true\n{server}")).await;
+    let answer = gateway.mcp("world__read", json!({})).await;
+    let trail = &answer["result"]["_meta"][KEY];
+    assert_eq!(first(trail, "attempt").0, "answered", "{answer}");
+}
+
+#[tokio::test]
+async fn who_asks_over_pipes_is_told_too() {
+    let mut pipe = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let params = json!({"name": "get_order", "arguments": {"order_id": 1}, "_meta": {KEY: true}});
+    let answer = pipe.request("tools/call", params).await;
+    let trail = &answer["result"]["_meta"][KEY];
+    assert_eq!(first(trail, "cache").0, "miss", "{answer}");
+    assert!(pipe.close().await);
+}
