@@ -18,6 +18,7 @@ mod lexicon;
 mod limits;
 mod limits_config;
 mod lint;
+mod metrics;
 mod outcome;
 mod record;
 mod refine;
