@@ -70,7 +70,7 @@ async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<R
     if args.config.is_some() {
         return assemble::stack(config, Environment::Small, telemetry).await;
     }
-    let sample = Embedded::start(&telemetry).await?;
+    let sample = Embedded::start(telemetry).await?;
     assemble::stack_over(
         config,
         sample.upstreams.to_vec(),
