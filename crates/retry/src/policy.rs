@@ -271,9 +271,8 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             self.with_budget(call, TokenBucket::refund);
         }
         match self.decide(call, error) {
-            Ok(pause) => {
-                self.shared.counters.repeats();
             Ok(kind) => {
+                self.shared.counters.repeats();
                 let pause = kind.longest();
                 debug!(
                     tool = %call.tool().name(),
