@@ -43,10 +43,10 @@
 //!
 //! # Order
 //!
-//! Outside to inside: call span, cache, loop guard, retry, hedge, rate limit, attempt span, router;
+//! Outside to inside: call span, audit, cache, loop guard, retry, hedge, rate limit, attempt span, router;
 //! then, per server, its breaker, the tool's breaker, rate limit, concurrency limit, attempt timeout
 //! and the leaf. [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and
-//! works alone: see [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
+//! works alone: see [`audit`], [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
 //! [`breaker`] and [`telemetry`].
 
 mod admit;
@@ -87,6 +87,7 @@ pub use tollgate_core::{
 };
 pub use tollgate_router::{Drained, Draining, UnknownServer};
 
+pub use tollgate_audit as audit;
 #[cfg(feature = "backoff")]
 pub use tollgate_backoff as backoff;
 pub use tollgate_breaker as breaker;

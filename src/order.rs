@@ -1,5 +1,6 @@
 //! The order of the layers. This file is the only place that knows it.
 
+use tollgate_audit::{Audit, AuditLayer};
 use tollgate_breaker::{Breaker, BreakerLayer};
 use tollgate_cache::{Cache, CacheLayer};
 use tollgate_limit::{
@@ -29,20 +30,27 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// What a call passes, outside to inside:
 ///
 /// 1. **call span**: sees the caller's latency and the final verdict;
-/// 2. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 3. **loop guard**: what is cached has not failed; counts what failed after all attempts;
-/// 4. **retry**: above routing, so that a repeat may go to another server; one deadline for all
+/// 2. **audit**: what a cache answers or a limit refuses leaves a record too; its waiting for the log
+///    is part of the caller's latency;
+/// 3. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 4. **loop guard**: what is cached has not failed; counts what failed after all attempts;
+/// 5. **retry**: above routing, so that a repeat may go to another server; one deadline for all
 ///    attempts;
-/// 5. **hedge**: at most one second attempt beside each, from the same budget as repeats;
-/// 6. **rate limit** of tools and principals: each attempt counts;
-/// 7. **attempt span**: one per try;
-/// 8. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+/// 6. **hedge**: at most one second attempt beside each, from the same budget as repeats;
+/// 7. **rate limit** of tools and principals: each attempt counts;
+/// 8. **attempt span**: one per try;
+/// 9. **router**: always ready; picks among candidates; awaits their readiness inside the call.
 pub(crate) type Layers =
-    CallSpan<Cache<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>>;
+    CallSpan<Audit<Cache<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>>>;
 
 /// Puts the layers around the router.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one layer each, in their order, and each of its own type"
+)]
 pub(crate) fn assemble(
     call_span: CallSpanLayer,
+    audit: AuditLayer,
     cache: CacheLayer,
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
@@ -52,6 +60,7 @@ pub(crate) fn assemble(
 ) -> Layers {
     ServiceBuilder::new()
         .layer(call_span)
+        .layer(audit)
         .layer(cache)
         .layer(loop_guard)
         .layer(retry)

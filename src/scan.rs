@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
+use tollgate_audit::AuditLayer;
 use tollgate_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
 use tollgate_cache::CacheHandle;
 use tollgate_core::{
@@ -20,6 +21,7 @@ use tollgate_registry::{Changes, Registry};
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
 use tollgate_router::{Presence, Witness};
+use tollgate_telemetry::{DiscoveryPurpose, DiscoverySpan};
 
 use crate::DiscoveryConfig;
 use crate::herald::Herald;
@@ -47,12 +49,22 @@ enum Purpose {
     Probe(Permit),
 }
 
+impl Purpose {
+    fn told(&self) -> DiscoveryPurpose {
+        match self {
+            Self::Discovery(_) => DiscoveryPurpose::Discovery,
+            Self::Probe(_) => DiscoveryPurpose::Probe,
+        }
+    }
+}
+
 /// The longest a server's wish to be asked again later is followed.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// What every scan writes into.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    pub(crate) audit: AuditLayer,
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,
@@ -209,7 +221,7 @@ impl Scan {
 
     fn list(&self, purpose: Purpose) -> Listing {
         Listing {
-            listed: list(self.server.clone(), self.timeout),
+            listed: list(self.server.clone(), self.timeout, purpose.told()),
             purpose,
         }
     }
@@ -263,10 +275,18 @@ impl Scan {
 fn list(
     server: Arc<dyn ToolServer>,
     timeout: Duration,
+    purpose: DiscoveryPurpose,
 ) -> BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>> {
-    let listed = async move { server.list_tools().await };
+    let span = DiscoverySpan::begin(server.id(), purpose);
+    let watch = span.watch();
+    let listed = async move {
+        match watch {
+            Some(watch) => server.list_tools_watched(watch).await,
+            None => server.list_tools().await,
+        }
+    };
     let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
-    Box::pin(async move {
+    Box::pin(span.follow(async move {
         match listed.await {
             Ok(Ok(listed)) => listed,
             Ok(Err(_)) => Err(ToolError::new(
@@ -284,7 +304,7 @@ fn list(
                 Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
             }
         }
-    })
+    }))
 }
 
 /// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.

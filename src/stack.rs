@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
+use tollgate_audit::AuditLog;
 use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::refine::Applied;
 use tollgate_core::{
-    BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
+    BoxStream, Caller, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
     ToolOutput,
 };
 use tollgate_limit::RateLimits;
@@ -98,12 +99,24 @@ impl Stack {
         let arguments = serde_json::to_vec(&arguments).map_err(|error| {
             let text = "the arguments cannot be written as JSON";
             ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text).with_source(error)
-        })?;
-        self.run(self.prepare(tool, arguments)?).await
+        });
+        match arguments.and_then(|arguments| self.prepare(tool, arguments)) {
+            Ok(call) => self.run(call).await,
+            Err(error) => {
+                // no call was made, so no layer saw it
+                if let Some(audit) = self.audit() {
+                    audit.note_refused(tool, Some(&Caller::local()), &error);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Starts a call without sending it, so that caller, deadline, trace, progress or a record can
     /// be added. `arguments` is a raw JSON object; empty stands for `{}`.
+    ///
+    /// A call that cannot be prepared leaves no audit record: whoever knows the caller writes it
+    /// ([`AuditLog::note_refused`]).
     ///
     /// # Errors
     ///
@@ -371,6 +384,12 @@ impl Stack {
                 Some((event, events))
             },
         ))
+    }
+
+    /// Returns the log that calls are written down in, if there is one.
+    #[must_use]
+    pub fn audit(&self) -> Option<&AuditLog> {
+        self.0.shared.audit.log()
     }
 
     /// Returns what the loop guard holds and did so far.

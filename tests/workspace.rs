@@ -16,6 +16,7 @@ const TESTKIT: &str = "tollgate-testkit";
 
 const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
+    "tollgate-audit",
     "tollgate-backoff",
     "tollgate-breaker",
     "tollgate-cache",
@@ -62,6 +63,7 @@ const RULES: &[Rule] = &[
         "tracing",
     ]),
     // A layer that knew another layer could not be used without it.
+    Rule::only("tollgate-audit", &[CORE]),
     Rule::only("tollgate-breaker", &[CORE]),
     Rule::only("tollgate-cache", &[CORE]),
     Rule::only("tollgate-limit", &[CORE]),

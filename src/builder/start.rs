@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tollgate_audit::AuditLayer;
 use tollgate_breaker::BreakerSet;
 use tollgate_cache::CacheLayer;
 use tollgate_limit::RateLimitLayer;
@@ -52,7 +53,12 @@ impl StackBuilder {
             None => LoopGuardLayer::off(),
         };
         let cache = CacheLayer::new(self.cache.clone());
+        let audit = self
+            .audit
+            .take()
+            .map_or_else(AuditLayer::off, AuditLayer::new);
         let shared = Arc::new(Shared {
+            audit: audit.clone(),
             registry: Registry::new(),
             breakers,
             cache: cache.handle(),
@@ -85,9 +91,12 @@ impl StackBuilder {
             breaker: self.breakers.tool,
             limits: self.limits,
         };
+        let call_span = CallSpanLayer::new()
+            .with_sampling(self.sampling)
+            .with_contents(self.contents);
         let call_span = match self.metrics {
-            Some(metrics) => CallSpanLayer::new().with_metrics(metrics),
-            None => CallSpanLayer::new(),
+            Some(metrics) => call_span.with_metrics(metrics),
+            None => call_span,
         };
         let router = Router::with_config(pool.clone(), &self.router)
             .map_err(BuildError::of_the("router"))?;
@@ -97,6 +106,7 @@ impl StackBuilder {
         };
         let layers = order::assemble(
             call_span,
+            audit,
             cache,
             loop_guard,
             retry,

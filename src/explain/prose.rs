@@ -341,12 +341,18 @@ fn kept(plan: &CallPlan) -> Option<String> {
     if plan.limits.restricted {
         out.push("Its results are shown to nobody but the caller.");
     }
-    match plan.audit {
-        AuditLevel::None => {}
-        AuditLevel::RecordApart => {
-            out.push("It is to leave an audit record, among those of calls that reach outside.");
-        }
-        _ => out.push("It is to leave an audit record."),
+    match (plan.audit.level, plan.audit.open_world) {
+        (AuditLevel::None, _) => {}
+        (AuditLevel::Partial, false) => out
+            .push("Each call is to leave an audit record: the tool, the time, how the call ended."),
+        (AuditLevel::Partial, true) => out.push(
+            "Each call is to leave an audit record among those of calls that reach outside: the \
+             tool, the time, how the call ended.",
+        ),
+        (_, false) => out.push("Each call is to leave a full audit record."),
+        (_, true) => out.push(
+            "Each call is to leave a full audit record, among those of calls that reach outside.",
+        ),
     }
     (!out.is_empty()).then(|| out.join(" "))
 }

@@ -4,6 +4,7 @@
 //! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other attributes
 //! are words of bounded sets. Callers may be any number: they are attributes of nothing.
 
+mod audit;
 mod breakers;
 mod cache;
 mod limits;
@@ -27,7 +28,7 @@ use crate::stack::{Inner, Stack};
 
 impl Stack {
     /// Adds all that the layers count to a meter: cache, retry, hedges, loop guard, limits, breakers,
-    /// router, discovery. What is measured of each call comes from the
+    /// router, discovery, audit log. What is measured of each call comes from the
     /// [`Metrics`](crate::telemetry::Metrics) that the builder was given; the two are disjoint.
     ///
     /// Nothing is counted for it: the layers count anyway, and are asked when the meter's reader
@@ -55,6 +56,7 @@ impl Stack {
             meter,
             stack: Arc::downgrade(&self.0),
         };
+        audit::observe(&watched);
         breakers::observe(&watched);
         cache::observe(&watched);
         limits::observe(&watched);

@@ -17,6 +17,7 @@
 
 pub mod activity;
 mod annotations;
+mod approval;
 mod attempt;
 mod by_tool;
 mod call;
@@ -38,7 +39,9 @@ mod output;
 mod peer;
 mod plan;
 mod profile;
+mod propagate;
 mod record;
+pub mod redact;
 pub mod refine;
 pub mod resolve;
 mod route;
@@ -53,9 +56,10 @@ mod weight;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
+pub use approval::{Approval, ApprovalVerdict};
 pub use attempt::{Attempt, Avoided};
 pub use by_tool::ByTool;
-pub use call::{ProgressSink, Purpose, ToolCall, TraceContext};
+pub use call::{ProgressSink, Purpose, ToolCall};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use chosen::ChosenServer;
@@ -70,8 +74,14 @@ pub use judge::{Judgement, judge};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
-pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+pub use plan::{
+    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule,
+};
 pub use profile::Profile;
+pub use propagate::{
+    Baggage, BaggageFilter, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound, RequestName,
+    SendWatch, TraceContext, Transport, Watch,
+};
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::{Attempt, ErrorKind, RouteDecision, ServerId, Spent};
+use crate::{Approval, Attempt, ErrorKind, RouteDecision, ServerId, Spent};
 
 /// What the cache did with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,6 +132,7 @@ pub struct CallRecord {
     repeated: AtomicBool,
     hedge: AtomicU8,
     guarded: AtomicBool,
+    approval: OnceLock<Approval>,
     attempts: Mutex<Vec<AttemptRecord>>,
     counts_only: AtomicBool,
     spent: Spent,
@@ -256,6 +257,17 @@ impl CallRecord {
     #[must_use]
     pub fn was_guarded(&self) -> bool {
         self.guarded.load(Ordering::Relaxed)
+    }
+
+    /// Writes what somebody said who was asked before the call. A call is asked for once.
+    pub fn set_approval(&self, approval: Approval) {
+        let _first = self.approval.set(approval);
+    }
+
+    /// Returns what somebody said who was asked before the call, if anybody was.
+    #[must_use]
+    pub fn approval(&self) -> Option<&Approval> {
+        self.approval.get()
     }
 
     /// Writes which server the router chose for the running attempt, and why.

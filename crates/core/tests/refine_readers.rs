@@ -256,7 +256,8 @@ fn at_least(one: &CallPlan, other: &CallPlan) -> bool {
         && cache(one) >= cache(other)
         && !(one.repeat == RepeatRule::Safe && other.repeat != RepeatRule::Safe)
         && !(one.confirm == ConfirmRule::Skip && other.confirm != ConfirmRule::Skip)
-        && one.audit >= other.audit
+        && one.audit.level >= other.audit.level
+        && one.audit.open_world >= other.audit.open_world
         && one.limits.restricted >= other.limits.restricted
         && rate(one) <= rate(other)
 }

@@ -50,6 +50,7 @@ fn run(command: Command, screen: &Screen) -> Outcome {
             Command::Tools(args) => commands::tools::run(args, screen).await,
             Command::Explain(args) => commands::explain::run(args, screen).await,
             Command::Cache(args) => commands::cache::run(args, screen).await,
+            Command::Audit(args) => commands::audit::run(args, screen).await,
             Command::Breakers(args) => commands::breakers::run(args, screen).await,
             Command::Limits(args) => commands::limits::run(args, screen).await,
             Command::Servers(args) => commands::servers::run(args, screen).await,

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod audit;
 mod breakers;
 mod cache;
 mod limits;
@@ -17,6 +18,7 @@ mod recording;
 mod replay;
 mod servers;
 
+pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
 pub(crate) use cache::{Cache, CacheCommand, PurgeArgs, TrustArgs};
 pub(crate) use limits::Limits;
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Servers(Servers),
     /// Follow which server of a running gateway gets which call, and why
     Events(Events),
+    /// Read audit logs back: whether they are whole, and what they say
+    Audit(Audit),
     /// Show what the stack does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Say how the cache does on recorded traffic, next to other policies

@@ -8,6 +8,7 @@ use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use tollgate::{Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
+use crate::audit;
 use crate::config::{Config, EraName, Partition, Rules, ServerConfig, ServerLimits, TargetConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
@@ -73,6 +74,10 @@ fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppE
     let stack = match &config.lexicon {
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
         None => Stack::builder(),
+    };
+    let stack = match &config.audit {
+        Some(file) => stack.audit(audit::open(file)?),
+        None => stack,
     };
     Ok(stack
         .profile(config.profile.clone())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tollgate::core::{BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
+use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
 use tollgate::registry::Catalogue;
 use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
@@ -31,6 +31,8 @@ pub(crate) struct StackBackend {
     observer: Option<Arc<dyn PeerObserver>>,
     /// Whether each result tells what the cache did, asked or not.
     reports: bool,
+    /// What of a caller's baggage is passed on to servers.
+    baggage: BaggageFilter,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
@@ -51,13 +53,21 @@ impl StackBackend {
             recorder,
             observer: None,
             reports: false,
+            baggage: BaggageFilter::default(),
             listing,
         }
+        .with_baggage(BaggageFilter::default())
     }
 
     /// Sets whether each result tells what the cache did, or only to who asks.
     pub(crate) fn with_reports(mut self, reports: bool) -> Self {
         self.reports = reports;
+        self
+    }
+
+    /// Sets what of a caller's baggage is passed on to servers.
+    pub(crate) fn with_baggage(mut self, baggage: BaggageFilter) -> Self {
+        self.baggage = baggage;
         self
     }
 
@@ -92,6 +102,13 @@ impl StackBackend {
             .with_caller(request.caller);
         if let Some(trace) = request.trace {
             call = call.with_trace(trace);
+        }
+        if let Some(inbound) = request.inbound {
+            call = call.with_inbound(inbound);
+        }
+        let baggage = request.baggage.as_deref();
+        if let Some(baggage) = baggage.and_then(|baggage| self.baggage.pass(baggage)) {
+            call = call.with_baggage(baggage);
         }
         if let Some(key) = request.idempotency_key {
             call = call.with_idempotency_key(key);
@@ -133,7 +150,14 @@ impl Backend for StackBackend {
         let name = request.name.clone();
         let asked = self.reports || report::is_asked(request.meta.as_ref());
         let record = asked.then(|| Arc::new(CallRecord::new()));
-        let call = self.start(request).map_err(|error| self.refuse(error));
+        let caller = request.caller.clone();
+        let call = self.start(request).map_err(|error| {
+            // no call was made, so no layer saw it
+            if let Some(audit) = self.stack.audit() {
+                audit.note_refused(&name, Some(&caller), &error);
+            }
+            self.refuse(error)
+        });
         let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
         Box::pin(async move {
             let _counted = counted;

@@ -4,6 +4,7 @@ mod api;
 mod app;
 mod args;
 mod assemble;
+mod audit;
 mod backend;
 mod commands;
 mod config;

@@ -241,9 +241,9 @@ fn laxity(plan: &CallPlan) -> [u8; 6] {
             _ => 0,
         },
         u8::from(plan.route.min_weight.is_none()),
-        match plan.audit {
+        match plan.audit.level {
             AuditLevel::None => 2,
-            AuditLevel::Record => 1,
+            AuditLevel::Partial => 1,
             _ => 0,
         },
     ]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::infer::Volatile;
 use crate::{
-    Annotations, AuditLevel, CacheRule, CallPlan, Category, ConfirmRule, Effect, Field, Limits,
+    Annotations, AuditRule, CacheRule, CallPlan, Category, ConfirmRule, Effect, Field, Limits,
     Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
 };
 
@@ -53,9 +53,6 @@ impl CallPlan {
         let asks = is_true(hints.requires_confirmation)
             || effect == Effect::Destructive
             || (effect == Effect::Mutating && profile.confirm_mutating);
-        let audited = is_true(hints.audit_required)
-            || matches!(hints.security_level, Some(SecurityLevel::Restricted))
-            || (profile.audit_open_world && flags.reaches_out());
 
         Self {
             effect,
@@ -68,11 +65,7 @@ impl CallPlan {
                 ConfirmRule::Skip
             },
             limits: Limits::derive(hints, profile),
-            audit: match (audited, flags.reaches_out()) {
-                (false, _) => AuditLevel::None,
-                (true, false) => AuditLevel::Record,
-                (true, true) => AuditLevel::RecordApart,
-            },
+            audit: AuditRule::derive(hints, flags.reaches_out(), profile.audit_open_world),
             reason,
         }
     }
@@ -165,7 +158,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SafetyLevel, Source};
+    use crate::{AuditLevel, SafetyLevel, Source};
 
     fn plan(change: impl FnOnce(&mut Annotations)) -> CallPlan {
         plan_under(&Profile::standard(), change)
@@ -279,11 +272,8 @@ mod tests {
             h.audit_required = Some(true);
             h.open_world_hint = Some(false);
         });
-        assert_eq!(
-            told.audit,
-            AuditLevel::RecordApart,
-            "every category is open"
-        );
+        assert_eq!(told.audit.level, AuditLevel::Full);
+        assert!(told.audit.open_world, "every category is open");
     }
 
     #[test]
@@ -302,21 +292,20 @@ mod tests {
 
     #[test]
     fn calls_into_an_open_world_are_recorded_apart() {
-        let open = |h: &mut Annotations| h.open_world_hint = Some(true);
-        assert_eq!(
-            plan_under(&Profile::epd(), open).audit,
-            AuditLevel::RecordApart
-        );
-        assert_eq!(plan_under(&Profile::epd(), |_| ()).audit, AuditLevel::None);
+        let open: fn(&mut Annotations) = |h| h.open_world_hint = Some(true);
+        let told = |plan: CallPlan| (plan.audit.level, plan.audit.open_world);
+        let epd = |change: fn(&mut Annotations)| told(plan_under(&Profile::epd(), change));
+        assert_eq!(epd(open), (AuditLevel::Full, true));
+        assert_eq!(epd(|_| ()), (AuditLevel::None, false));
         // Elsewhere only what is recorded anyway is told apart.
-        assert_eq!(plan(open).audit, AuditLevel::None);
+        assert_eq!(told(plan(open)), (AuditLevel::None, true));
         let required = |h: &mut Annotations| h.audit_required = Some(true);
-        assert_eq!(plan(required).audit, AuditLevel::Record);
+        assert_eq!(told(plan(required)), (AuditLevel::Full, false));
         let both = plan(|h| {
             open(h);
             required(h);
         });
-        assert_eq!(both.audit, AuditLevel::RecordApart);
+        assert_eq!(both.audit.level, AuditLevel::Full);
         assert!(both.to_string().contains("reach outside"), "{both}");
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+use crate::{CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,15 +18,39 @@ impl fmt::Display for CallPlan {
         writeln!(f, "repeat   {}", self.repeat)?;
         writeln!(f, "confirm  {}", self.confirm)?;
         write!(f, "limits   {}", self.limits)?;
-        match self.audit {
-            AuditLevel::None => {}
-            AuditLevel::Record => write!(f, "\naudit    one record per call")?,
-            AuditLevel::RecordApart => write!(
-                f,
-                "\naudit    one record per call, among those that reach outside"
-            )?,
+        if self.is_audited() {
+            write!(f, "\naudit    {}", self.audit)?;
         }
         Ok(())
+    }
+}
+
+impl CallPlan {
+    /// Writes the plan in one line, for spans and logs, without the reason.
+    #[must_use]
+    pub fn in_line(&self) -> impl fmt::Display {
+        InLine(self)
+    }
+}
+
+struct InLine<'a>(&'a CallPlan);
+
+impl fmt::Display for InLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallPlan {
+            effect,
+            route,
+            cache,
+            repeat,
+            confirm,
+            limits,
+            ..
+        } = self.0;
+        write!(
+            f,
+            "effect: {effect}; route: {route}; cache: {cache}; repeat: {repeat}; confirm: {confirm}; \
+             limits: {limits}"
+        )
     }
 }
 

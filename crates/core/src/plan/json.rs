@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(plan["route"]["min_weight"], 50);
         assert_eq!(plan["cache"], json!({"rule": "invalidate"}));
         assert_eq!(plan["confirm"], "ask");
-        assert_eq!(plan["audit"], "record");
+        assert_eq!(plan["audit"], json!({"level": "full", "open_world": false}));
         assert_eq!(
             plan["limits"],
             json!({

@@ -7,11 +7,13 @@ use serde::Serialize;
 
 use crate::{Effect, SafetyLevel};
 
+mod audit;
 mod derive;
 mod display;
 mod json;
 mod route;
 
+pub use self::audit::{AuditLevel, AuditRule};
 pub use self::route::RouteRule;
 
 /// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
@@ -65,7 +67,7 @@ pub use self::route::RouteRule;
 ///             "calls_per_minute": null,
 ///             "restricted": false,
 ///         },
-///         "audit": "none",
+///         "audit": {"level": "none", "open_world": false},
 ///         "reason": "operator, set for this tool",
 ///     })
 /// );
@@ -86,8 +88,8 @@ pub struct CallPlan {
     pub confirm: ConfirmRule,
     /// Times and rates.
     pub limits: Limits,
-    /// How much is written down about it.
-    pub audit: AuditLevel,
+    /// What is written down about it, and in which file.
+    pub audit: AuditRule,
     /// Why the effect is what it is, in a sentence.
     pub reason: Cow<'static, str>,
 }
@@ -140,19 +142,6 @@ pub enum ConfirmRule {
     Skip,
 }
 
-/// How much is written down about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AuditLevel {
-    /// Spans and metrics only.
-    None,
-    /// One record per call.
-    Record,
-    /// One record per call, apart from those of calls that stay in a closed world.
-    RecordApart,
-}
-
 /// Times and rates of a tool's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -203,7 +192,7 @@ impl CallPlan {
     /// Says whether each call leaves an audit record.
     #[must_use]
     pub const fn is_audited(&self) -> bool {
-        !matches!(self.audit, AuditLevel::None)
+        self.audit.is_recorded()
     }
 
     /// Returns how long a result is kept; `None` if it is not kept at all.

@@ -36,7 +36,7 @@ fn tighten(out: &mut CallPlan, by: &CallPlan) {
     if by.confirm != ConfirmRule::Skip {
         out.confirm = by.confirm;
     }
-    out.audit = out.audit.max(by.audit);
+    out.audit = out.audit.stricter(by.audit);
     let (limits, by) = (&mut out.limits, &by.limits);
     limits.attempt_timeout = limits.attempt_timeout.max(by.attempt_timeout);
     limits.first_backoff = limits.first_backoff.max(by.first_backoff);

@@ -298,9 +298,10 @@ fn vendor(hints: &Hints<'_>) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Only the narrowest level narrows where nothing is said.
+/// Where nothing is said nothing is recorded, as for what is public; each level above that asks for
+/// more.
 fn narrower(level: &SecurityLevel, base: Option<&SecurityLevel>) -> bool {
-    level > base.unwrap_or(&SecurityLevel::Internal)
+    level > base.unwrap_or(&SecurityLevel::Public)
 }
 
 /// A rate that is no rate would lift the limit.

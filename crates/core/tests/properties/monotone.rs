@@ -34,9 +34,9 @@ fn laxity(plan: &CallPlan) -> [f64; 9] {
             _ => 0.0,
         },
         f64::from(u8::from(plan.route.min_weight.is_none())),
-        match plan.audit {
+        match plan.audit.level {
             AuditLevel::None => 2.0,
-            AuditLevel::Record => 1.0,
+            AuditLevel::Partial => 1.0,
             _ => 0.0,
         },
         plan.limits.calls_per_minute.unwrap_or(f64::INFINITY),

@@ -13,7 +13,7 @@ use crate::view::{CallView, ErrorView};
 
 pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
     check_arguments(&args.arguments)?;
-    let place = Place::find(&args.from).await?;
+    let place = Place::find_to_call(&args.from).await?;
     let answer = place.call(&args.tool, args.arguments, args.server).await;
     let succeeded = answer.map(|view| show(&view, args.json, screen));
     place.end().await;

@@ -34,13 +34,28 @@ pub(crate) struct Own {
 }
 
 impl Place {
-    /// Finds or starts what the arguments name.
+    /// Finds or starts what the arguments name, to be asked about.
     ///
     /// # Errors
     ///
     /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start.
     pub(crate) async fn find(from: &From) -> Result<Self, AppError> {
-        let (config, environment) = if let Some(file) = &from.config {
+        Self::start(from, false).await
+    }
+
+    /// Finds or starts what the arguments name, to be called: calls are written down if the config
+    /// asks for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find), and if the audit log cannot be written: a gateway that runs with the
+    /// same config writes it.
+    pub(crate) async fn find_to_call(from: &From) -> Result<Self, AppError> {
+        Self::start(from, true).await
+    }
+
+    async fn start(from: &From, calls: bool) -> Result<Self, AppError> {
+        let (mut config, environment) = if let Some(file) = &from.config {
             (Config::load(file)?, Environment::Small)
         } else if let Some((program, args)) = from.command.split_first() {
             (wrap(program, args, None)?, Environment::Inherited)
@@ -50,6 +65,9 @@ impl Place {
                 None => (endpoint(&from.url), Environment::Small),
             }
         };
+        if !calls {
+            config.audit = None;
+        }
         let telemetry = Telemetry::new()?;
         let Running { stack, upstreams } =
             assemble::stack(&config, environment, &telemetry).await?;
@@ -74,6 +92,9 @@ impl Place {
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
             end(&own.upstreams).await;
+            if let Some(log) = own.stack.audit() {
+                log.close().await;
+            }
         }
     }
 

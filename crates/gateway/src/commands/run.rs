@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::args::Run;
 use crate::assemble::{self, Environment};
+use crate::audit;
 use crate::backend::StackBackend;
 use crate::commands::serve::Announce;
 use crate::commands::{from, serve};
@@ -55,7 +56,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         )
         .await;
     }
-    let servers = running.upstreams.clone();
+    let (servers, audited) = (running.upstreams.clone(), running.stack.clone());
     let calls = Inflight::default();
     let backend = StackBackend::new(
         running.stack,
@@ -68,6 +69,7 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     recorder.finish(screen).await;
+    audit::close(&audited, screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use tollgate::registry::Catalogue;
 
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
+use crate::audit;
 use crate::commands::check::check;
 use crate::commands::tools::table;
 use crate::config::Config;
@@ -139,7 +140,7 @@ pub(crate) async fn listen(
     }
     screen.note(format_args!("tollgate listening on http://{address}/mcp"));
     screen.note(format_args!("try:  {}", announce.next(&tools, address)));
-    let servers = upstreams.clone();
+    let (servers, audited) = (upstreams.clone(), stack.clone());
     let calls = Inflight::default();
     telemetry.observe_calls(&calls);
     let operator = Arc::new(Operator {
@@ -156,6 +157,7 @@ pub(crate) async fn listen(
     let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;
     shutdown::end_servers(&servers, stop).await;
     recorder.finish(screen).await;
+    audit::close(&audited, screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

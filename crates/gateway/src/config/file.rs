@@ -11,6 +11,7 @@ use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
 use tollgate::{Profile, Trust, Weight};
 
+use super::audit::Audit;
 use super::limits::{Adaptive, Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
 use super::router::Router;
@@ -35,6 +36,7 @@ pub(crate) struct File {
     pub(crate) breaker: Breaker,
     pub(crate) discovery: Discovery,
     pub(crate) router: Router,
+    pub(crate) audit: Audit,
     pub(crate) servers: BTreeMap<String, Server>,
 }
 
@@ -54,6 +56,7 @@ impl Default for File {
             breaker: Breaker::default(),
             discovery: Discovery::default(),
             router: Router::default(),
+            audit: Audit::default(),
             servers: BTreeMap::new(),
         }
     }

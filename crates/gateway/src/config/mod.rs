@@ -3,6 +3,7 @@
 //! Every problem is reported, with file, line, column and key. What a file leaves out has the
 //! default documented in `docs/config.md`.
 
+mod audit;
 mod changed;
 mod check;
 mod error;
@@ -17,9 +18,10 @@ mod units;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tollgate::audit::AuditConfig;
 use tollgate::breaker::BreakerConfig;
 use tollgate::cache::{StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
@@ -62,7 +64,16 @@ pub(crate) struct Config {
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
     pub(crate) router: RouterConfig,
+    /// None if nothing is written down.
+    pub(crate) audit: Option<AuditFile>,
     pub(crate) servers: Vec<ServerConfig>,
+}
+
+/// What is written down about calls, and the file with the key of the log.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditFile {
+    pub(crate) config: AuditConfig,
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// Where and for whom the endpoint listens.

@@ -169,9 +169,15 @@ impl CallView {
     ) -> Result<Self, ToolError> {
         let record = Arc::new(CallRecord::new());
         let mut call = stack
-            .prepare(tool, arguments)?
+            .prepare(tool, arguments)
+            .inspect_err(|error| {
+                // no call was made, so no layer saw it
+                if let Some(audit) = stack.audit() {
+                    audit.note_refused(tool, Some(&caller), error);
+                }
+            })?
             .with_record(record.clone())
-            .with_caller(caller);
+            .with_caller(caller.clone());
         if let Some(pin) = pin {
             call = call.pinned_to(pin);
         }

@@ -5,6 +5,7 @@
 )]
 
 mod annotate;
+mod audit;
 mod breakers;
 mod cache;
 mod cli;

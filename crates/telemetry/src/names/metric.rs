@@ -89,6 +89,12 @@ metrics! {
         "How long sessions of MCP clients lasted";
     ATTEMPTS = Counter "tollgate.attempts" "{attempt}"
         "Attempts that ended";
+    AUDIT_FAILING = Gauge "tollgate.audit.failing" ""
+        "1 while the audit log cannot be written";
+    AUDIT_RECORDS = Counter "tollgate.audit.records" "{record}"
+        "Audit records, by what became of them";
+    AUDIT_REFUSED_CALLS = Counter "tollgate.audit.refused_calls" "{call}"
+        "Calls that were refused because their audit record could not have been written";
     BREAKER_REFUSALS = Counter "tollgate.breaker.refusals" "{call}"
         "Calls that open breakers refused, or that found no place among their probes";
     BREAKER_STATE = Gauge "tollgate.breaker.state" ""

@@ -1,5 +1,6 @@
 //! From what is written to what is meant, with every problem reported at its place.
 
+mod audit;
 mod limits;
 mod resilience;
 mod router;

@@ -16,7 +16,7 @@ use crate::upstream::backoff::Backoff;
 use crate::upstream::info::ServerInfo;
 use crate::upstream::peer;
 use crate::upstream::shared::Shared;
-use crate::wire::Era;
+use crate::wire::{Era, known_version};
 
 /// An open pipe, and the child behind it if there is one.
 struct Opened {
@@ -157,6 +157,7 @@ async fn attend(
         connection: connection.clone(),
         context,
         keys: shared.options.sends_keys(&info),
+        version: known_version(&info.version),
     };
     // a connection with a legacy server is a session, from its greeting on
     let observer = shared.options.observer.clone();

@@ -1,0 +1,145 @@
+//! The future of a call that may leave a record.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
+
+use crate::watch::{After, Watch};
+
+type Answer = Result<ToolOutput, ToolError>;
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+pin_project! {
+    /// The answer of an [`Audit`](crate::Audit).
+    pub struct AuditFuture<S: ToolService> {
+        #[pin]
+        stage: Stage<S, S::Future>,
+    }
+}
+
+pin_project! {
+    #[project = StageProj]
+    enum Stage<S, F> {
+        // leaves no record
+        Passed { #[pin] answer: F },
+        // waits for room before it is sent
+        Waiting { room: Boxed<(Result<(), ToolError>, Box<Watch>)>, then: Option<Box<Held<S>>> },
+        // the answer is dropped first: what its end writes into the record is still seen
+        Running { #[pin] answer: F, watch: Option<Box<Watch>> },
+        // waits until its record is where it belongs
+        Kept { after: Boxed<()>, answer: Option<Answer> },
+        Refused { error: Option<ToolError> },
+    }
+}
+
+/// What is sent once there is room.
+struct Held<S> {
+    inner: S,
+    call: ToolCall,
+}
+
+impl<S: ToolService> AuditFuture<S> {
+    pub(crate) fn passed(answer: S::Future) -> Self {
+        Self {
+            stage: Stage::Passed { answer },
+        }
+    }
+
+    pub(crate) fn running(answer: S::Future, watch: Box<Watch>) -> Self {
+        Self {
+            stage: Stage::Running {
+                answer,
+                watch: Some(watch),
+            },
+        }
+    }
+
+    pub(crate) fn waiting(inner: S, call: ToolCall, mut watch: Box<Watch>) -> Self {
+        let room = Box::pin(async move {
+            let room = watch.wait().await;
+            (room, watch)
+        });
+        Self {
+            stage: Stage::Waiting {
+                room,
+                then: Some(Box::new(Held { inner, call })),
+            },
+        }
+    }
+
+    pub(crate) fn refused(error: ToolError, watch: Box<Watch>) -> Self {
+        let answer = Err(error);
+        // a log that cannot be written keeps the record of the refusal as long as it can
+        let _after: Option<After> = watch.end(&answer);
+        Self {
+            stage: Stage::Refused {
+                error: answer.err(),
+            },
+        }
+    }
+}
+
+impl<S: ToolService> Future for AuditFuture<S> {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        loop {
+            let mut stage = self.as_mut().project().stage;
+            let next = match stage.as_mut().project() {
+                StageProj::Passed { answer } => return answer.poll(cx),
+                StageProj::Waiting { room, then } => {
+                    let (room, watch) = ready!(room.as_mut().poll(cx));
+                    match (room, then.take()) {
+                        (Ok(()), Some(held)) => {
+                            let Held { mut inner, call } = *held;
+                            Stage::Running {
+                                answer: inner.call(call),
+                                watch: Some(watch),
+                            }
+                        }
+                        (Ok(()), None) => return Poll::Pending,
+                        (Err(error), _) => {
+                            let answer = Err(error);
+                            let _after: Option<After> = watch.end(&answer);
+                            Stage::Refused {
+                                error: answer.err(),
+                            }
+                        }
+                    }
+                }
+                StageProj::Running { answer, watch } => {
+                    let result = ready!(answer.poll(cx));
+                    match watch.take().and_then(|watch| watch.end(&result)) {
+                        None => return Poll::Ready(result),
+                        Some(after) => Stage::Kept {
+                            after: Box::pin(after.done()),
+                            answer: Some(result),
+                        },
+                    }
+                }
+                StageProj::Kept { after, answer } => {
+                    ready!(after.as_mut().poll(cx));
+                    match answer.take() {
+                        Some(answer) => return Poll::Ready(answer),
+                        None => return Poll::Pending,
+                    }
+                }
+                StageProj::Refused { error } => match error.take() {
+                    Some(error) => return Poll::Ready(Err(error)),
+                    None => return Poll::Pending,
+                },
+            };
+            stage.set(next);
+        }
+    }
+}
+
+impl<S: ToolService> fmt::Debug for AuditFuture<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditFuture").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,293 @@
+//! Which calls leave which record.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tollgate_audit::{AuditLog, Bodies};
+use tollgate_core::{
+    Approval, ApprovalVerdict, CacheStatus, CallRecord, Caller, Delivery, ErrorKind, Principal,
+    ServerId, SessionId, ToolError, ToolOutput, TraceContext,
+};
+use tollgate_testkit::{MockService, call};
+use tower::ServiceExt;
+
+use crate::bench::{Bench, answering, audited, internal, public, reaching_out, restricted};
+
+fn ada() -> Arc<Caller> {
+    let caller = Caller::new(Principal::new("ada"));
+    Arc::new(caller.with_session(SessionId::new("s3ss10n-secret")))
+}
+
+#[tokio::test]
+async fn a_restricted_call_leaves_everything_and_no_secret() {
+    let bench = Bench::new();
+    let log = bench.open();
+    let server = MockService::new(|call, _| async move {
+        let record = call.record().unwrap();
+        record.set_cache(CacheStatus::Miss);
+        record.start_attempt();
+        record.set_server(ServerId::new("eu-1").unwrap(), "in turn");
+        record.set_approval(Approval::new(ApprovalVerdict::Approve, "grace"));
+        Ok(ToolOutput::json(&json!({"balance": 7, "api_key": "k3y"})).unwrap())
+    });
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let asked = call(
+        &restricted("pay"),
+        json!({"to": "bob", "password": "hunter2"}),
+    )
+    .with_caller(ada())
+    .with_trace(Arc::new(TraceContext::parse(trace, None).unwrap()));
+    audited(&log, server).oneshot(asked).await.unwrap();
+    log.close().await;
+
+    let [record] = &bench.records("call")[..] else {
+        panic!("one record expected")
+    };
+    for (key, value) in [
+        ("level", json!("full")),
+        ("tool", json!("pay")),
+        ("set", json!("test")),
+        ("open_world", json!(false)),
+        ("outcome", json!("answered")),
+        ("effect", json!("mutating")),
+        ("principal", json!("ada")),
+        ("trace_id", json!("0af7651916cd43dd8448eb211c80319c")),
+        ("decision", json!({"verdict": "allowed"})),
+        ("confirm", json!("skip")),
+        ("approval", json!({"verdict": "approved", "by": "grace"})),
+        ("server", json!("eu-1")),
+        ("attempts", json!(1)),
+        ("cache", json!("miss")),
+        ("arguments", json!({"to": "bob", "password": "[redacted]"})),
+    ] {
+        assert_eq!(record[key], value, "{key} of {record}");
+    }
+    assert_eq!(record["result"]["structuredContent"]["balance"], 7);
+    let text = std::fs::read_to_string(&bench.path).unwrap();
+    for secret in ["hunter2", "k3y", "s3ss10n"] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+    assert!(record["plan_reason"].is_string() && record["session"].is_string());
+    assert!(record["duration_us"].is_u64() && record["time"].is_string());
+}
+
+#[tokio::test]
+async fn an_internal_call_leaves_tool_and_time_and_a_public_one_nothing() {
+    let bench = Bench::new();
+    let log = bench.open();
+    for tool in [internal("look"), public("see")] {
+        let service = audited(&log, answering());
+        let asked = call(&tool, json!({"what": "this"})).with_caller(ada());
+        service.oneshot(asked).await.unwrap();
+    }
+    log.close().await;
+    let [record] = &bench.records("call")[..] else {
+        panic!("one record expected")
+    };
+    let members: Vec<_> = record
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut expected = [
+        "seq",
+        "time",
+        "kind",
+        "level",
+        "tool",
+        "set",
+        "open_world",
+        "outcome",
+        "duration_us",
+        "prev",
+        "hash",
+    ];
+    expected.sort_unstable();
+    assert_eq!(members, expected, "{record}");
+    assert_eq!(
+        (&record["tool"], &record["level"]),
+        (&json!("look"), &json!("partial"))
+    );
+}
+
+#[tokio::test]
+async fn calls_that_reach_outside_stand_in_a_file_of_their_own_unless_there_is_one_file() {
+    let bench = Bench::new();
+    for one_file in [false, true] {
+        let config = match one_file {
+            false => bench.config(),
+            true => bench.config().with_open_world_path(&bench.path),
+        };
+        let log = AuditLog::open(&config).unwrap();
+        let asked = call(&reaching_out("tweet"), json!({}));
+        audited(&log, answering()).oneshot(asked).await.unwrap();
+        log.close().await;
+        assert_eq!(bench.records("call").len(), usize::from(one_file));
+        assert_eq!(bench.open_world().len(), 1);
+    }
+    assert_eq!(bench.open_world()[0]["open_world"], true);
+}
+
+#[tokio::test]
+async fn refused_failed_and_cancelled_calls_leave_a_record_too() {
+    let bench = Bench::new();
+    let log = bench.open();
+    let tool = restricted("pay");
+    for (kind, delivery, outcome, by) in [
+        (
+            ErrorKind::RateLimited,
+            Delivery::NotSent,
+            "refused",
+            "rate_limit",
+        ),
+        (
+            ErrorKind::BreakerOpen,
+            Delivery::NotSent,
+            "refused",
+            "breaker",
+        ),
+        (
+            ErrorKind::NoEligibleServer,
+            Delivery::NotSent,
+            "refused",
+            "router",
+        ),
+        (ErrorKind::Timeout, Delivery::Unknown, "failed", ""),
+        (ErrorKind::ServerFault, Delivery::Answered, "failed", ""),
+        (ErrorKind::ConnectFailed, Delivery::NotSent, "failed", ""),
+    ] {
+        let server = MockService::new(move |_, _| async move {
+            Err(ToolError::new(kind, delivery, "no: token=t0k3n"))
+        });
+        let asked = call(&tool, json!({}));
+        audited(&log, server).oneshot(asked).await.unwrap_err();
+        log.flush().await;
+        let records = bench.records("call");
+        let record = records.last().unwrap();
+        assert_eq!(record["outcome"], outcome, "{record}");
+        assert_eq!(record["error"]["kind"], kind.as_str());
+        assert_eq!(record["error"]["delivery"], delivery.as_str());
+        assert_eq!(record["error"]["message"], "[redacted]");
+        assert_eq!(record["decision"]["by"].as_str().unwrap_or_default(), by);
+    }
+    let answer = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no money")) });
+    audited(&log, answer)
+        .oneshot(call(&tool, json!({})))
+        .await
+        .unwrap();
+    let pending = MockService::new(|_, _| std::future::pending());
+    let mut running = Box::pin(audited(&log, pending).oneshot(call(&tool, json!({}))));
+    assert!(futures_poll(&mut running).await.is_none());
+    drop(running);
+    log.close().await;
+    let records = bench.records("call");
+    let outcomes: Vec<_> = records
+        .iter()
+        .rev()
+        .take(2)
+        .map(|r| &r["outcome"])
+        .collect();
+    assert_eq!(outcomes, ["cancelled", "tool_error"]);
+    assert!(bench.report().is_whole());
+}
+
+/// Polls once.
+async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = std::future::ready(()) => None,
+    }
+}
+
+#[tokio::test]
+async fn arguments_and_results_can_be_hashed_or_left_out() {
+    for (bodies, has_hash) in [(Bodies::Digest, true), (Bodies::Omitted, false)] {
+        let bench = Bench::new();
+        let config = bench.config().with_arguments(bodies).with_results(bodies);
+        let log = AuditLog::open(&config).unwrap();
+        let asked = call(&restricted("pay"), json!({"to": "bob"}));
+        audited(&log, answering()).oneshot(asked).await.unwrap();
+        log.close().await;
+        let record = bench.records("call").remove(0);
+        assert!(record["arguments"].is_null() && record["result"].is_null());
+        assert_eq!(record["arguments_digest"]["bytes"], r#"{"to":"bob"}"#.len());
+        assert_eq!(record["arguments_digest"]["hash"].is_string(), has_hash);
+        assert_eq!(record["result_digest"]["hash"].is_string(), has_hash);
+        assert!(!record.to_string().contains("bob"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_no_tool_leaves_a_record_that_is_cut_and_of_a_flood_some() {
+    let bench = Bench::new();
+    let log = bench.open();
+    let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
+    let long = "x".repeat(10_000);
+    for _ in 0..60 {
+        log.note_refused(&long, Some(&ada()), &error);
+    }
+    log.close().await;
+    let records = bench.records("refused");
+    assert_eq!(records.len(), 50);
+    assert_eq!(records[0]["principal"], "ada");
+    assert_eq!(records[0]["error"]["kind"], "unknown_tool");
+    assert_eq!(records[0]["tool"].as_str().unwrap().chars().count(), 201);
+    assert_eq!(bench.records("suppressed")[0]["records"], 10);
+    assert_eq!(
+        (bench.report().suppressed, log.stats().suppressed),
+        (10, 10)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_restricted_call_has_a_record_however_many_come_at_once() {
+    let bench = Bench::new();
+    let log = AuditLog::open(&bench.config().with_queue(8)).unwrap();
+    let (restricted, public) = (restricted("pay"), public("see"));
+    let tasks: Vec<_> = (0..32)
+        .map(|task| {
+            let (service, restricted, public) = (
+                audited(&log, answering()),
+                restricted.clone(),
+                public.clone(),
+            );
+            tokio::spawn(async move {
+                for number in 0..50 {
+                    let asked = call(&restricted, json!({"id": task * 50 + number}));
+                    service.clone().oneshot(asked).await.unwrap();
+                    let seen = call(&public, json!({}));
+                    service.clone().oneshot(seen).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    log.close().await;
+    let mut ids: Vec<_> = bench
+        .records("call")
+        .iter()
+        .map(|record| record["arguments"]["id"].as_u64().unwrap())
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..1600).collect::<Vec<_>>());
+    let report = bench.report();
+    assert!(report.is_whole(), "{report:?}");
+    let stats = log.stats();
+    assert_eq!((stats.written, stats.dropped, stats.failed), (1600, 0, 0));
+}
+
+#[tokio::test]
+async fn a_record_that_layers_outside_gave_is_used() {
+    let bench = Bench::new();
+    let log = bench.open();
+    let record = Arc::new(CallRecord::new());
+    record.set_cache(CacheStatus::Hit);
+    let asked = call(&restricted("pay"), json!({})).with_record(record);
+    audited(&log, answering()).oneshot(asked).await.unwrap();
+    log.close().await;
+    assert_eq!(bench.records("call")[0]["cache"], "hit");
+}

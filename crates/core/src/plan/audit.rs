@@ -1,0 +1,145 @@
+//! What is written down about a call.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Annotations, SecurityLevel};
+
+/// What is written down about a call, and among which calls.
+///
+/// | hints | record |
+/// | --- | --- |
+/// | `auditRequired`, or `securityLevel: restricted` | full: also who called, with what, what came of it |
+/// | `securityLevel: internal` | partial: the tool, the time, how it ended |
+/// | anything else | none: metrics only |
+///
+/// A profile may demand a full record of each call into an open world besides
+/// ([`Profile::audit_open_world`](crate::Profile::audit_open_world)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct AuditRule {
+    /// How much is written down.
+    pub level: AuditLevel,
+    /// The call may meet things outside its server's control (`openWorldHint`): its record, if there
+    /// is one, belongs in a file of its own.
+    pub open_world: bool,
+}
+
+/// How much is written down about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AuditLevel {
+    /// Nothing: spans and metrics only.
+    #[default]
+    None,
+    /// That the tool was called, when, and how the call ended.
+    Partial,
+    /// Everything: also on whose behalf, with which arguments, what was decided, and the result.
+    Full,
+}
+
+impl AuditLevel {
+    /// Returns the word used in records, tables and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Partial => "partial",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl AuditRule {
+    pub(super) fn derive(hints: &Annotations, open_world: bool, records_open_world: bool) -> Self {
+        let required = hints.audit_required == Some(true);
+        let level = match hints.security_level {
+            _ if required || (open_world && records_open_world) => AuditLevel::Full,
+            Some(SecurityLevel::Restricted) => AuditLevel::Full,
+            Some(SecurityLevel::Internal) => AuditLevel::Partial,
+            Some(SecurityLevel::Public) | None => AuditLevel::None,
+        };
+        Self { level, open_world }
+    }
+
+    /// Says whether a call leaves a record at all.
+    #[must_use]
+    pub const fn is_recorded(self) -> bool {
+        !matches!(self.level, AuditLevel::None)
+    }
+
+    /// Returns the rule that leaves out nothing that either of the two writes down, and that stands
+    /// in the file of its own if either does.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        Self {
+            level: self.level.max(other.level),
+            open_world: self.open_world || other.open_world,
+        }
+    }
+}
+
+impl fmt::Display for AuditRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let among = match self.open_world {
+            true => ", among those that reach outside",
+            false => "",
+        };
+        match self.level {
+            AuditLevel::None => f.write_str("no record"),
+            AuditLevel::Partial => write!(f, "a record of tool, time and outcome{among}"),
+            AuditLevel::Full => write!(f, "a full record{among}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(hints: &Annotations, open_world: bool) -> AuditRule {
+        AuditRule::derive(hints, open_world, false)
+    }
+
+    #[test]
+    fn the_record_is_by_the_security_level_unless_one_is_required() {
+        let plain = Annotations::default;
+        let of = |level| plain().with_security_level(level);
+        for (hints, level) in [
+            (plain(), AuditLevel::None),
+            (of(SecurityLevel::Public), AuditLevel::None),
+            (of(SecurityLevel::Internal), AuditLevel::Partial),
+            (of(SecurityLevel::Restricted), AuditLevel::Full),
+            (plain().with_audit_required(true), AuditLevel::Full),
+            (plain().with_audit_required(false), AuditLevel::None),
+            (
+                of(SecurityLevel::Internal).with_audit_required(true),
+                AuditLevel::Full,
+            ),
+            (
+                of(SecurityLevel::Restricted).with_audit_required(false),
+                AuditLevel::Full,
+            ),
+        ] {
+            assert_eq!(rule(&hints, false).level, level, "{hints:?}");
+            let apart = rule(&hints, true);
+            assert_eq!((apart.level, apart.open_world), (level, true));
+        }
+    }
+
+    #[test]
+    fn the_stricter_of_two_leaves_nothing_out() {
+        let inside = rule(&Annotations::default().with_audit_required(true), false);
+        let outside = rule(&Annotations::default(), true);
+        let both = inside.stricter(outside);
+        assert_eq!((both.level, both.open_world), (AuditLevel::Full, true));
+        assert_eq!(both, outside.stricter(inside));
+        assert_eq!(
+            both.to_string(),
+            "a full record, among those that reach outside"
+        );
+        assert_eq!(outside.to_string(), "no record");
+    }
+}

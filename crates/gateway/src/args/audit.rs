@@ -1,0 +1,69 @@
+//! The arguments of `tollgate audit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Read audit logs back
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate audit verify audit.jsonl audit.open-world.jsonl
+  tollgate audit verify audit.jsonl --json
+  tollgate audit show audit.jsonl --tool refund_order --outcome refused
+  tollgate audit show audit.jsonl --last 20 --json")]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Say whether logs are all there and as they were written
+    #[command(after_help = "\
+The path of a log stands for all its files: the closed ones beside it (audit.000001.jsonl and on) and
+its head (audit.jsonl.head). Paths of closed files are read by themselves, in the order given.
+
+Exit codes: 0 every log is whole, 1 something is wrong with one, or it cannot be read.")]
+    Verify(Verify),
+    /// Show the records of a log, oldest first
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The logs, or closed files of one
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The file with the key that the logs were made with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Print one JSON line for each log
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The log
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls of this principal
+    #[arg(long, value_name = "NAME")]
+    pub(crate) principal: Option<String>,
+    /// Only calls that ended so: answered, tool_error, failed, refused or cancelled
+    #[arg(long, value_name = "WORD")]
+    pub(crate) outcome: Option<String>,
+    /// Only records from this time on, or from where it begins: 2026-11-22 or 2026-11-22T14:00
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only the last N of those
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Print the lines as they stand in the log
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,61 @@
+//! The audit log of a process: opened before the first call, closed after the last.
+
+use std::path::Path;
+
+use tollgate::Stack;
+use tollgate::audit::{AuditKey, AuditLog};
+
+use crate::config::AuditFile;
+use crate::error::AppError;
+use crate::output::Screen;
+
+/// Opens the log that a config names.
+///
+/// # Errors
+///
+/// [`AppError`] if it cannot be written, or the key cannot be read.
+pub(crate) fn open(file: &AuditFile) -> Result<AuditLog, AppError> {
+    let key = file.key_file.as_deref().map(read_key).transpose()?;
+    let config = file.config.clone().with_key(key);
+    AuditLog::open(&config).map_err(|error| match std::error::Error::source(&error) {
+        Some(source) => AppError::Usage(format!("{error}: {source}")),
+        None => AppError::Usage(error.to_string()),
+    })
+}
+
+/// Reads a key: the bytes of a file, without line ends behind them.
+///
+/// # Errors
+///
+/// [`AppError`] names the file.
+pub(crate) fn read_key(path: &Path) -> Result<AuditKey, AppError> {
+    let mut bytes =
+        std::fs::read(path).map_err(AppError::io(format!("{} cannot be read", path.display())))?;
+    let end = bytes.trim_ascii_end().len();
+    bytes.truncate(end);
+    AuditKey::new(bytes)
+        .map_err(|fault| AppError::Usage(format!("{}: {}", path.display(), fault.reason())))
+}
+
+/// Writes what still waits, and says what is missing.
+pub(crate) async fn close(stack: &Stack, screen: &Screen) {
+    let Some(log) = stack.audit() else {
+        return;
+    };
+    log.close().await;
+    let stats = log.stats();
+    let [path, _] = log.paths();
+    let path = path.display();
+    if stats.dropped > 0 {
+        screen.warning(&format_args!(
+            "{} audit records are missing in {path}: they came faster than they could be written",
+            stats.dropped
+        ));
+    }
+    if stats.failed > 0 {
+        screen.warning(&format_args!(
+            "{} audit records are missing in {path}: it could not be written",
+            stats.failed
+        ));
+    }
+}

@@ -1,0 +1,215 @@
+//! `[audit]`, and `tollgate audit` of what it wrote.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, ends, http, signal, text, within};
+
+/// A gateway over the sample whose tools leave records; `more` stands in `[audit]`.
+async fn gateway(folder: &Path, more: &str) -> Gateway {
+    Gateway::configured(&config(folder, more)).await
+}
+
+fn config(folder: &Path, more: &str) -> String {
+    let path = folder.join("audit.jsonl");
+    format!(
+        "[audit]\npath = {path:?}\n{more}\n\
+         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n\
+         [servers.orders.tools.get_order]\nsecurityLevel = \"restricted\"\n\
+         [servers.orders.tools.add_note]\nauditRequired = true\nopenWorldHint = true\n\
+         [servers.orders.tools.sales_report]\nsecurityLevel = \"internal\"\n"
+    )
+}
+
+fn records(path: &Path, kind: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    lines
+        .filter(|record: &Value| record["kind"] == kind)
+        .collect()
+}
+
+/// Verifies a log; returns the exit code and what was found.
+async fn verified(path: &Path) -> (Option<i32>, Value) {
+    let path = path.to_str().unwrap();
+    let output = ends(&["audit", "verify", "--json", path]).await;
+    let said = text(&output.stdout);
+    let found = serde_json::from_str(said).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    (output.status.code(), found)
+}
+
+#[tokio::test]
+async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let gateway = gateway(folder.path(), "redact = [\"order_id\"]").await;
+    for _ in 0..2 {
+        gateway
+            .mcp("orders__get_order", json!({"order_id": 1}))
+            .await;
+    }
+    let note = json!({"order_id": 2, "text": "call me: token=t0k3n"});
+    gateway.mcp("orders__add_note", note).await;
+    gateway
+        .mcp("orders__sales_report", json!({"region": "north"}))
+        .await;
+    gateway
+        .mcp(
+            "orders__set_status",
+            json!({"order_id": 2, "status": "shipped"}),
+        )
+        .await;
+    gateway.mcp("orders__nothing_of_the_kind", json!({})).await;
+    let (_, metrics) = gateway.get("/metrics").await;
+    let written = metrics
+        .lines()
+        .find(|line| line.starts_with("tollgate_audit_records") && line.contains("written"));
+    assert!(written.is_some(), "{metrics}");
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (well, said) = gateway.ended().await;
+    assert!(well, "{said}");
+
+    let calls = records(&path, "call");
+    let told: Vec<_> = calls
+        .iter()
+        .map(|call| [&call["tool"], &call["level"], &call["cache"]].map(Value::to_string))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ["\"get_order\"", "\"full\"", "\"miss\""],
+            ["\"get_order\"", "\"full\"", "\"hit\""],
+            ["\"sales_report\"", "\"partial\"", "null"],
+        ]
+    );
+    assert_eq!(calls[0]["arguments"], json!({"order_id": "[redacted]"}));
+    let refused = &records(&path, "refused")[0];
+    assert_eq!(refused["tool"], "orders__nothing_of_the_kind");
+    let apart = folder.path().join("audit.open-world.jsonl");
+    assert_eq!(records(&apart, "call").len(), 1);
+    assert!(!std::fs::read_to_string(&apart).unwrap().contains("t0k3n"));
+    for log in [&path, &apart] {
+        let (code, found) = verified(log).await;
+        assert_eq!((code, &found["whole"]), (Some(0), &json!(true)), "{found}");
+        assert_eq!(found["after_head"], 0);
+    }
+
+    let shown = path.to_str().unwrap();
+    let output = ends(&[
+        "audit",
+        "show",
+        shown,
+        "--tool",
+        "get_order",
+        "--last",
+        "1",
+        "--json",
+    ])
+    .await;
+    let one: Value = serde_json::from_str(text(&output.stdout)).unwrap();
+    assert_eq!(one["cache"], "hit");
+
+    // an edit that keeps every length
+    let edited = std::fs::read_to_string(&path)
+        .unwrap()
+        .replacen("answered", "cancelled", 1);
+    std::fs::write(&path, edited).unwrap();
+    let (code, found) = verified(&path).await;
+    assert_eq!(code, Some(1));
+    assert_eq!(found["fault"]["line"], 3, "{found}");
+    let output = ends(&["audit", "verify", shown]).await;
+    assert!(
+        text(&output.stdout).contains("NOT WHOLE"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_gateway_that_is_killed_while_it_writes_leaves_a_log_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let mut answered = 0;
+    for _ in 0..3 {
+        let gateway = gateway(folder.path(), "max_bytes = \"16KiB\"\nfsync = \"never\"").await;
+        let callers: Vec<_> = (0..4)
+            .map(|_| {
+                let request = gateway.mcp_request("orders__get_order", &json!({"order_id": 1}));
+                tokio::spawn(async move {
+                    let mut answered = 0_u64;
+                    while let Some(request) = request.try_clone() {
+                        match request.send().await {
+                            Ok(answer) if answer.bytes().await.is_ok() => answered += 1,
+                            _ => break,
+                        }
+                    }
+                    answered
+                })
+            })
+            .collect();
+        // many records, and more on their way
+        within("some files", async {
+            while std::fs::read_dir(folder.path()).unwrap().count() < 8 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        signal("-KILL", gateway.child.id().unwrap()).await;
+        for caller in callers {
+            answered += caller.await.unwrap();
+        }
+        drop(gateway.ended().await);
+        let (code, found) = verified(&path).await;
+        assert_eq!(code, Some(0), "{found}");
+    }
+    // starts once more, and repairs what the last kill left
+    let gateway = gateway(folder.path(), "").await;
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    drop(gateway.ended().await);
+    let (code, found) = verified(&path).await;
+    assert_eq!(
+        (code, &found["torn_bytes"]),
+        (Some(0), &json!(0)),
+        "{found}"
+    );
+    assert!(
+        found["calls"].as_u64().unwrap() > 0 && answered > 0,
+        "{found}"
+    );
+}
+
+#[tokio::test]
+async fn a_fault_in_the_settings_is_told_with_its_place_and_a_taken_log_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.toml");
+    for (more, place) in [
+        ("max_bytes = 5", ":3:13: `audit.max_bytes`"),
+        ("fsync = \"sometimes\"", "`audit.fsync`"),
+        ("on_full = \"wait\"", "`audit.on_full`"),
+        ("keep_files = 0", "`audit.keep_files`"),
+        ("redact = [\"--\"]", "`audit.redact.1`"),
+        ("no_such_key = 1", "no_such_key"),
+    ] {
+        std::fs::write(&file, config(folder.path(), more)).unwrap();
+        let output = ends(&["serve", "--check", "--config", file.to_str().unwrap()]).await;
+        assert_eq!(output.status.code(), Some(2), "{more}");
+        let said = text(&output.stderr);
+        assert!(said.contains(place), "{more}: {said}");
+    }
+    let running = gateway(folder.path(), "").await;
+    let tollgate = env!("CARGO_BIN_EXE_tollgate");
+    std::fs::write(
+        &file,
+        config(folder.path(), "").replace("TOLLGATE", tollgate),
+    )
+    .unwrap();
+    let output = ends(&["serve", "--http", "0", "--config", file.to_str().unwrap()]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("another process writes this log"), "{said}");
+    drop((running, http()));
+}

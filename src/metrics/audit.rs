@@ -1,0 +1,34 @@
+//! What became of audit records.
+
+use opentelemetry::KeyValue;
+use tollgate_telemetry::names::metric::{self, label};
+
+use super::Watched;
+
+/// Without a log there is nothing to tell.
+pub(super) fn observe(watched: &Watched<'_>) {
+    watched.counter(metric::AUDIT_RECORDS, |stack, series| {
+        let Some(stats) = stack.audit().map(|log| log.stats()) else {
+            return;
+        };
+        for (result, count) in [
+            ("written", stats.written),
+            ("dropped", stats.dropped),
+            ("failed", stats.failed),
+            ("suppressed", stats.suppressed),
+        ] {
+            series.add(count, [KeyValue::new(label::RESULT, result)]);
+        }
+    });
+    watched.counter(metric::AUDIT_REFUSED_CALLS, |stack, series| {
+        if let Some(log) = stack.audit() {
+            series.add(log.stats().refused_calls, []);
+        }
+    });
+    watched.gauge(metric::AUDIT_FAILING, |stack, series| {
+        if let Some(log) = stack.audit() {
+            let failing = u8::from(log.stats().is_failing);
+            series.add(f64::from(failing), []);
+        }
+    });
+}
