@@ -51,8 +51,8 @@ struct Shared {
     schedule: Option<Arc<dyn MakeSchedule>>,
     budgets: Budgets,
     seeds: AtomicU64,
-    returns: Returns,
     counters: Counters,
+    returns: Returns,
 }
 
 impl RepeatPolicy {
@@ -78,8 +78,8 @@ impl RepeatPolicy {
                 schedule,
                 budgets: Budgets::default(),
                 seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
-                returns: Returns::default(),
                 counters: Counters::default(),
+                returns: Returns::default(),
             }),
             paid: false,
             sent: None,
@@ -272,8 +272,8 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         }
         match self.decide(call, error) {
             Ok(kind) => {
-                let pause = kind.longest();
                 self.shared.counters.repeats();
+                let pause = kind.longest();
                 call.decided(|| repeated(error, pause));
                 debug!(
                     tool = %call.tool().name(),

@@ -71,7 +71,7 @@ async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<R
     if args.config.is_some() {
         return assemble::stack(config, Environment::Small, telemetry).await;
     }
-    let sample = Embedded::start().await?;
+    let sample = Embedded::start(telemetry).await?;
     assemble::stack_over(
         config,
         sample.upstreams.to_vec(),

@@ -14,6 +14,7 @@ use tollgate_mcp::face::serve_stdio;
 use tollgate_mcp::upstream::{Connect, Io, Target, Upstream};
 
 use crate::error::AppError;
+use crate::metrics::Telemetry;
 
 pub(crate) use self::backend::PlainBackend;
 pub(crate) use self::orders::Orders;
@@ -41,10 +42,10 @@ impl Embedded {
     /// # Errors
     ///
     /// [`AppError`] if a fixed name were no name; a test starts them.
-    pub(crate) async fn start() -> Result<Self, AppError> {
+    pub(crate) async fn start(telemetry: &Telemetry) -> Result<Self, AppError> {
         let orders = Arc::<Orders>::default();
-        let primary = upstream(PRIMARY, &orders).await?;
-        let replica = upstream(REPLICA, &orders).await?;
+        let primary = upstream(PRIMARY, &orders, telemetry).await?;
+        let replica = upstream(REPLICA, &orders, telemetry).await?;
         Ok(Self {
             orders,
             upstreams: [primary, replica],
@@ -94,7 +95,11 @@ fn shop(server: &str, orders: &Arc<Orders>) -> Result<Tools, AppError> {
 }
 
 /// Starts an MCP server in this process, and connects to it as to any other: over a pair of pipes.
-async fn upstream(id: &str, orders: &Arc<Orders>) -> Result<Upstream, AppError> {
+async fn upstream(
+    id: &str,
+    orders: &Arc<Orders>,
+    telemetry: &Telemetry,
+) -> Result<Upstream, AppError> {
     let backend = Arc::new(plain(id, orders).await?);
     let connect = Io::new(move || {
         let backend = backend.clone();
@@ -114,5 +119,6 @@ async fn upstream(id: &str, orders: &Arc<Orders>) -> Result<Upstream, AppError> 
         }
     });
     let id = ServerId::new(id)?;
-    Ok(Upstream::builder(id, Target::Io(connect)).start())
+    let upstream = Upstream::builder(id, Target::Io(connect));
+    Ok(upstream.observer(telemetry.observer()).start())
 }

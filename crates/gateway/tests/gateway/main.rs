@@ -19,6 +19,7 @@ mod lexicon;
 mod limits;
 mod limits_config;
 mod lint;
+mod metrics;
 mod outcome;
 mod record;
 mod refine;

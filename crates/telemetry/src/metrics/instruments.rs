@@ -41,8 +41,10 @@ pub(crate) enum Origin {
 
 impl Origin {
     pub(crate) fn of(call: &ToolCall) -> Self {
-        let _ = call;
-        Self::Mcp
+        match call.inbound() {
+            Some(_) => Self::Mcp,
+            None => Self::Local,
+        }
     }
 }
 

@@ -30,7 +30,7 @@ async fn a_call_is_counted_and_measured_by_what_it_was() {
     let read = tool("read_order").read_only().build();
     one_call(&meters, &miss, &read).await;
 
-    let duration = meters.one("mcp.server.operation.duration");
+    let duration = meters.one("gen_ai.execute_tool.duration");
     assert_eq!((duration.count, duration.sum), (1, 0.25));
     assert_eq!(duration.unit, "s");
     assert_eq!(duration.bounds.first(), Some(&0.01));
@@ -41,10 +41,7 @@ async fn a_call_is_counted_and_measured_by_what_it_was() {
         ("tollgate.cache", "miss"),
         ("tollgate.server_set", "test"),
     ];
-    let of_duration = [
-        ("gen_ai.operation.name", "execute_tool"),
-        ("mcp.method.name", "tools/call"),
-    ];
+    let of_duration = [("gen_ai.operation.name", "execute_tool")];
     for (point, more) in [
         (&duration, &of_duration[..]),
         (&calls, &[("tollgate.effect", "read_only")]),
@@ -182,7 +179,7 @@ async fn arguments_and_results_are_not_measured() {
     let x = tool("x").build();
     one_call(&meters, &miss, &x).await;
     for metric in [
-        "mcp.server.operation.duration",
+        "gen_ai.execute_tool.duration",
         "tollgate.calls",
         "tollgate.attempts",
         "tollgate.overhead.duration",

@@ -112,7 +112,7 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
         return chaos::run(args, screen).await;
     }
     let telemetry = Telemetry::new()?;
-    let with = Embedded::start().await?;
+    let with = Embedded::start(&telemetry).await?;
     let config = Config::without_file(Vec::new());
     let stack = assemble::stack_over(
         &config,
@@ -122,7 +122,7 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     )
     .await?
     .stack;
-    let without = Embedded::start().await?;
+    let without = Embedded::start(&telemetry).await?;
     for upstream in &without.upstreams {
         upstream.ready(CONNECT).await?;
     }
