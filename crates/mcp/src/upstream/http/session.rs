@@ -2,40 +2,67 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 
 use crate::upstream::ask::modern_context;
 use crate::upstream::info::ServerInfo;
-use crate::wire::Era;
+use crate::wire::{Era, header};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// A server that has been greeted.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) info: Arc<ServerInfo>,
-    /// `MCP-Protocol-Version` of each request.
-    pub(super) version: HeaderValue,
-    /// `Mcp-Session-Id` of each request, if the server gave one.
-    pub(super) id: Option<HeaderValue>,
+    /// What every request carries: the client's own headers, `MCP-Protocol-Version`, and
+    /// `Mcp-Session-Id` if the server gave one.
+    headers: HeaderMap,
     /// What each request carries in `_meta`; nothing for legacy servers.
     pub(super) context: Option<Vec<u8>>,
 }
 
 impl Session {
-    pub(super) fn new(info: ServerInfo, id: Option<HeaderValue>, client_info: &[u8]) -> Self {
+    /// Takes what the server said of itself, its name for the session, and the headers of the client.
+    pub(super) fn new(
+        info: ServerInfo,
+        id: Option<HeaderValue>,
+        mut headers: HeaderMap,
+        client_info: &[u8],
+    ) -> Self {
         // a revision that was agreed on is one of the known ones, so it can travel in a header
         let version = HeaderValue::from_str(&info.version)
             .unwrap_or_else(|_| HeaderValue::from_static(crate::wire::LATEST));
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, JSON_OR_EVENTS);
+        headers.insert(header::PROTOCOL_VERSION, version);
+        if let Some(id) = id {
+            headers.insert(header::SESSION_ID, id);
+        }
         let context = (info.era == Era::Modern).then(|| modern_context(client_info));
         Self {
             info: Arc::new(info),
-            version,
-            id,
+            headers,
             context,
         }
     }
 
+    /// Returns the headers of a message to the server.
+    pub(super) fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    /// Returns the headers of a request without a message.
+    pub(super) fn bare_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.remove(CONTENT_TYPE);
+        headers.remove(ACCEPT);
+        headers
+    }
+
     /// Returns what a probe is sent under: modern, and nothing known yet.
-    pub(super) fn probe(client_info: &[u8]) -> Self {
+    pub(super) fn probe(headers: HeaderMap, client_info: &[u8]) -> Self {
         let info = ServerInfo {
             era: Era::Modern,
             version: crate::wire::LATEST.to_owned(),
@@ -45,11 +72,11 @@ impl Session {
             tools_list_changed: false,
             takes_idempotency_keys: false,
         };
-        Self::new(info, None, client_info)
+        Self::new(info, None, headers, client_info)
     }
 
     /// Says whether the session is one the server may forget.
     pub(super) fn can_be_forgotten(&self) -> bool {
-        self.id.is_some()
+        self.headers.contains_key(header::SESSION_ID)
     }
 }
