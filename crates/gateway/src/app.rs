@@ -4,7 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tollgate::telemetry::names;
+use tracing::{Level, Metadata};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -73,13 +76,19 @@ fn start_log(args: &Args) -> Result<(), AppError> {
     };
     let levels = args.log.as_deref().unwrap_or(default);
     let levels = parse_levels(levels)?;
+    // To write out what a span says of its call takes longer than all layers of the stack. So lines
+    // of the log stand alone, unless they are asked for in detail.
+    let in_detail = levels.would_enable(names::TARGET, &Level::DEBUG);
+    let shown = move |metadata: &Metadata<'_>| {
+        in_detail || metadata.is_event() || metadata.target() != names::TARGET
+    };
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(Screen::stderr_is_coloured());
-    tracing_subscriber::registry()
-        .with(levels)
-        .with(layer)
-        .init();
+        .with_ansi(Screen::stderr_is_coloured())
+        // both in one filter of the layer: beside a filter of all layers, spans nobody looks at are
+        // made all the same
+        .with_filter(levels.and(filter_fn(shown).with_max_level_hint(LevelFilter::TRACE)));
+    tracing_subscriber::registry().with(layer).init();
     Ok(())
 }
 

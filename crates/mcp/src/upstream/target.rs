@@ -10,6 +10,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tollgate_core::BoxFuture;
+use url::Url;
 
 use crate::wire::header;
 
@@ -117,7 +118,7 @@ impl CommandSpec {
 /// A streamable HTTP endpoint: one URL, `http` or `https`, and headers sent with each request.
 #[derive(Clone)]
 pub struct HttpSpec {
-    url: reqwest::Url,
+    url: Url,
     headers: HeaderMap,
 }
 
@@ -140,7 +141,7 @@ impl HttpSpec {
     ///
     /// [`InvalidHttpSpec`] if the text is no URL, or neither `http` nor `https`.
     pub fn new(url: &str) -> Result<Self, InvalidHttpSpec> {
-        let url = reqwest::Url::parse(url)
+        let url = Url::parse(url)
             .map_err(|error| InvalidHttpSpec(format!("{url:?} is no URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(InvalidHttpSpec(format!(
@@ -190,7 +191,7 @@ impl HttpSpec {
         self.url.as_str()
     }
 
-    pub(super) fn into_parts(self) -> (reqwest::Url, HeaderMap) {
+    pub(super) fn into_parts(self) -> (Url, HeaderMap) {
         (self.url, self.headers)
     }
 }

@@ -13,21 +13,31 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
+/// What the protocol wants clients to send.
+const PRESCRIBED: &str = "application/json, text/event-stream";
+
 impl Accepts {
+    const ANYTHING: Self = Self {
+        json: true,
+        events: true,
+    };
+
     /// Reads `Accept`; a request without one takes anything.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut accepts = Self {
             json: false,
             events: false,
         };
-        let mut values = headers.get_all(ACCEPT).iter().peekable();
-        if values.peek().is_none() {
-            return Self {
-                json: true,
-                events: true,
-            };
+        let values = headers.get_all(ACCEPT);
+        let mut all = values.iter();
+        match (all.next(), all.next()) {
+            (None, _) => return Self::ANYTHING,
+            // what the protocol prescribes, as nearly every client writes it
+            (Some(only), None) if only == PRESCRIBED => return Self::ANYTHING,
+            _ => {}
         }
         for range in values
+            .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
         {

@@ -23,7 +23,8 @@ pub(super) fn check(
         Ok(None) => uri.authority().map(Authority::as_str),
         Err(()) => None,
     };
-    let allowed = hosts.iter().any(|pattern| match host.and_then(split) {
+    let parts = host.and_then(split);
+    let allowed = hosts.iter().any(|pattern| match parts {
         Some((host, port)) => pattern.allows(host, port),
         None => pattern.allows_any(),
     });

@@ -68,13 +68,20 @@ pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Splits `host`, `host:port`, `[address]:port` or a bare address.
 pub(super) fn split(text: &str) -> Option<(&str, Option<u16>)> {
-    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+    // an address of version 6 has two colons at least, and usual hosts have one at most
+    let colons = text.bytes().filter(|byte| *byte == b':').count();
+    if colons > 1 && text.parse::<std::net::Ipv6Addr>().is_ok() {
         return Some((text, None));
     }
-    let authority: &str = (!text.contains(['@', '/', '?', '#'])).then_some(text)?;
-    let (host, port) = match authority.rsplit_once(':') {
+    if text
+        .bytes()
+        .any(|byte| matches!(byte, b'@' | b'/' | b'?' | b'#'))
+    {
+        return None;
+    }
+    let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port.parse().ok()?)),
-        _ => (authority, None),
+        _ => (text, None),
     };
     let host = match host.strip_prefix('[') {
         Some(address) => address

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::ACCEPT;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::Delivery;
@@ -16,7 +15,7 @@ use crate::upstream::answer::RequestError;
 use crate::upstream::backoff::Backoff;
 use crate::upstream::peer;
 use crate::upstream::shared::UpstreamStatus;
-use crate::wire::{Era, Message, header};
+use crate::wire::{Era, Message};
 
 /// Runs until `stop` fires, then ends the session.
 pub(super) async fn run(link: Arc<HttpLink>, stop: CancellationToken) {
@@ -172,12 +171,8 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Listening {
             Err(error) => Listening::Failed(error),
         };
     }
-    let mut headers = HeaderMap::new();
+    let mut headers = session.bare_headers();
     headers.insert(ACCEPT, http::HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::PROTOCOL_VERSION, session.version.clone());
-    if let Some(id) = &session.id {
-        headers.insert(header::SESSION_ID, id.clone());
-    }
     let endpoint = &link.endpoint;
     let response = match endpoint.send(http::Method::GET, headers, Vec::new()).await {
         Ok(response) => response,
@@ -192,7 +187,7 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Listening {
             session.can_be_forgotten(),
         ));
     }
-    let mut events = EventReader::new(response, endpoint.shared.options.max_message);
+    let mut events = EventReader::new(response.into_body(), endpoint.shared.options.max_message);
     while let Ok(Some(event)) = events.next().await {
         if let Ok(message) = Message::parse(&event) {
             aside(endpoint, session, message);

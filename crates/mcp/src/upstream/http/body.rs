@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
+use http_body::Body;
+use http_body_util::{BodyDataStream, BodyExt};
+use hyper::body::Incoming;
 use sse_stream::SseStream;
 
 use crate::upstream::answer::RequestError;
@@ -29,17 +32,20 @@ pub(super) struct Whole {
 /// # Errors
 ///
 /// One longer than the limit.
-pub(super) async fn whole(
-    mut response: reqwest::Response,
-    limit: usize,
-) -> Result<Whole, RequestError> {
+pub(super) async fn whole<B>(mut body: B, limit: usize) -> Result<Whole, RequestError>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
+{
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
     let broken = loop {
-        let chunk = match response.chunk().await {
-            Ok(Some(chunk)) => chunk,
-            Ok(None) => break None,
-            Err(error) => break Some(broken(&error)),
+        let frame = match body.frame().await {
+            Some(Ok(frame)) => frame,
+            None => break None,
+            Some(Err(error)) => break Some(broken(&error)),
+        };
+        let Ok(chunk) = frame.into_data() else {
+            continue; // trailers
         };
         if first.len() + rest.as_ref().map_or(0, BytesMut::len) + chunk.len() > limit {
             return Err(too_long(limit));
@@ -59,8 +65,11 @@ pub(super) async fn whole(
 }
 
 /// Reads the body of a refusal; nothing if it cannot be read, since the status says enough.
-pub(super) async fn refusal(response: reqwest::Response) -> Option<Bytes> {
-    let words = whole(response, MAX_REFUSAL);
+pub(super) async fn refusal<B>(body: B) -> Option<Bytes>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
+{
+    let words = whole(body, MAX_REFUSAL);
     let words = tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()?;
     Some(words.bytes)
 }
@@ -78,7 +87,7 @@ pub(super) struct EventReader {
 
 #[derive(Debug)]
 enum ReadError {
-    Broken(reqwest::Error),
+    Broken(hyper::Error),
     TooLong(usize),
 }
 
@@ -94,10 +103,10 @@ impl std::fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl EventReader {
-    pub(super) fn new(response: reqwest::Response, limit: usize) -> Self {
+    pub(super) fn new(body: Incoming, limit: usize) -> Self {
         let pending = Arc::new(AtomicUsize::new(0));
         let counter = pending.clone();
-        let bytes = response.bytes_stream().map(move |chunk| {
+        let bytes = BodyDataStream::new(body).map(move |chunk| {
             let chunk = chunk.map_err(ReadError::Broken)?;
             if counter.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > limit {
                 return Err(ReadError::TooLong(limit));
@@ -138,7 +147,7 @@ fn too_long(limit: usize) -> RequestError {
     RequestError::protocol(format!("the answer is longer than {limit} bytes"))
 }
 
-fn broken(error: &reqwest::Error) -> RequestError {
+fn broken(error: &(dyn std::error::Error + 'static)) -> RequestError {
     RequestError::lost(format!("the answer broke off: {}", innermost(error)))
 }
 
@@ -153,13 +162,16 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_whose_words_never_come_is_not_waited_for() {
-        let never = futures_util::stream::pending::<Result<Bytes, std::io::Error>>();
-        let response = http::Response::new(reqwest::Body::wrap_stream(never));
-        let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(response.into())).await;
+        let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
+        let body = StreamBody::new(never);
+        let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(body)).await;
         assert_eq!(words, Ok(None));
     }
 }

@@ -3,9 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::header::{AUTHORIZATION, HOST, PROXY_AUTHORIZATION};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::Verifier;
+use url::Url;
+
+use super::connect::Connect;
+use super::outgoing::Outgoing;
 
 /// How long a connection may lie unused before it is given up.
 ///
@@ -14,24 +28,107 @@ use rustls_platform_verifier::Verifier;
 /// first.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// Builds the client.
-///
-/// Redirects are not followed: they would send a call to a place nobody configured, some of them as
-/// a GET. Nothing is sent twice but what certainly never left: the connection pool's own repeat on a
-/// connection that had closed before it took the request from us.
-pub(super) fn build(
-    url: &reqwest::Url,
-    connect_timeout: Duration,
-) -> Result<reqwest::Client, String> {
-    reqwest::Client::builder()
-        .connect_timeout(connect_timeout)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .pool_idle_timeout(IDLE)
-        .tcp_nodelay(true)
-        .tls_backend_preconfigured(tls(url.scheme() == "https")?)
-        .build()
-        .map_err(|error| format!("no HTTP client: {error}"))
+/// A client of one address.
+#[derive(Debug)]
+pub(super) struct Client {
+    http: legacy::Client<Connect, Outgoing>,
+    uri: Uri,
+    /// What every request carries: the headers of the configuration, and what follows from the
+    /// address.
+    pub(super) headers: HeaderMap,
+}
+
+impl Client {
+    /// Builds the client.
+    ///
+    /// Redirects are not followed: they would send a call to a place nobody configured, some of them
+    /// as a GET. Nothing is sent twice but what certainly never left: the connection pool's own repeat
+    /// on a connection that had closed before it took the request from us.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the address, with the proxy named by the environment, or with TLS.
+    pub(super) fn new(
+        url: Url,
+        headers: HeaderMap,
+        connect_timeout: Duration,
+    ) -> Result<Self, String> {
+        let proxies = Matcher::from_env();
+        Self::by_way_of(&proxies, url, headers, connect_timeout)
+    }
+
+    fn by_way_of(
+        proxies: &Matcher,
+        mut url: Url,
+        mut headers: HeaderMap,
+        connect_timeout: Duration,
+    ) -> Result<Self, String> {
+        let credentials = take_credentials(&mut url);
+        let uri: Uri = url
+            .as_str()
+            .parse()
+            .map_err(|error| format!("no HTTP client: {url} cannot be asked for: {error}"))?;
+        let tls = tls(url.scheme() == "https")?;
+        let (connect, to_proxy) = Connect::new(&uri, proxies, tls, connect_timeout)?;
+        // what is configured comes before what follows from the address
+        let host = uri.authority().map(Authority::as_str).unwrap_or_default();
+        let host = HeaderValue::from_str(host)
+            .map_err(|_| format!("no HTTP client: the host {host:?} cannot travel in a header"))?;
+        headers.entry(HOST).or_insert(host);
+        if let Some(credentials) = credentials {
+            headers.entry(AUTHORIZATION).or_insert(credentials);
+        }
+        if let Some(credentials) = to_proxy {
+            headers.entry(PROXY_AUTHORIZATION).or_insert(credentials);
+        }
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connect);
+        Ok(Self { http, uri, headers })
+    }
+
+    /// Returns host and port that it asks.
+    pub(super) fn address(&self) -> (Option<&str>, Option<u16>) {
+        let usual = match self.uri.scheme_str() {
+            Some("https") => 443,
+            _ => 80,
+        };
+        (self.uri.host(), self.uri.port_u16().or(Some(usual)))
+    }
+
+    /// Sends one request. `headers` are all of its headers, the client's own included.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Outgoing,
+    ) -> Result<Response<Incoming>, legacy::Error> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = headers;
+        self.http.request(request).await
+    }
+}
+
+/// Takes name and password out of an address, as the header they stand for.
+fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let mut pair = decoded(url.username());
+    pair.push(b':');
+    pair.extend(decoded(url.password().unwrap_or_default()));
+    if pair == b":" {
+        return None;
+    }
+    // an address with a host can lose its credentials, and every address here has one
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let header = format!("Basic {}", BASE64_STANDARD.encode(pair));
+    let mut header = HeaderValue::try_from(header).ok()?;
+    header.set_sensitive(true);
+    Some(header)
 }
 
 /// The provider is named here, so that it does not depend on what else is linked into the process.
@@ -52,4 +149,102 @@ fn tls(verifies: bool) -> Result<ClientConfig, String> {
         .dangerous() // "dangerous" is any verifier of one's own; this is the system's
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::BodyExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Takes one request, up to the end of `{}`, and answers it; then says what it was.
+    async fn one_request(listener: TcpListener, answer: &str) -> String {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !read.ends_with(b"\r\n\r\n") && !read.ends_with(b"{}") {
+            assert_ne!(stream.read_buf(&mut read).await.unwrap(), 0);
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(read).unwrap().to_ascii_lowercase()
+    }
+
+    fn outgoing() -> Outgoing {
+        Outgoing::new(Bytes::from_static(b"{}")).0
+    }
+
+    #[tokio::test]
+    async fn a_request_goes_by_way_of_the_proxy_and_names_the_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = format!("http://me:secret@{}", listener.local_addr().unwrap());
+        let proxies = Matcher::builder().all(proxy).build();
+        let url = Url::parse("http://ada:p%40ss@server.test/mcp?x=1").unwrap();
+        let client = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        let seen = tokio::spawn(async move { one_request(listener, answer).await });
+        let headers = client.headers.clone();
+        let response = client
+            .send(Method::POST, headers, outgoing())
+            .await
+            .unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, "ok");
+        let seen = seen.await.unwrap();
+        assert!(
+            seen.starts_with("post http://server.test/mcp?x=1 http/1.1\r\n"),
+            "{seen}"
+        );
+        assert!(seen.contains("\r\nhost: server.test\r\n"), "{seen}");
+        // "me:secret" and "ada:p@ss", lower case as the rest
+        assert!(
+            seen.contains("\r\nproxy-authorization: basic bwu6c2vjcmv0\r\n"),
+            "{seen}"
+        );
+        assert!(
+            seen.contains("\r\nauthorization: basic ywrhonbac3m=\r\n"),
+            "{seen}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_encrypted_connection_asks_the_proxy_for_a_tunnel() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = format!("http://{}", listener.local_addr().unwrap());
+        let proxies = Matcher::builder().all(proxy).build();
+        let url = Url::parse("https://server.test/mcp").unwrap();
+        let client = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG).unwrap();
+        let refusal = "HTTP/1.1 403 No\r\n\r\n";
+        let seen = tokio::spawn(async move { one_request(listener, refusal).await });
+        let headers = client.headers.clone();
+        let failed = client.send(Method::POST, headers, outgoing()).await;
+        assert!(failed.unwrap_err().is_connect());
+        let seen = seen.await.unwrap();
+        assert!(
+            seen.starts_with("connect server.test:443 http/1.1\r\n"),
+            "{seen}"
+        );
+    }
+
+    #[test]
+    fn a_proxy_of_another_kind_is_refused_by_name() {
+        let proxies = Matcher::builder().all("socks5://127.0.0.1:1").build();
+        let url = Url::parse("http://server.test/mcp").unwrap();
+        let refused = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG);
+        assert!(refused.unwrap_err().contains("socks5"));
+    }
+
+    #[test]
+    fn what_is_configured_comes_before_what_follows_from_the_address() {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer t"));
+        let url = Url::parse("http://ada@server.test:8080/mcp").unwrap();
+        let none = Matcher::builder().build();
+        let client = Client::by_way_of(&none, url, headers, LONG).unwrap();
+        assert_eq!(client.headers[AUTHORIZATION], "Bearer t");
+        assert_eq!(client.headers[HOST], "server.test:8080");
+    }
 }

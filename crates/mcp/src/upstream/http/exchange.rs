@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
 use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 
 use super::body::{self, EventReader, innermost};
@@ -15,9 +16,6 @@ use crate::upstream::answer::{self, RequestError};
 use crate::upstream::ask::{self, Ask, Style};
 use crate::upstream::peer::reply;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, header, known_version};
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// An answer, and the session id it came with (only `initialize` looks at it).
 pub(super) struct Answered {
@@ -67,9 +65,7 @@ pub(super) async fn tell(
     session: &Session,
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
-    let mut headers = HeaderMap::new();
-    common(&mut headers, session);
-    let response = endpoint.post(headers, message).await?;
+    let response = endpoint.post(session.headers(), message).await?;
     let status = response.status();
     if status.is_success() {
         Ok(())
@@ -83,23 +79,13 @@ pub(super) async fn tell(
     }
 }
 
-fn common(headers: &mut HeaderMap, session: &Session) {
-    headers.insert(CONTENT_TYPE, JSON);
-    headers.insert(ACCEPT, JSON_OR_EVENTS);
-    headers.insert(header::PROTOCOL_VERSION, session.version.clone());
-    if let Some(id) = &session.id {
-        headers.insert(header::SESSION_ID, id.clone());
-    }
-}
-
 fn headers(
     session: &Session,
     ask: &Ask<'_>,
     style: Style<'_>,
     mirrored: Option<&ParamHeaders>,
 ) -> Result<HeaderMap, RequestError> {
-    let mut headers = HeaderMap::new();
-    common(&mut headers, session);
+    let mut headers = session.headers();
     if ask.method == "initialize" {
         // nothing is agreed yet: the message itself says what is offered
         headers.remove(header::PROTOCOL_VERSION);
@@ -148,15 +134,15 @@ fn headers(
 async fn read(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    response: Response,
+    response: Response<Incoming>,
     id: u64,
     progress: Option<&Arc<dyn ProgressSink>>,
 ) -> Result<Answered, RequestError> {
     let status = response.status();
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
-        let headers = response.headers().clone();
-        let (of, rpc) = match body::refusal(response).await.as_ref().map(Message::parse) {
+        let (parts, words) = response.into_parts();
+        let (of, rpc) = match body::refusal(words).await.as_ref().map(Message::parse) {
             Some(Ok(Message::Response {
                 id: of,
                 outcome: Err(error),
@@ -168,20 +154,19 @@ async fn read(
         let speaks_of_us = of.is_some_and(|of| of.as_u64() == Some(id));
         let can_be_gone = session.can_be_forgotten()
             && (!speaks_of_us || rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message)));
-        return Err(answer::status(status, &headers, rpc, can_be_gone));
+        return Err(answer::status(status, &parts.headers, rpc, can_be_gone));
     }
     let content_type = response
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+        .unwrap_or_default();
     let limit = endpoint.shared.options.max_message;
-    let result = if content_type.starts_with("text/event-stream") {
-        let events = EventReader::new(response, limit);
+    let result = if is_of(content_type, "text/event-stream") {
+        let events = EventReader::new(response.into_body(), limit);
         read_events(endpoint, session, events, id, progress).await?
-    } else if content_type.starts_with("application/json") {
-        let body = body::whole(response, limit).await?;
+    } else if is_of(content_type, "application/json") {
+        let body = body::whole(response.into_body(), limit).await?;
         match Message::parse(&body.bytes) {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
                 outcome.map_err(RequestError::Refused)?
@@ -235,6 +220,12 @@ async fn read_events(
     Err(RequestError::lost(
         "the server ended the stream without an answer",
     ))
+}
+
+/// Says whether a content type is the given one, whatever its parameters.
+fn is_of(content_type: &str, media: &str) -> bool {
+    let start = content_type.as_bytes().get(..media.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(media.as_bytes()))
 }
 
 /// Recognises the words of a server that lost a session.
@@ -303,18 +294,11 @@ impl Drop for InFlight<'_> {
 /// Reads why a request could not be sent, or was not answered.
 ///
 /// `cut_short` says that the end of the request was never given to the connection.
-pub(super) fn unsent(error: &reqwest::Error, cut_short: bool) -> RequestError {
+pub(super) fn unsent(error: &legacy::Error, cut_short: bool) -> RequestError {
     let cause = innermost(error);
     if error.is_connect() {
         return RequestError::not_sent(format!(
             "no connection to the server: {cause}; check its address and that it runs"
-        ));
-    }
-    if error.is_builder() {
-        return RequestError::Failed(ToolError::new(
-            ErrorKind::InvalidCall,
-            Delivery::NotSent,
-            format!("the request cannot be made: {cause}"),
         ));
     }
     if cut_short {

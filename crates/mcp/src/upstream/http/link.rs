@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
+use http::Response;
+use hyper::body::Incoming;
 use parking_lot::RwLock;
-use reqwest::Response;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Delivery, ErrorKind, Outbound, Transport};
 
+use super::attend;
+use super::client::Client;
 use super::exchange::{self, Answered, exchange, unsent};
 use super::outgoing::Outgoing;
 use super::reports::Reports;
 use super::session::Session;
-use super::{attend, client};
 use crate::upstream::answer::RequestError;
 use crate::upstream::ask::Ask;
 use crate::upstream::builder::EraChoice;
@@ -30,9 +32,7 @@ use crate::wire::{Era, ParamHeaders, code, write};
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) shared: Arc<Shared>,
-    client: Result<reqwest::Client, String>,
-    url: reqwest::Url,
-    headers: HeaderMap,
+    client: Result<Client, String>,
     next_id: AtomicU64,
     pub(super) reports: Reports,
 }
@@ -61,19 +61,27 @@ impl Endpoint {
     pub(super) fn outbound<'a>(&'a self, id: u64, session: &'a Session) -> Outbound<'a> {
         let mut request = Outbound::new(Transport::Tcp, id);
         request.protocol_version = Some(&session.info.version);
-        request.session = session.id.as_ref().and_then(|id| id.to_str().ok());
-        request.address = self.url.host_str();
-        request.port = self.url.port_or_known_default();
+        request.session = session.id();
+        if let Ok(client) = &self.client {
+            (request.address, request.port) = client.address();
+        }
         // the client is built for no other
         request.http_version = Some("1.1");
         request
     }
 
+    /// Returns the headers that every request to this server carries.
+    fn headers(&self) -> HeaderMap {
+        let client = self.client.as_ref();
+        client.map_or_else(|_| HeaderMap::new(), |client| client.headers.clone())
+    }
+
+    /// Sends a message. `headers` are those of a session, and what this message adds.
     pub(super) async fn post(
         &self,
         headers: HeaderMap,
         message: Vec<u8>,
-    ) -> Result<Response, RequestError> {
+    ) -> Result<Response<Incoming>, RequestError> {
         self.send(http::Method::POST, headers, message).await
     }
 
@@ -82,24 +90,17 @@ impl Endpoint {
         method: http::Method,
         headers: HeaderMap,
         message: Vec<u8>,
-    ) -> Result<Response, RequestError> {
+    ) -> Result<Response<Incoming>, RequestError> {
         let client = self
             .client
             .as_ref()
             .map_err(|error| RequestError::not_sent(error.clone()))?;
-        let mut all = self.headers.clone();
-        all.extend(headers);
-        let mut request = client.request(method, self.url.clone()).headers(all);
-        let mut upload = None;
-        if !message.is_empty() {
-            let (body, handle) = Outgoing::new(message.into());
-            request = request.body(reqwest::Body::wrap(body));
-            upload = Some(handle);
-        }
-        request.send().await.map_err(|error| {
-            let cut_short = upload.is_some_and(|upload| upload.withdraw());
-            unsent(&error, cut_short)
-        })
+        let is_empty = message.is_empty();
+        let (body, upload) = Outgoing::new(message.into());
+        client
+            .send(method, headers, body)
+            .await
+            .map_err(|error| unsent(&error, !is_empty && upload.withdraw()))
     }
 }
 
@@ -114,9 +115,7 @@ impl HttpLink {
         let link = Arc::new(Self {
             endpoint: Arc::new(Endpoint {
                 shared: shared.clone(),
-                client: client::build(&url, shared.options.connect_timeout),
-                url,
-                headers,
+                client: Client::new(url, headers, shared.options.connect_timeout),
                 next_id: AtomicU64::new(1),
                 reports: Reports::default(),
             }),
@@ -288,7 +287,10 @@ impl HttpLink {
         if options.era == EraChoice::Legacy || was_legacy {
             return self.initialize().await;
         }
-        let probe = Arc::new(Session::probe(&options.client_info));
+        let probe = Arc::new(Session::probe(
+            self.endpoint.headers(),
+            &options.client_info,
+        ));
         let ask = handshake::discover();
         let answer = exchange(&self.endpoint, &probe, &ask, None);
         let answer = tokio::time::timeout(options.probe_timeout, answer).await;
@@ -297,7 +299,12 @@ impl HttpLink {
             Err(_) => Probe::Legacy,
         };
         match verdict {
-            Probe::Modern(info) => Ok(Session::new(info, None, &options.client_info)),
+            Probe::Modern(info) => Ok(Session::new(
+                info,
+                None,
+                self.endpoint.headers(),
+                &options.client_info,
+            )),
             Probe::Legacy if options.era == EraChoice::Auto => self.initialize().await,
             Probe::Legacy => Err(RequestError::protocol(
                 "the server speaks only legacy revisions, and the era is set to modern",
@@ -309,7 +316,7 @@ impl HttpLink {
     async fn initialize(&self) -> Result<Session, RequestError> {
         let client_info = &self.endpoint.shared.options.client_info;
         // nothing of a session is known yet, and no modern header may be sent
-        let mut blank = Session::probe(client_info);
+        let mut blank = Session::probe(self.endpoint.headers(), client_info);
         blank.context = None;
         Arc::make_mut(&mut blank.info).era = Era::Legacy;
         let blank = Arc::new(blank);
@@ -317,7 +324,8 @@ impl HttpLink {
         let Answered { result, session_id } = exchange(&self.endpoint, &blank, &ask, None).await?;
         let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
         let observer = self.endpoint.shared.options.observer.as_ref();
-        let session = Session::new(info, session_id, client_info).observed_by(observer);
+        let session = Session::new(info, session_id, self.endpoint.headers(), client_info)
+            .observed_by(observer);
         let ready = write::notification("notifications/initialized", None);
         exchange::tell(&self.endpoint, &session, ready).await?;
         Ok(session)
@@ -328,13 +336,8 @@ impl HttpLink {
         let Some(session) = self.session.write().take() else {
             return;
         };
-        if let Some(id) = &session.id {
-            let mut headers = HeaderMap::new();
-            headers.insert(crate::wire::header::SESSION_ID, id.clone());
-            headers.insert(
-                crate::wire::header::PROTOCOL_VERSION,
-                HeaderValue::clone(&session.version),
-            );
+        if session.can_be_forgotten() {
+            let headers = session.bare_headers();
             let grace = self.endpoint.shared.options.shutdown_grace;
             let delete = self
                 .endpoint

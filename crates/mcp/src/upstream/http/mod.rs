@@ -6,6 +6,7 @@
 mod attend;
 mod body;
 mod client;
+mod connect;
 mod exchange;
 mod link;
 mod outgoing;

@@ -1,0 +1,199 @@
+//! How a connection to the server is made: straight, or by way of a proxy the environment names.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use rustls::ClientConfig;
+use tollgate_core::BoxFuture;
+use tower_service::Service;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Tls = HttpsConnector<HttpConnector>;
+
+/// How often the system asks after a connection on which nothing moves, so that one whose other end
+/// is gone does not keep a call waiting for ever.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
+/// How many such questions go unanswered until it is given up.
+const TCP_KEEPALIVE_RETRIES: u32 = 3;
+/// How long what was sent may stay unacknowledged.
+#[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Makes connections to one server.
+#[derive(Clone)]
+pub(super) struct Connect {
+    way: Way,
+    timeout: Duration,
+}
+
+#[derive(Clone)]
+enum Way {
+    Straight(Tls),
+    /// Plain HTTP: the proxy gets the request itself.
+    Forwarded(Tls, Uri),
+    /// TLS: the proxy gets the name of the server and passes bytes on.
+    Tunnelled(HttpsConnector<Tunnel<Tls>>),
+}
+
+impl Connect {
+    /// Finds the way to a server. `timeout` is for the whole of it: name, connection, proxy, TLS.
+    ///
+    /// # Errors
+    ///
+    /// A proxy of a kind that is not spoken.
+    pub(super) fn new(
+        server: &Uri,
+        proxies: &Matcher,
+        tls: ClientConfig,
+        timeout: Duration,
+    ) -> Result<(Self, Option<HeaderValue>), String> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(TCP_KEEPALIVE));
+        tcp.set_keepalive_interval(Some(TCP_KEEPALIVE));
+        tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_RETRIES));
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+        let straight = Tls::from((tcp, tls.clone()));
+        let Some(proxy) = proxies.intercept(server) else {
+            let way = Way::Straight(straight);
+            return Ok((Self { way, timeout }, None));
+        };
+        if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
+            return Err(format!(
+                "the proxy {} cannot be used: only http and https proxies are",
+                proxy.uri()
+            ));
+        }
+        let credentials = proxy.basic_auth().cloned();
+        if server.scheme_str() != Some("https") {
+            let way = Way::Forwarded(straight, proxy.uri().clone());
+            return Ok((Self { way, timeout }, credentials));
+        }
+        let way = Way::Tunnelled(HttpsConnector::from((tunnel(&proxy, straight), tls)));
+        Ok((Self { way, timeout }, None))
+    }
+}
+
+fn tunnel(proxy: &Intercept, to_proxy: Tls) -> Tunnel<Tls> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+    match proxy.basic_auth() {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    }
+}
+
+impl Service<Uri> for Connect {
+    type Response = Wire;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Wire, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(())) // connectors are always ready
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let timeout = self.timeout;
+        let way = self.way.clone();
+        Box::pin(async move {
+            tokio::time::timeout(timeout, way.go(server))
+                .await
+                .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
+        })
+    }
+}
+
+impl Way {
+    async fn go(self, server: Uri) -> Result<Wire, BoxError> {
+        match self {
+            Self::Straight(mut tls) => tls.call(server).await.map(|io| Wire::new(io, false)),
+            Self::Forwarded(mut tls, proxy) => tls.call(proxy).await.map(|io| Wire::new(io, true)),
+            Self::Tunnelled(mut tunnel) => tunnel.call(server).await.map(|io| Wire::new(io, false)),
+        }
+    }
+}
+
+/// Bytes in both directions, encrypted or not.
+trait Io: Read + Write + Connection + Send + Unpin {}
+
+impl<T: Read + Write + Connection + Send + Unpin> Io for T {}
+
+/// One connection.
+pub(super) struct Wire {
+    io: Box<dyn Io>,
+    is_forwarded: bool,
+}
+
+impl Wire {
+    fn new(io: impl Io + 'static, is_forwarded: bool) -> Self {
+        Self {
+            io: Box::new(io),
+            is_forwarded,
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire")
+            .field("is_forwarded", &self.is_forwarded)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection for Wire {
+    fn connected(&self) -> Connected {
+        // a request for a proxy names the server in its first line
+        self.io.connected().proxy(self.is_forwarded)
+    }
+}
+
+impl Read for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+}
