@@ -32,6 +32,34 @@ impl<S> Cache<S> {
 }
 
 impl<S: ToolService> Cache<S> {
+    /// Calls as [`Service::call`] does, by whoever shares the service with others: it is always ready,
+    /// and no call changes it. A hit is looked up here, and clones nothing of what is inside.
+    pub fn call_ref(&self, call: ToolCall) -> CacheFuture<S> {
+        let shared = &self.shared;
+        shared.tools.with(call, shared, |version, call| {
+            if !shared.config.enabled {
+                return self.pass(call, version, BypassReason::Disabled);
+            }
+            match call.plan().cache {
+                CacheRule::Bypass => self.pass(call, version, BypassReason::Plan),
+                CacheRule::Store { .. } if call.pin().is_some() => {
+                    self.pass(call, version, BypassReason::Pinned)
+                }
+                CacheRule::Store { .. } if version.is_volatile() => {
+                    self.pass(call, version, BypassReason::Volatile)
+                }
+                CacheRule::Store { ttl } => self.read(call, version, ttl),
+                CacheRule::KeepOwn { ttl }
+                    if shared.config.idempotent_writes && call.pin().is_none() =>
+                {
+                    self.idempotent_write(call, version, ttl)
+                }
+                // a rule this crate does not know yet may stand for a write
+                _ => self.write(call, version, None),
+            }
+        })
+    }
+
     fn read(&self, call: ToolCall, version: &Arc<Version>, ttl: Duration) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
@@ -47,7 +75,7 @@ impl<S: ToolService> Cache<S> {
         let key = shared.key(&identity, &epochs);
         let found = shared.look(key, &version.record, &call, now);
         drop(watched);
-        if let Look::Hit(output, age) = found {
+        if let Look::Hit(output, made) = found {
             if shared.fresh.draws() {
                 let check = Check {
                     shared: shared.clone(),
@@ -56,7 +84,7 @@ impl<S: ToolService> Cache<S> {
                     key,
                     served: output.clone(),
                     at: now,
-                    age,
+                    age: now.saturating_duration_since(made),
                 };
                 check.start(&self.inner, &call);
             }
@@ -127,28 +155,6 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> CacheFuture<S> {
-        let shared = &self.shared;
-        shared.tools.with(call, shared, |version, call| {
-            if !shared.config.enabled {
-                return self.pass(call, version, BypassReason::Disabled);
-            }
-            match call.plan().cache {
-                CacheRule::Bypass => self.pass(call, version, BypassReason::Plan),
-                CacheRule::Store { .. } if call.pin().is_some() => {
-                    self.pass(call, version, BypassReason::Pinned)
-                }
-                CacheRule::Store { .. } if version.is_volatile() => {
-                    self.pass(call, version, BypassReason::Volatile)
-                }
-                CacheRule::Store { ttl } => self.read(call, version, ttl),
-                CacheRule::KeepOwn { ttl }
-                    if shared.config.idempotent_writes && call.pin().is_none() =>
-                {
-                    self.idempotent_write(call, version, ttl)
-                }
-                // a rule this crate does not know yet may stand for a write
-                _ => self.write(call, version, None),
-            }
-        })
+        self.call_ref(call)
     }
 }
