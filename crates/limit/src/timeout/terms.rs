@@ -92,7 +92,8 @@ impl Terms {
 
     /// Says why the call is not even handed over, if it comes too late.
     pub(crate) fn too_late(&self) -> Option<ToolError> {
-        let ago = Instant::now().checked_duration_since(self.deadline?)?;
+        let deadline = self.deadline?;
+        let ago = Instant::now().checked_duration_since(deadline)?;
         let limit = self.limit;
         let message = format!(
             "the call's deadline passed {ago:?} ago; nothing was sent (the attempt timeout is \
