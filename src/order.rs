@@ -1,7 +1,8 @@
 //! The order of the layers. This file is the only place that knows it.
 
 use tollgate_breaker::{Breaker, BreakerLayer};
-use tollgate_cache::{Cache, CacheLayer};
+use tollgate_cache::{Cache, CacheFuture, CacheLayer};
+use tollgate_core::ToolCall;
 use tollgate_limit::{
     AttemptTimeout, ConcurrencyHandle, ConcurrencyLimit, RateLimit, RateLimitLayer,
 };
@@ -9,7 +10,7 @@ use tollgate_loopguard::{LoopGuard, LoopGuardLayer};
 use tollgate_retry::hedge::{Hedge, HedgeLayer};
 use tollgate_retry::{Retry, RetryLayer};
 use tollgate_router::Router;
-use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
+use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanFuture, CallSpanLayer};
 use tower::ServiceBuilder;
 
 use crate::leaf::Leaf;
@@ -37,8 +38,19 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 6. **rate limit** of tools and principals: each attempt counts;
 /// 7. **attempt span**: one per try;
 /// 8. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers =
-    CallSpan<Cache<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>>;
+pub(crate) type Layers = CallSpan<Cache<Inside>>;
+
+/// What a call passes that the cache does not answer.
+type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
+
+/// What all layers together answer.
+pub(crate) type Answer = CallSpanFuture<CacheFuture<Inside>>;
+
+/// Calls all layers, which are shared: the outermost two are always ready, and what is inside of them is
+/// cloned only for a call that gets there. So a hit writes to no count that all threads have in common.
+pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
+    layers.call_ref(call, Cache::call_ref)
+}
 
 /// Puts the layers around the router.
 pub(crate) fn assemble(

@@ -1,85 +1,100 @@
-//! What the stack costs: nanoseconds per call, beside the same call without it.
+//! What the whole stack costs: a cached call beside the least that any cache must do, an uncached one
+//! beside the service without a stack, and which layer takes how much of it.
 //!
-//! `cargo bench --bench stack`. One thread, one caller; the tool answers at once, so everything
-//! above the first row is ours. The hit row answers without reaching the tool.
+//! `cargo bench --bench stack_cost`; after `--` with `--rounds N` for more or fewer than 40 rounds,
+//! with `--json` for a line for each row, with `--instructions` to count instructions under `valgrind`
+//! in place of time, and with a part of a name for the rows whose name has it.
+//!
+//! **What is called.** Tools that answer at once with some 230 bytes, by a service in this process
+//! behind [`Tools`](tollgate::Tools). Calls have 200 bytes of arguments. Where a row says *prepared*,
+//! calls are made before the clock starts; where it says *by name*, looking up the tool and making the
+//! call is part of it.
+//!
+//! **What is set.** [`Stack::builder`](tollgate::Stack::builder) with nothing but a server: every layer
+//! is there as it is by default. Nobody looks at spans, and no metrics are taken.
+//!
+//! **The floor** of a cached call is what any cache with a safe key does at least: one keyed hash of
+//! the argument bytes (SipHash-1-3 with 128 bits) and one `get` of a bare `moka` cache that takes this
+//! hash for its own. Both are rows of their own, over as many distinct calls.
+//!
+//! **Shares.** The layers are put around the service one at a time, innermost first, each as the stack
+//! has it; what a row takes longer than the one before is the layer's. The last step is the `Stack`
+//! itself: what it has around its layers, and the question to its catalogue whether a server offers
+//! the tool. Differences of two medians are good to some ten nanoseconds, no more.
+//!
+//! **What is shown.** All rows take turns, round by round, so that a change of the machine's load meets
+//! all of them. A round warms up with all distinct calls, and then times eight runs of 256 calls: runs
+//! so short that few are interrupted. Shown is the median run, in nanoseconds a call, and what a call
+//! allocates.
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a benchmark prints, and may panic"
+    clippy::expect_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a benchmark may panic, and its numbers are small"
 )]
 
-use std::hint::black_box;
-use std::sync::Arc;
+use std::process::ExitCode;
 
-use serde_json::{Value, json};
-use tokio::time::Instant;
-use tollgate::{Stack, ToolOutput, ToolServer, ToolSpec, Tools};
+use tollgate_testkit::args::Args;
 
-const CALLS: u32 = 200_000;
-const ROUNDS: usize = 5;
+mod calls;
+mod instructions;
+mod layers;
+mod measure;
+mod peer;
+mod report;
+mod rows;
 
-fn tools() -> Tools {
-    let answer = ToolOutput::text("x".repeat(200));
-    let (read, write) = (answer.clone(), answer);
-    Tools::new("bench")
-        .unwrap()
-        .tool(ToolSpec::new("get_item"), move |_: Value| {
-            let answer = read.clone();
-            async move { Ok::<_, String>(answer) }
-        })
-        .unwrap()
-        .tool(ToolSpec::new("create_item"), move |_: Value| {
-            let answer = write.clone();
-            async move { Ok::<_, String>(answer) }
-        })
-        .unwrap()
-}
+const USAGE: &str = "usage: cargo bench --bench stack_cost -- \
+                     [--json] [--rounds N] [--instructions] [PART OF A NAME]";
 
-fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let direct = Arc::new(tools());
-        let stack = Stack::builder().server(tools()).build().await.unwrap();
-        let arguments = json!({"id": 123_456, "query": "q".repeat(150)}).to_string();
-        let read = stack.prepare("bench.get_item", arguments.clone()).unwrap();
-        let write = stack.prepare("bench.create_item", arguments).unwrap();
-
-        println!(
-            "{:44} {:>10}",
-            "one call, 200 B arguments, 200 B answer", "ns"
-        );
-        row("the tool alone, no stack", || direct.call(write.clone())).await;
-        row("write through the stack (pass-through)", || {
-            stack.run(write.clone())
-        })
-        .await;
-        row("read through the stack, from the cache", || {
-            stack.run(read.clone())
-        })
-        .await;
-        assert!(
-            stack.cache_stats().hits > u64::from(CALLS),
-            "the last row must be hits"
-        );
-    });
-}
-
-/// Prints the best of several rounds: the others were disturbed.
-async fn row<F, Fut>(name: &str, mut call: F)
-where
-    F: FnMut() -> Fut,
-    Fut: Future<Output = Result<ToolOutput, tollgate::ToolError>>,
-{
-    let mut best = f64::INFINITY;
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        for _ in 0..CALLS {
-            black_box(call().await.unwrap());
+fn main() -> ExitCode {
+    // cargo itself passes `--bench`, and `cargo test --benches` does not: one round shows it runs
+    let measured = std::env::args().any(|word| word == "--bench");
+    match run(measured) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            println!("{fault}");
+            ExitCode::from(2)
         }
-        best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS));
     }
-    println!("{name:44} {best:>10.0}");
+}
+
+fn run(measured: bool) -> Result<(), String> {
+    let words = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench" && word != "--instructions");
+    let counts = std::env::args().any(|word| word == "--instructions");
+    let options = ["--rounds", instructions::ROW, instructions::CALLS];
+    let args = Args::parse(words, &options, USAGE)?;
+    let number = |option: &str, default: usize| match args.value(option) {
+        None => Ok(default),
+        Some(word) => word
+            .parse()
+            .map_err(|_| format!("{option} {word:?} is no number\n{USAGE}")),
+    };
+    if let Some(row) = args.value(instructions::ROW) {
+        return instructions::repeat(row, number(instructions::CALLS, 0)?);
+    }
+    let part = args.file().unwrap_or_default();
+    if counts {
+        return instructions::table(part);
+    }
+    let rounds = number("--rounds", if measured { 40 } else { 1 })?;
+    let mut rows = rows::all(part);
+    rows.retain(|row| row.is_needed() || row.name.contains(part));
+    for _ in 0..rounds {
+        for row in &mut rows {
+            row.round();
+        }
+    }
+    rows.iter_mut().for_each(rows::Row::count);
+    if args.json() {
+        report::json(&rows);
+    } else {
+        report::tables(&rows);
+    }
+    Ok(())
 }

@@ -59,6 +59,30 @@ pub struct CallSpan<S> {
     metrics: Option<Arc<Metrics>>,
 }
 
+impl<S> CallSpan<S> {
+    /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
+    /// to what is inside, which must be ready.
+    pub fn call_ref<F>(
+        &self,
+        call: ToolCall,
+        send: impl FnOnce(&S, ToolCall) -> F,
+    ) -> CallSpanFuture<F> {
+        let span = observed::span(&call);
+        if span.is_disabled() && self.metrics.is_none() {
+            return CallSpanFuture {
+                answer: send(&self.inner, call),
+                observed: None,
+            };
+        }
+        let (call, observed) = Observed::begin(call, span, self.metrics.clone());
+        CallSpanFuture {
+            // layers that work before the first poll are inside the span too
+            answer: observed.span().in_scope(|| send(&self.inner, call)),
+            observed: Some(observed),
+        }
+    }
+}
+
 impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     type Response = ToolOutput;
     type Error = ToolError;
