@@ -249,9 +249,9 @@ fn among() -> Vec<Row> {
     let mut rows = Vec::new();
     for tools in TOOLS {
         let world = World::new(tools);
-        let kinds: [(_, _, fn(usize) -> Part); 2] = [
-            ("get_item", "cached call", Part::HitsAmong),
-            ("create_item", "write", Part::WritesAmong),
+        let kinds = [
+            ("get_item", "cached call", Part::HitsAmong(tools)),
+            ("create_item", "write", Part::WritesAmong(tools)),
         ];
         for (tool, what, part) in kinds {
             // spread over all that there are
@@ -263,7 +263,7 @@ fn among() -> Vec<Row> {
             let subject = named(&world, &names, DISTINCT);
             rows.push(Row::new(
                 format!("{what} by name, {tools} tools"),
-                part(tools),
+                part,
                 subject,
             ));
         }
