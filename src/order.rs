@@ -1,8 +1,9 @@
 //! The order of the layers. This file is the only place that knows it.
 
-use tollgate_audit::{Audit, AuditLayer};
+use tollgate_audit::{Audit, AuditFuture, AuditLayer};
 use tollgate_breaker::{Breaker, BreakerLayer};
 use tollgate_cache::{Cache, CacheLayer};
+use tollgate_core::ToolCall;
 use tollgate_limit::{
     AttemptTimeout, ConcurrencyHandle, ConcurrencyLimit, RateLimit, RateLimitLayer,
 };
@@ -10,7 +11,7 @@ use tollgate_loopguard::{LoopGuard, LoopGuardLayer};
 use tollgate_retry::hedge::{Hedge, HedgeLayer};
 use tollgate_retry::{Retry, RetryLayer};
 use tollgate_router::Router;
-use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
+use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanFuture, CallSpanLayer};
 use tower::ServiceBuilder;
 
 use crate::leaf::Leaf;
@@ -40,8 +41,19 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 7. **rate limit** of tools and principals: each attempt counts;
 /// 8. **attempt span**: one per try;
 /// 9. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers =
-    CallSpan<Audit<Cache<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>>>;
+pub(crate) type Layers = CallSpan<Audit<Cache<Inside>>>;
+
+/// What a call passes that the cache does not answer.
+type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
+
+/// What all layers together answer.
+pub(crate) type Answer = CallSpanFuture<AuditFuture<Cache<Inside>>>;
+
+/// Calls all layers, which are shared: the outermost three are always ready, and what is inside of them
+/// is cloned only for a call that gets there. So a hit writes to no count that all threads have in common.
+pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
+    layers.call_ref(call, |audit, call| audit.call_ref(call, Cache::call_ref))
+}
 
 /// Puts the layers around the router.
 #[expect(

@@ -7,10 +7,9 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use tollgate_core::{ToolCall, ToolError, ToolOutput};
-use tower::util::Oneshot;
 use tower_service::Service;
 
-use crate::order::Layers;
+use crate::order::Answer;
 use crate::stack::Stack;
 
 /// The stack as a Tower service. Always ready: what has to be waited for is waited for in the call.
@@ -35,7 +34,7 @@ pin_project! {
     /// One call on its way through the stack. Dropping it cancels the call.
     pub struct StackFuture {
         #[pin]
-        pub(crate) inner: Oneshot<Layers, ToolCall>,
+        pub(crate) inner: Answer,
     }
 }
 

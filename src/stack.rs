@@ -24,13 +24,12 @@ use tollgate_registry::{Catalogue, Entry, Observation};
 use tollgate_retry::hedge::HedgeStats;
 use tollgate_retry::{BudgetStatus, RetryStats};
 use tollgate_router::{Pool, RouteEvent, Router, SetStats};
-use tower::ServiceExt;
 
 use crate::admit::Terms;
 use crate::builder::StackBuilder;
 use crate::explain::{Candidate, Explanation, Settings};
 use crate::limits::LimitStatus;
-use crate::order::{Guarded, Layers};
+use crate::order::{self, Guarded, Layers};
 use crate::roster::{Known, Roster, ServerStatus};
 use crate::scan::Shared;
 use crate::service::{StackFuture, StackService};
@@ -139,11 +138,12 @@ impl Stack {
         })
     }
 
-    /// Sends a call through the layers. Dropping the future cancels the call.
+    /// Sends a call through the layers. The cache is asked at once, and nothing else happens before the
+    /// future is polled. Dropping it cancels the call.
     #[must_use = "a call runs while it is awaited"]
     pub fn run(&self, call: ToolCall) -> StackFuture {
         StackFuture {
-            inner: self.0.layers.clone().oneshot(call),
+            inner: order::call(&self.0.layers, call),
         }
     }
 

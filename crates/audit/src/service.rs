@@ -22,6 +22,46 @@ impl<S> Audit<S> {
     }
 }
 
+/// How a call begins.
+enum Begun {
+    /// It leaves no record.
+    Pass(ToolCall),
+    Admit(ToolCall, Box<Watch>),
+    Refuse(ToolError, Box<Watch>),
+    /// There has to be room for its record first.
+    Wait(ToolCall, Box<Watch>),
+}
+
+impl<S: ToolService> Audit<S> {
+    /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
+    /// to what is inside, which must be ready, and so must be its clones.
+    pub fn call_ref(
+        &self,
+        call: ToolCall,
+        send: impl FnOnce(&S, ToolCall) -> S::Future,
+    ) -> AuditFuture<S> {
+        match self.begin(call) {
+            Begun::Pass(call) => AuditFuture::passed(send(&self.inner, call)),
+            Begun::Admit(call, watch) => AuditFuture::running(send(&self.inner, call), watch),
+            Begun::Refuse(error, watch) => AuditFuture::refused(error, watch),
+            Begun::Wait(call, watch) => AuditFuture::waiting(self.inner.clone(), call, watch),
+        }
+    }
+
+    fn begin(&self, call: ToolCall) -> Begun {
+        let log = match &self.log {
+            Some(log) if call.plan().audit.is_recorded() => log.clone(),
+            _ => return Begun::Pass(call),
+        };
+        let (call, mut watch) = Watch::begin(log, call);
+        match watch.enter() {
+            watch::Entry::Admit => Begun::Admit(call, watch),
+            watch::Entry::Refuse(error) => Begun::Refuse(error, watch),
+            watch::Entry::Wait => Begun::Wait(call, watch),
+        }
+    }
+}
+
 impl<S: ToolService> Service<ToolCall> for Audit<S> {
     type Response = ToolOutput;
     type Error = ToolError;
@@ -32,15 +72,11 @@ impl<S: ToolService> Service<ToolCall> for Audit<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let log = match &self.log {
-            Some(log) if call.plan().audit.is_recorded() => log.clone(),
-            _ => return AuditFuture::passed(self.inner.call(call)),
-        };
-        let (call, mut watch) = Watch::begin(log, call);
-        match watch.enter() {
-            watch::Entry::Admit => AuditFuture::running(self.inner.call(call), watch),
-            watch::Entry::Refuse(error) => AuditFuture::refused(error, watch),
-            watch::Entry::Wait => {
+        match self.begin(call) {
+            Begun::Pass(call) => AuditFuture::passed(self.inner.call(call)),
+            Begun::Admit(call, watch) => AuditFuture::running(self.inner.call(call), watch),
+            Begun::Refuse(error, watch) => AuditFuture::refused(error, watch),
+            Begun::Wait(call, watch) => {
                 let fresh = self.inner.clone();
                 let readied = std::mem::replace(&mut self.inner, fresh);
                 AuditFuture::waiting(readied, call, watch)

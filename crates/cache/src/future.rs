@@ -13,7 +13,11 @@ use tower_service::Service;
 use crate::write::WriteFuture;
 
 pin_project! {
-    /// The answer of a [`Cache`](crate::Cache). Only a read that was not found is boxed.
+    /// The answer of a [`Cache`](crate::Cache).
+    ///
+    /// What reaches the inner service is boxed: a hit would otherwise carry the bytes of all that is
+    /// inside of the cache, which are moved wherever the future is moved, and cost more than the look-up.
+    /// What is boxed costs a round trip, beside which one allocation does not show.
     pub struct CacheFuture<S>
     where
         S: Service<ToolCall>,
@@ -32,10 +36,10 @@ pin_project! {
         // a hit
         Hit { #[pin] answer: Ready<Result<ToolOutput, ToolError>> },
         // nothing of the cache's business
-        Pass { #[pin] answer: Oneshot<S, ToolCall> },
+        Pass { answer: Pin<Box<Oneshot<S, ToolCall>>> },
         // a read that was not found
         Read { answer: BoxFuture<'static, Result<ToolOutput, ToolError>> },
-        Write { #[pin] answer: WriteFuture<S> },
+        Write { answer: Pin<Box<WriteFuture<S>>> },
     }
 }
 
@@ -48,7 +52,7 @@ impl<S: ToolService> CacheFuture<S> {
     }
 
     pub(crate) fn pass(inner: S, call: ToolCall) -> Self {
-        let answer = Oneshot::new(inner, call);
+        let answer = Box::pin(Oneshot::new(inner, call));
         Self {
             stage: Stage::Pass { answer },
         }
@@ -62,7 +66,9 @@ impl<S: ToolService> CacheFuture<S> {
 
     pub(crate) fn write(answer: WriteFuture<S>) -> Self {
         Self {
-            stage: Stage::Write { answer },
+            stage: Stage::Write {
+                answer: Box::pin(answer),
+            },
         }
     }
 }
@@ -73,9 +79,9 @@ impl<S: ToolService> Future for CacheFuture<S> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().stage.project() {
             StageProj::Hit { answer } => answer.poll(cx),
-            StageProj::Pass { answer } => answer.poll(cx),
+            StageProj::Pass { answer } => answer.as_mut().poll(cx),
             StageProj::Read { answer } => answer.as_mut().poll(cx),
-            StageProj::Write { answer } => answer.poll(cx),
+            StageProj::Write { answer } => answer.as_mut().poll(cx),
         }
     }
 }

@@ -33,6 +33,20 @@ impl<S> Cache<S> {
 }
 
 impl<S: ToolService> Cache<S> {
+    /// Calls as [`Service::call`] does, by whoever shares the service with others: it is always ready,
+    /// and no call changes it. A hit is looked up here, and clones nothing of what is inside.
+    pub fn call_ref(&self, call: ToolCall) -> CacheFuture<S> {
+        let shared = &self.shared;
+        shared.tools.with(call, shared, |version, call| {
+            match Way::of(shared, version, &call) {
+                Way::Pass(reason) => self.pass(call, version, reason),
+                Way::Read { ttl } => self.read(call, version, ttl),
+                Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
+                Way::Write => self.write(call, version, None),
+            }
+        })
+    }
+
     fn read(&self, call: ToolCall, version: &Arc<Version>, ttl: Duration) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
@@ -48,7 +62,7 @@ impl<S: ToolService> Cache<S> {
         let key = shared.key(&identity, &epochs);
         let found = shared.look(key, &version.record, &call, now);
         drop(watched);
-        if let Look::Hit(output, age) = found {
+        if let Look::Hit(output, made) = found {
             if shared.fresh.draws() {
                 let check = Check {
                     shared: shared.clone(),
@@ -57,7 +71,7 @@ impl<S: ToolService> Cache<S> {
                     key,
                     served: output.clone(),
                     at: now,
-                    age,
+                    age: now.saturating_duration_since(made),
                 };
                 check.start(&self.inner, &call);
             }
@@ -128,14 +142,6 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> CacheFuture<S> {
-        let shared = &self.shared;
-        shared.tools.with(call, shared, |version, call| {
-            match Way::of(shared, version, &call) {
-                Way::Pass(reason) => self.pass(call, version, reason),
-                Way::Read { ttl } => self.read(call, version, ttl),
-                Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
-                Way::Write => self.write(call, version, None),
-            }
-        })
+        self.call_ref(call)
     }
 }

@@ -37,8 +37,8 @@ pub(crate) struct Shared {
 
 /// What a look-up found.
 pub(crate) enum Look {
-    /// An answer that has not ended, and how old it is.
-    Hit(ToolOutput, Duration),
+    /// An answer that has not ended, and when it was made.
+    Hit(ToolOutput, Instant),
     /// An entry that has.
     Ended(Entry),
     Nothing,
@@ -111,14 +111,13 @@ impl Shared {
             return Look::Ended(entry);
         }
         record.counters.hits.add_one();
-        record.counters.save(entry.cost());
+        record.counters.save_nanos(entry.cost_nanos());
         self.tell(record, || Happened::Hit);
-        let age = entry.age(now);
         if let Some(record) = call.record() {
             record.set_cache(CacheStatus::Hit);
-            record.set_cache_age(age);
+            record.set_cache_age(entry.age(now));
         }
-        Look::Hit(entry.output().clone(), age)
+        Look::Hit(entry.output().clone(), entry.made())
     }
 
     /// Stores an answer, if it may be kept. If not, an older one of the same key goes too: nobody may

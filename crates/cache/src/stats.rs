@@ -171,7 +171,10 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub(crate) fn save(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.save_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn save_nanos(&self, nanos: u64) {
         self.saved_nanos.add(nanos);
     }
 

@@ -98,12 +98,12 @@ fn gone() -> ToolError {
 pub(crate) struct Write {
     shared: Arc<Shared>,
     version: Arc<Version>,
-    keep: Option<Keep>,
+    /// Boxed, as most writes have none and all would carry its bytes.
+    keep: Option<Box<Keep>>,
     record: Option<Arc<CallRecord>>,
     guard: Option<WriteGuard>,
     /// The epoch of the principal when the write was sent; counts only if its answer is kept.
     principal_epoch: u64,
-    sent: Instant,
 }
 
 /// How the answer of an idempotent write is kept.
@@ -119,11 +119,10 @@ impl Write {
         Self {
             shared,
             version,
-            keep,
+            keep: keep.map(Box::new),
             record: None,
             guard: None,
             principal_epoch: 0,
-            sent: Instant::now(),
         }
     }
 
@@ -139,7 +138,7 @@ impl Write {
         };
         let touched = footprint.touch(&shared.scopes, &call);
         let now = Instant::now();
-        let began = (shared.scopes.at(now), now);
+        let began = shared.scopes.at(now);
         let settling = call.plan().limits.attempt_timeout;
         self.guard = Some(WriteGuard::begin(touched, watched, settling, began));
         let record = &*self.version.record;
@@ -155,7 +154,6 @@ impl Write {
             }
             self.record = call.record().cloned();
         }
-        self.sent = now;
         call
     }
 
@@ -165,7 +163,7 @@ impl Write {
             return;
         };
         let now = Instant::now();
-        let took = now - self.sent;
+        let took = now.saturating_duration_since(guard.began());
         let produced = guard.end(self.outcome(result), now);
         let (Some(keep), Ok(output)) = (&self.keep, result) else {
             return;

@@ -49,8 +49,8 @@ pub(crate) struct Watch {
     caller: Arc<Caller>,
     tool: Arc<Tool>,
     arguments: Bytes,
-    /// The try that this call is, until its end.
-    trial: Option<(u128, Instant)>,
+    /// The try that this call is, until its end. Boxed, as few calls are one.
+    trial: Option<Box<(u128, Instant)>>,
 }
 
 impl Shared {
@@ -89,7 +89,7 @@ impl Shared {
         let now = Instant::now();
         match self.table.admit(key, now) {
             Admission::Go => {}
-            Admission::Try => watch.trial = Some((key, now)),
+            Admission::Try => watch.trial = Some(Box::new((key, now))),
             Admission::Stop {
                 failures,
                 told,
@@ -157,7 +157,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some((key, began)) = self.trial {
+        if let Some(trial) = self.trial.take() {
+            let (key, began) = *trial;
             self.shared.table.give_back(key, began);
         }
     }

@@ -66,9 +66,7 @@ impl<S> Layer<S> for CallSpanLayer {
     fn layer(&self, inner: S) -> CallSpan<S> {
         CallSpan {
             inner,
-            metrics: self.metrics.clone(),
-            sampling: self.sampling,
-            contents: self.contents.clone(),
+            settings: self.clone(),
         }
     }
 }
@@ -80,12 +78,27 @@ impl<S> Layer<S> for CallSpanLayer {
 #[derive(Debug, Clone)]
 pub struct CallSpan<S> {
     inner: S,
-    metrics: Option<Arc<Metrics>>,
-    sampling: Sampling,
-    contents: Contents,
+    settings: CallSpanLayer,
 }
 
-impl<S> CallSpan<S> {
+impl CallSpanLayer {
+    /// Observes the call that `send` hands on, if it is to be observed.
+    fn around<F>(&self, mut call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
+        let span = self.span(&mut call);
+        if span.is_disabled() && self.metrics.is_none() {
+            return CallSpanFuture {
+                answer: send(call),
+                observed: None,
+            };
+        }
+        let (call, observed) = Observed::begin(call, span, self.metrics.clone(), &self.contents);
+        CallSpanFuture {
+            // layers that work before the first poll are inside the span too
+            answer: observed.span().in_scope(|| send(call)),
+            observed: Some(observed),
+        }
+    }
+
     /// Makes the span of a call, if it is to have one. A call that is left out is marked so.
     fn span(&self, call: &mut ToolCall) -> Span {
         if !tracing::span_enabled!(target: names::TARGET, tracing::Level::INFO) {
@@ -100,6 +113,18 @@ impl<S> CallSpan<S> {
     }
 }
 
+impl<S> CallSpan<S> {
+    /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
+    /// to what is inside, which must be ready.
+    pub fn call_ref<F>(
+        &self,
+        call: ToolCall,
+        send: impl FnOnce(&S, ToolCall) -> F,
+    ) -> CallSpanFuture<F> {
+        self.settings.around(call, |call| send(&self.inner, call))
+    }
+}
+
 impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     type Response = ToolOutput;
     type Error = ToolError;
@@ -109,20 +134,9 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut call: ToolCall) -> Self::Future {
-        let span = self.span(&mut call);
-        if span.is_disabled() && self.metrics.is_none() {
-            return CallSpanFuture {
-                answer: self.inner.call(call),
-                observed: None,
-            };
-        }
-        let (call, observed) = Observed::begin(call, span, self.metrics.clone(), &self.contents);
-        CallSpanFuture {
-            // layers that work before the first poll are inside the span too
-            answer: observed.span().in_scope(|| self.inner.call(call)),
-            observed: Some(observed),
-        }
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let Self { inner, settings } = self;
+        settings.around(call, |call| inner.call(call))
     }
 }
 

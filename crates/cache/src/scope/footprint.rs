@@ -22,6 +22,8 @@ pub(crate) struct Footprint {
     writes: Said,
     /// What a read watches whose arguments do not matter: made once, looked at by every hit.
     fixed: Option<List>,
+    /// What a write touches whose arguments do not matter.
+    touched: Option<List>,
 }
 
 /// What is said of a tool's reads or writes.
@@ -76,9 +78,13 @@ impl Footprint {
             reads: said(rule.and_then(|rule| rule.reads.as_ref())),
             writes: said(rule.and_then(|rule| rule.writes.as_ref())),
             fixed: None,
+            touched: None,
         };
         if !footprint.reads.asks_arguments() {
             footprint.fixed = Some(footprint.watch(scopes, &footprint.reads, &Value::Null));
+        }
+        if !footprint.writes.asks_arguments() {
+            footprint.touched = Some(footprint.touch_of(scopes, &Value::Null));
         }
         footprint
     }
@@ -105,9 +111,15 @@ impl Footprint {
 
     /// Returns what a write may change.
     pub(crate) fn touch(&self, scopes: &Scopes, call: &ToolCall) -> List {
-        let arguments = self.writes.arguments(call);
+        match &self.touched {
+            Some(touched) => touched.clone(),
+            None => self.touch_of(scopes, &arguments(call)),
+        }
+    }
+
+    fn touch_of(&self, scopes: &Scopes, arguments: &Value) -> List {
         let mut list = List::new();
-        for named in self.named(&self.writes, &arguments) {
+        for named in self.named(&self.writes, arguments) {
             match named {
                 Named::Everything(set) => list.extend([scopes.any(set), scopes.wide(set)]),
                 Named::Scopes(set, names) => {

@@ -45,11 +45,29 @@ pub(crate) use table::{ScopeRef, Scopes};
 pub(crate) use watch::{Epochs, Unquiet, are_current, epochs};
 pub(crate) use write::{Outcome, WriteGuard};
 
+use tokio::time::Instant;
+
 use crate::sync::{AtomicU64, Ordering};
 
-/// A moment on the cache's own clock, in nanoseconds; see [`Scopes::at`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+/// A moment on the cache's own clock; see [`Scopes::at`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    born: Instant,
+    now: Instant,
+}
+
+impl Moment {
+    /// Returns how many nanoseconds of that clock have passed.
+    fn nanos(self) -> u64 {
+        table::nanos(self.now.saturating_duration_since(self.born))
+    }
+
+    /// Says whether a time on that clock is still to come. Nearly always it is 0, which never is, and the
+    /// moment need not be worked out.
+    fn is_before(self, time: u64) -> bool {
+        time != 0 && self.nanos() < time
+    }
+}
 
 /// The epoch of one piece of state, and the writes that move it.
 #[derive(Debug)]
@@ -85,7 +103,7 @@ impl Scope {
     fn unquiet(&self, now: Moment) -> Option<Unquiet> {
         if self.writing.load(Ordering::SeqCst) != 0 {
             Some(Unquiet::Writing)
-        } else if now.0 < self.settled.load(Ordering::SeqCst) {
+        } else if now.is_before(self.settled.load(Ordering::SeqCst)) {
             Some(Unquiet::Settling)
         } else {
             None
@@ -97,7 +115,7 @@ impl Scope {
     fn enter(&self, now: Moment) -> (u64, bool) {
         let others = self.writing.fetch_add(1, Ordering::SeqCst);
         let epoch = self.raise();
-        let settled = now.0 >= self.settled.load(Ordering::SeqCst);
+        let settled = !now.is_before(self.settled.load(Ordering::SeqCst));
         (epoch, others == 0 && settled)
     }
 

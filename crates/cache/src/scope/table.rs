@@ -51,7 +51,8 @@ impl Scopes {
 
     /// Returns an instant as this cache counts time.
     pub(crate) fn at(&self, now: Instant) -> Moment {
-        Moment(nanos(now.saturating_duration_since(self.born)))
+        let born = self.born;
+        Moment { born, now }
     }
 
     /// Returns the scope that every write to the set touches.

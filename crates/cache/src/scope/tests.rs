@@ -43,13 +43,13 @@ impl Bench {
     }
 
     fn write_at(&self, now: Instant) -> WriteGuard {
-        let began = (self.scopes.at(now), now);
+        let began = self.scopes.at(now);
         WriteGuard::begin([self.any(), self.wide()], [self.any()], SETTLING, began)
     }
 
     /// What a write does whose rule names one scope.
     fn write_named(&self, name: &str) -> WriteGuard {
-        let began = (self.scopes.at(self.now), self.now);
+        let began = self.scopes.at(self.now);
         let touched = [self.any(), self.named(name)];
         WriteGuard::begin(touched, [self.wide(), self.named(name)], SETTLING, began)
     }
@@ -128,7 +128,7 @@ fn a_dropped_write_may_land() {
 #[test]
 fn an_endless_settling_time_does_not_overflow() {
     let bench = Bench::new();
-    let began = (bench.scopes.at(bench.now), bench.now);
+    let began = bench.scopes.at(bench.now);
     drop(WriteGuard::begin([bench.any()], [], Duration::MAX, began));
     assert_eq!(bench.look(bench.now + SETTLING), Err(Unquiet::Settling));
 }
@@ -195,7 +195,7 @@ fn a_write_with_a_rule_is_disturbed_by_its_own_name_and_by_wide_writes_alone() {
 #[test]
 fn a_scope_named_twice_is_touched_once() {
     let bench = Bench::new();
-    let began = (bench.scopes.at(bench.now), bench.now);
+    let began = bench.scopes.at(bench.now);
     let twice = [bench.named("a"), bench.named("a")];
     let write = WriteGuard::begin(twice, [bench.named("a")], SETTLING, began);
     assert!(write.end(Outcome::Known, bench.now).is_some());

@@ -6,7 +6,10 @@ use super::{Moment, ScopeRef};
 use crate::reason::BypassReason;
 
 /// The epochs of the scopes a call watches, in their order.
-pub(crate) type Epochs = SmallVec<[u64; 4]>;
+pub(crate) type Epochs = SmallVec<[u64; FEW]>;
+
+/// More scopes than this are few calls' affair.
+const FEW: usize = 4;
 
 /// Why nothing may be looked up now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,7 @@ impl From<Unquiet> for BypassReason {
 ///
 /// [`Unquiet`] if there was no such moment.
 pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquiet> {
-    let epochs: Epochs = watched.iter().map(|of| of.scope().epoch()).collect();
+    let epochs = look(watched);
     for scope in watched {
         if let Some(unquiet) = scope.scope().unquiet(now) {
             return Err(unquiet);
@@ -43,6 +46,17 @@ pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquie
     } else {
         Err(Unquiet::Writing)
     }
+}
+
+fn look(watched: &[ScopeRef]) -> Epochs {
+    let mut few = [0; FEW];
+    if watched.len() > FEW {
+        return watched.iter().map(|of| of.scope().epoch()).collect();
+    }
+    for (place, of) in few.iter_mut().zip(watched) {
+        *place = of.scope().epoch();
+    }
+    Epochs::from_buf_and_len(few, watched.len())
 }
 
 /// Says whether these are still the epochs of these scopes.

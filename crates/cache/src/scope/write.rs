@@ -21,9 +21,10 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct WriteGuard {
     touched: SmallVec<[Touched; 2]>,
-    watched: SmallVec<[Watched; 4]>,
+    /// Empty, and so no memory, for a write whose result is not kept.
+    watched: Vec<Watched>,
     settling: Duration,
-    began: (Moment, Instant),
+    began: Moment,
     ended: bool,
 }
 
@@ -68,11 +69,11 @@ impl WriteGuard {
         touched: impl IntoIterator<Item = ScopeRef>,
         watched: impl IntoIterator<Item = ScopeRef>,
         settling: Duration,
-        began: (Moment, Instant),
+        began: Moment,
     ) -> Self {
         let before = |scope: &ScopeRef| {
             let epoch = scope.scope().epoch();
-            scope.scope().unquiet(began.0).is_none().then_some(epoch)
+            scope.scope().unquiet(began).is_none().then_some(epoch)
         };
         let watched = watched
             .into_iter()
@@ -91,7 +92,7 @@ impl WriteGuard {
         for scope in touched {
             // counted twice in one scope, a write would overlap with itself
             if !guard.touched.iter().any(|other| other.scope.is(&scope)) {
-                let (begun, alone) = scope.scope().enter(began.0);
+                let (begun, alone) = scope.scope().enter(began);
                 guard.touched.push(Touched {
                     scope,
                     begun,
@@ -100,6 +101,11 @@ impl WriteGuard {
             }
         }
         guard
+    }
+
+    /// Returns when the write was counted in.
+    pub(crate) const fn began(&self) -> Instant {
+        self.began.now
     }
 
     /// Counts the write out. Returns the epochs of what it watches, if the write is all that
@@ -112,7 +118,7 @@ impl WriteGuard {
         self.ended = true;
         let now = self.moment(now);
         if outcome == Outcome::MayLand {
-            let until = now.0.saturating_add(nanos(self.settling));
+            let until = now.nanos().saturating_add(nanos(self.settling));
             for touched in &self.touched {
                 touched.scope.scope().settle(until);
             }
@@ -137,12 +143,7 @@ impl WriteGuard {
     }
 
     fn moment(&self, now: Instant) -> Moment {
-        let (moment, instant) = self.began;
-        Moment(
-            moment
-                .0
-                .saturating_add(nanos(now.saturating_duration_since(instant))),
-        )
+        Moment { now, ..self.began }
     }
 }
 

@@ -141,6 +141,11 @@ impl Entry {
         Duration::from_nanos(self.0.cost)
     }
 
+    /// The same in nanoseconds, as it is kept.
+    pub(crate) fn cost_nanos(&self) -> u64 {
+        self.0.cost
+    }
+
     /// Returns how much upstream time a hit saves as a rule.
     #[must_use]
     pub fn usual_cost(&self) -> Duration {

@@ -31,8 +31,8 @@ pin_project! {
         Running {
             #[pin]
             answer: F,
-            #[pin]
-            timer: Option<Sleep>,
+            // boxed, as calls that are answered at once would carry its bytes, too
+            timer: Option<Pin<Box<Sleep>>>,
             terms: Terms,
             watch: Arc<Watch>,
             // a person was waited for when last looked: the timer says nothing of when that ends
@@ -104,16 +104,16 @@ where
 /// Waits for the end of an attempt's time, by a timer that looks again when it fires: in between,
 /// the server may have reported progress.
 fn poll_end(
-    mut timer: Pin<&mut Option<Sleep>>,
+    timer: &mut Option<Pin<Box<Sleep>>>,
     terms: &mut Terms,
     watch: &Watch,
     paused: &mut bool,
     cx: &mut Context<'_>,
 ) -> Poll<ToolError> {
     loop {
-        let running = timer.as_mut().as_pin_mut().is_some_and(|timer| {
+        let running = timer.as_mut().is_some_and(|timer| {
             // a busy server must not use up the budget that the timer needs to be seen
-            pin!(unconstrained(timer)).poll(cx).is_pending()
+            pin!(unconstrained(timer.as_mut())).poll(cx).is_pending()
         });
         if running && !*paused {
             return Poll::Pending;
@@ -129,13 +129,13 @@ fn poll_end(
         };
         // what the clock cannot say, and a person without a deadline, need no timer
         let Some(at) = at else {
-            timer.set(None);
+            *timer = None;
             return Poll::Pending;
         };
-        match timer.as_mut().as_pin_mut() {
+        match timer {
             Some(timer) if timer.deadline() == at => return Poll::Pending,
-            Some(timer) => timer.reset(at),
-            None => timer.set(Some(sleep_until(at))),
+            Some(timer) => timer.as_mut().reset(at),
+            None => *timer = Some(Box::pin(sleep_until(at))),
         }
     }
 }

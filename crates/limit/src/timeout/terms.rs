@@ -96,7 +96,8 @@ impl Terms {
 
     /// Says why the call is not even handed over, if it comes too late.
     pub(crate) fn too_late(&self) -> Option<ToolError> {
-        let ago = Instant::now().checked_duration_since(self.deadline?)?;
+        let deadline = self.deadline?;
+        let ago = Instant::now().checked_duration_since(deadline)?;
         let limit = self.limit;
         self.tell(|| {
             let why = "the call's deadline passed before it was sent";

@@ -1,0 +1,59 @@
+//! What a call costs in instructions, counted under `valgrind`: the same on a busy machine.
+
+use std::process::{Command, Stdio};
+
+use tollgate_replay::report::{Cell, Grid};
+
+use crate::rows::{self, Part};
+
+/// Does one row so many times, and prints nothing: for whoever counts from outside.
+pub(crate) const ROW: &str = "--row";
+pub(crate) const CALLS: &str = "--calls";
+
+/// Calls that are counted; twice as many, less this many, leaves what one takes.
+const COUNTED: u64 = 512;
+
+pub(crate) fn repeat(row: &str, calls: usize) -> Result<(), String> {
+    let rows = rows::all(row);
+    let found = rows.iter().find(|other| other.name == row);
+    let found = found.ok_or_else(|| format!("there is no row {row:?}"))?;
+    found.subject.repeat(calls);
+    Ok(())
+}
+
+/// Counts each row whose name has this part.
+pub(crate) fn table(part: &str) -> Result<(), String> {
+    let mut grid = Grid::new(&["instructions a call", ""]);
+    for row in rows::all(part) {
+        let many = matches!(row.part, Part::HitsAmong(_) | Part::WritesAmong(_));
+        // a world of many tools takes minutes to make under valgrind
+        if many || !row.name.contains(part) {
+            continue;
+        }
+        let (few, more) = (count(&row.name, COUNTED)?, count(&row.name, 2 * COUNTED)?);
+        let cells = [row.name, (more.saturating_sub(few) / COUNTED).to_string()];
+        grid.row(cells.map(Cell::plain).to_vec());
+    }
+    println!("{grid}");
+    Ok(())
+}
+
+/// Counts the instructions inside of what is clocked, with so many calls after the first ones.
+fn count(row: &str, calls: u64) -> Result<u64, String> {
+    let program = std::env::current_exe().map_err(|fault| fault.to_string())?;
+    let done = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=*stack_cost*measure*clocked*")
+        .arg(program)
+        .args(["--bench", ROW, row, CALLS, &calls.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|fault| format!("valgrind: {fault}"))?;
+    let told = String::from_utf8_lossy(&done.stderr);
+    let collected = told
+        .lines()
+        .find_map(|line| line.split_once("Collected : "));
+    collected
+        .and_then(|(_, count)| count.trim().parse().ok())
+        .ok_or_else(|| format!("valgrind counted nothing:\n{told}"))
+}

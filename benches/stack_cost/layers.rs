@@ -1,0 +1,118 @@
+//! The layers of the stack, put around a server one at a time, each as the stack has it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tollgate::breaker::{BreakerLayer, BreakerSet};
+use tollgate::cache::CacheLayer;
+use tollgate::core::BoxFuture;
+use tollgate::limit::{
+    AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
+};
+use tollgate::loopguard::LoopGuardLayer;
+use tollgate::retry::RetryLayer;
+use tollgate::retry::hedge::HedgeLayer;
+use tollgate::router::{Member, Pool, Router};
+use tollgate::telemetry::{AttemptSpanLayer, CallSpanLayer};
+use tollgate::{ToolCall, ToolError, ToolOutput, ToolServer, ToolService};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::calls::{arguments, server};
+use crate::measure::{Subject, prepared};
+use crate::rows::{DISTINCT, Part, Row};
+
+/// One server, called, as it stands innermost in the stack.
+#[derive(Clone)]
+struct Leaf(Arc<dyn ToolServer>);
+
+impl Service<ToolCall> for Leaf {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        self.0.call(call)
+    }
+}
+
+/// Returns a row for each layer, innermost first, with calls made like `call`.
+pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |name, subject| rows.push(Row::new(name, Part::Passed, subject));
+    let id = tollgate::ServerId::new("bench").unwrap();
+    let breakers = BreakerSet::default();
+
+    let leaf = Leaf(Arc::new(server(10)));
+    add("the service behind its one box", around(&leaf, call));
+    let timed = AttemptTimeoutLayer::new().layer(leaf);
+    add("attempt timeout", around(&timed, call));
+    let limited = ConcurrencyLimitLayer::default().layer(timed);
+    add("concurrency limit", around(&limited, call));
+    let rate = RateLimitConfig::default();
+    let of_server = rate.with_tools(false).with_per_principal(None);
+    let rated = RateLimitLayer::new(of_server).unwrap().layer(limited);
+    add("rate limit of the server", around(&rated, call));
+    let of_tool = BreakerLayer::new(breakers.clone(), id.clone()).layer(rated);
+    add("breaker of the tool", around(&of_tool, call));
+    let of_server = BreakerLayer::of_server(&breakers, id.clone()).layer(of_tool);
+    add("breaker of the server", around(&of_server, call));
+    let pool = Arc::new(Pool::new());
+    pool.set_members(id.clone().into(), vec![Member::new(id, of_server)]);
+    let routed = Router::new(pool);
+    add("router", around(&routed, call));
+    let spanned = AttemptSpanLayer::new().layer(routed);
+    add("attempt span", around(&spanned, call));
+    let rated = RateLimitLayer::new(rate).unwrap().layer(spanned);
+    add("rate limit of tools and principals", around(&rated, call));
+    let hedged = HedgeLayer::off().layer(rated);
+    add("hedge, off", around(&hedged, call));
+    let retried = RetryLayer::default().layer(hedged);
+    add("retry", around(&retried, call));
+    let guarded = LoopGuardLayer::default().layer(retried);
+    add("loop guard", around(&guarded, call));
+    let cached = CacheLayer::default().layer(guarded);
+    add("cache, a write passes", around(&cached, call));
+    let spanned = CallSpanLayer::new().layer(cached);
+    add("call span", around(&spanned, call));
+    rows
+}
+
+/// Returns a row for each layer that a hit passes, innermost first.
+pub(crate) fn hit(call: &ToolCall) -> Vec<Row> {
+    let leaf = Leaf(Arc::new(server(10)));
+    let cached = CacheLayer::default().layer(leaf);
+    let spanned = CallSpanLayer::new().layer(cached.clone());
+    vec![
+        Row::new("cache layer alone", Part::Hit, around(&cached, call)),
+        Row::new("call span around it", Part::Hit, around(&spanned, call)),
+    ]
+}
+
+fn around<S: ToolService>(service: &S, call: &ToolCall) -> Subject {
+    let service = service.clone();
+    let tool = call.tool().clone();
+    let calls: Arc<[ToolCall]> = arguments(DISTINCT)
+        .iter()
+        .map(|arguments| ToolCall::new(tool.clone(), arguments.clone()))
+        .collect();
+    Subject::new(DISTINCT, move || {
+        let mut service = service.clone();
+        let calls = calls.clone();
+        prepared(
+            move |number| calls[number].clone(),
+            move |call| {
+                // a service that is always ready, as all of these are, needs no clone
+                let answer = service.ready();
+                let answer = futures_util::FutureExt::now_or_never(answer);
+                answer
+                    .expect("always ready")
+                    .expect("never fails")
+                    .call(call)
+            },
+        )
+    })
+}

@@ -1,0 +1,212 @@
+//! The rows as tables, and as lines for machines.
+
+use serde_json::json;
+use tollgate_replay::report::{Cell, Grid, Mark};
+
+use crate::rows::{DISTINCT, Part, Row, SIZES, TOOLS};
+
+/// The row that stands for no stack at all.
+pub(crate) const SERVICE: &str = "the service alone";
+
+/// At most so many times the floor for a cached call.
+const GOAL_CACHED: f64 = 1.6;
+/// At most so many nanoseconds for it where the floor is 300.
+const GOAL_AT_300: f64 = 500.0;
+/// At most so many nanoseconds more than the service alone for an uncached one.
+const GOAL_UNCACHED: f64 = 1500.0;
+/// At most so much of the throughput may be lost by having many tools, in per cent.
+const GOAL_TOOLS: f64 = 5.0;
+
+pub(crate) fn tables(rows: &[Row]) {
+    println!("{}\n", machine());
+    println!("{}", whole(rows));
+    for (part, last, title) in [
+        (
+            Part::Hit,
+            "cached call, prepared, 1024 distinct",
+            "a cached call, by layers",
+        ),
+        (
+            Part::Passed,
+            "write, prepared",
+            "an uncached call, by layers",
+        ),
+    ] {
+        if let Some(shares) = shares(rows, part, last, title) {
+            println!("{shares}");
+        }
+    }
+    verdicts(rows);
+}
+
+/// Whole calls.
+fn whole(rows: &[Row]) -> Grid {
+    let headings = [
+        "ns a call",
+        "1 thread",
+        "±",
+        "times the floor",
+        "over the service",
+        "2 threads",
+        "allocations",
+        "bytes",
+    ];
+    let mut grid = Grid::new(&headings);
+    let alone = find(rows, Part::Service).map_or(f64::NAN, |row| row.subject.nanos());
+    for row in rows {
+        if matches!(row.part, Part::Hit | Part::Passed) {
+            continue;
+        }
+        let Some((nanos, spread)) = row.subject.median(1) else {
+            continue;
+        };
+        let floor = match row.part {
+            Part::Cached(distinct) => floor(rows, distinct),
+            _ => None,
+        };
+        let over = match row.part {
+            Part::Uncached => Some(nanos - alone),
+            _ => None,
+        };
+        let two = row.subject.median(2).map(|(nanos, _)| nanos);
+        grid.row(vec![
+            Cell::plain(&row.name),
+            number(Some(nanos)),
+            number(Some(spread)),
+            goal(floor.map(|floor| nanos / floor), GOAL_CACHED, 2),
+            goal(over, GOAL_UNCACHED, 0),
+            number(two),
+            Cell::plain(format!("{:.2}", row.subject.allocations)),
+            Cell::plain(format!("{:.0}", row.subject.bytes)),
+        ]);
+    }
+    grid
+}
+
+/// What each layer takes of a call: what its row takes longer than the one before.
+fn shares(rows: &[Row], part: Part, last: &str, title: &'static str) -> Option<Grid> {
+    let mut steps: Vec<(&str, f64)> = Vec::new();
+    if part == Part::Hit {
+        let of = |part| Some(find(rows, part)?.subject.nanos());
+        let (hash, get) = (of(Part::Hash(DISTINCT))?, of(Part::Get(DISTINCT))?);
+        steps.extend([("bare keyed hash", hash), ("bare moka get", hash + get)]);
+    }
+    let layers = rows.iter().filter(|row| row.part == part);
+    steps.extend(layers.map(|row| (row.name.as_str(), row.subject.nanos())));
+    let whole = rows.iter().find(|row| row.name == last)?.subject.nanos();
+    steps.push(("the stack around its layers", whole));
+    let mut grid = Grid::new(&[title, "ns up to here", "ns of its own", "share"]);
+    let mut before = 0.0;
+    for (name, nanos) in steps {
+        let own = nanos - before;
+        before = nanos;
+        grid.row(vec![
+            Cell::plain(name),
+            number(Some(nanos)),
+            number(Some(own)),
+            Cell::plain(format!("{:.0} %", 100.0 * own / whole)),
+        ]);
+    }
+    Some(grid)
+}
+
+/// Says of each promise whether this run keeps it.
+fn verdicts(rows: &[Row]) {
+    for distinct in SIZES {
+        let Some(floor) = floor(rows, distinct) else {
+            continue;
+        };
+        let cached = rows
+            .iter()
+            .filter(|row| row.part == Part::Cached(distinct))
+            .map(|row| (&row.name, row.subject.nanos()));
+        for (name, nanos) in cached {
+            let times = nanos / floor;
+            println!(
+                "{name}: {nanos:.0} ns, {times:.2} times the floor of {floor:.0}; \
+                 {:.0} ns where that is 300: {}",
+                300.0 * times,
+                kept(times <= GOAL_CACHED && 300.0 * times <= GOAL_AT_300),
+            );
+        }
+    }
+    let kinds: [fn(usize) -> Part; 2] = [Part::HitsAmong, Part::WritesAmong];
+    for kind in kinds {
+        let [few, many] = TOOLS.map(|tools| find(rows, kind(tools)));
+        let (Some(few), Some(many)) = (few, many) else {
+            continue;
+        };
+        // round by round: what disturbs one disturbs the other
+        let mut lost: Vec<f64> = few
+            .subject
+            .rounds()
+            .zip(many.subject.rounds())
+            .map(|(few, many)| 100.0 * (1.0 - few / many))
+            .collect();
+        lost.sort_by(f64::total_cmp);
+        let Some(median) = lost.get(lost.len() / 2) else {
+            continue;
+        };
+        println!(
+            "{}: {median:.1} % of the throughput lost: {}",
+            many.name,
+            kept(*median <= GOAL_TOOLS)
+        );
+    }
+}
+
+/// Prints a line for each row.
+pub(crate) fn json(rows: &[Row]) {
+    for row in rows {
+        let (one, two) = (row.subject.median(1), row.subject.median(2));
+        let floor = match row.part {
+            Part::Cached(distinct) => floor(rows, distinct),
+            _ => None,
+        };
+        let line = json!({
+            "name": row.name,
+            "part": format!("{:?}", row.part),
+            "ns": one.map(|found| found.0),
+            "ns_spread": one.map(|found| found.1),
+            "ns_two_threads": two.map(|found| found.0),
+            "ns_floor": floor,
+            "allocations": row.subject.allocations,
+            "bytes": row.subject.bytes,
+            "machine": machine(),
+        });
+        println!("{line}");
+    }
+}
+
+fn find(rows: &[Row], part: Part) -> Option<&Row> {
+    rows.iter().find(|row| row.part == part)
+}
+
+/// The least that a cached call over so many distinct ones takes.
+fn floor(rows: &[Row], distinct: usize) -> Option<f64> {
+    let of = |part| Some(find(rows, part)?.subject.nanos());
+    Some(of(Part::Hash(distinct))? + of(Part::Get(distinct))?)
+}
+
+const fn kept(is_kept: bool) -> &'static str {
+    if is_kept { "kept" } else { "not kept" }
+}
+
+fn number(figure: Option<f64>) -> Cell {
+    Cell::plain(figure.map_or_else(String::new, |figure| format!("{figure:.0}")))
+}
+
+fn goal(figure: Option<f64>, most: f64, digits: usize) -> Cell {
+    match figure {
+        Some(figure) if figure <= most => Cell::marked(format!("{figure:.digits$}"), Mark::Good),
+        Some(figure) => Cell::marked(format!("{figure:.digits$} !"), Mark::Doubtful),
+        None => Cell::plain(""),
+    }
+}
+
+fn machine() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{processors} processors, load {load}")
+}

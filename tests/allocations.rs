@@ -1,0 +1,109 @@
+//! What a call through the whole stack allocates: nothing for a hit, a known number for any other.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::future::{Future, Ready, ready};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use tollgate::{Annotations, Stack, StackFuture, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
+use tower::Service;
+
+const ARGUMENTS: &str = r#"{"id":123456,"query":"everything that was ordered and never sent"}"#;
+
+/// Answers at once, and allocates nothing for it.
+#[derive(Clone)]
+struct AtOnce(ToolOutput);
+
+impl Service<ToolCall> for AtOnce {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = Ready<Result<ToolOutput, ToolError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: ToolCall) -> Self::Future {
+        ready(Ok(self.0.clone()))
+    }
+}
+
+async fn stack() -> Stack {
+    let reads = Annotations::default().with_read_only(true);
+    let writes = Annotations::default().with_read_only(false);
+    let answer = ToolOutput::text("x".repeat(200)).compact();
+    let tools = Tools::new("orders").unwrap();
+    let tools = tools
+        .service(
+            ToolSpec::new("get_order").annotations(reads),
+            AtOnce(answer.clone()),
+        )
+        .unwrap()
+        .service(
+            ToolSpec::new("add_order").annotations(writes),
+            AtOnce(answer),
+        )
+        .unwrap();
+    Stack::builder().server(tools).build().await.unwrap()
+}
+
+/// Polls once; the answer must be there.
+fn answer(call: StackFuture) -> ToolOutput {
+    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer.unwrap(),
+        Poll::Pending => panic!("the answer must be there at once"),
+    }
+}
+
+/// Counts what a call allocates that was prepared before.
+fn allocated(stack: &Stack, call: &ToolCall) -> u64 {
+    let call = call.clone();
+    allocation_counter::measure(|| {
+        answer(stack.run(call));
+    })
+    .count_total
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hit_allocates_nothing() {
+    let stack = stack().await;
+    let read = stack.prepare("orders.get_order", ARGUMENTS).unwrap();
+    assert!(allocated(&stack, &read) > 0, "the first one is sent");
+    // enough of them for an entry to be put in front, and looked up in the store again
+    for hit in 0..100 {
+        assert_eq!(allocated(&stack, &read), 0, "hit {hit}");
+    }
+    assert_eq!(stack.cache_stats().hits, 100);
+}
+
+/// Making the call is its caller's affair; it is one allocation, what all clones of the call share.
+#[tokio::test(start_paused = true)]
+async fn a_hit_by_name_allocates_the_call() {
+    let stack = stack().await;
+    answer(stack.run(stack.prepare("orders.get_order", ARGUMENTS).unwrap()));
+    for _ in 0..100 {
+        let info = allocation_counter::measure(|| {
+            answer(stack.run(stack.prepare("orders.get_order", ARGUMENTS).unwrap()));
+        });
+        assert_eq!(info.count_total, 1, "{info:?}");
+    }
+}
+
+/// One for what is inside of the cache, one for the attempt's progress, and the one of the server's own
+/// future, which a server in this process makes as any other does.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_sent_allocates_three_times() {
+    let stack = stack().await;
+    let write = stack.prepare("orders.add_order", ARGUMENTS).unwrap();
+    allocated(&stack, &write);
+    for _ in 0..100 {
+        assert_eq!(allocated(&stack, &write), 3);
+    }
+}
+
+/// A future is moved wherever its call is passed on, and a hit pays for all of its bytes.
+#[test]
+fn the_future_of_a_call_is_small() {
+    let size = size_of::<StackFuture>();
+    assert!(size <= 256, "{size} bytes");
+}
