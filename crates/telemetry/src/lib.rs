@@ -43,6 +43,8 @@
 mod attempt_span;
 mod call_span;
 mod error_type;
+#[cfg(feature = "otlp")]
+pub mod export;
 mod metrics;
 pub mod names;
 

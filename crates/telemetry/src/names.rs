@@ -67,5 +67,7 @@ pub const ROUTE_CANDIDATES: &str = "tollgate.route.candidates";
 pub const ROUTE_ALTERNATES: &str = "tollgate.route.alternates";
 /// How far an attempt got: `answered`, `not_sent` or `unknown`.
 pub const DELIVERY: &str = "tollgate.delivery";
+/// What became of a span that ended: `exported`, `dropped` or `failed`.
+pub const SPAN_RESULT: &str = "result";
 /// From start to end, in milliseconds.
 pub const DURATION_MS: &str = "duration_ms";

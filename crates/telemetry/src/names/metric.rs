@@ -8,3 +8,5 @@ pub const CALLS_COUNT: &str = "tollgate.calls";
 pub const ATTEMPTS_COUNT: &str = "tollgate.attempts";
 /// Histogram, seconds: what the runtime itself added to a call.
 pub const OVERHEAD_DURATION: &str = "tollgate.overhead.duration";
+/// Counter: spans that ended, by what became of them.
+pub const TELEMETRY_SPANS: &str = "tollgate.telemetry.spans";
