@@ -38,6 +38,7 @@ mod output;
 mod plan;
 mod profile;
 mod record;
+pub mod redact;
 pub mod refine;
 pub mod resolve;
 mod route;

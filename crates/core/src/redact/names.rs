@@ -1,0 +1,82 @@
+//! Which names stand before secrets.
+
+use serde_json::value::RawValue;
+
+use crate::members::Text;
+
+/// Names as they are compared: letters and digits only, in lower case.
+#[derive(Debug)]
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    pub(super) fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
+        let mut names: Vec<_> = names.into_iter().map(|name| bare(name.as_ref())).collect();
+        // everything contains the empty name
+        names.retain(|name| !name.is_empty());
+        Self(names)
+    }
+
+    /// Says whether a name contains one of these.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        let name = bare(name);
+        self.0.iter().any(|own| name.contains(own.as_str()))
+    }
+
+    /// Says whether a JSON value is a text that contains one of these.
+    pub(super) fn is_text(&self, value: &RawValue) -> bool {
+        serde_json::from_str::<Text<'_>>(value.get()).is_ok_and(|Text(text)| self.holds(&text))
+    }
+
+    /// Says whether a text gives a value to one of these, or holds credentials by themselves.
+    pub(super) fn are_in(&self, text: &str) -> bool {
+        let mut before = 0;
+        for (at, sign) in text.match_indices(['=', ':']) {
+            if self.holds(last_words(&text[before..at])) {
+                return true;
+            }
+            before = at + sign.len();
+        }
+        has_credentials(text)
+    }
+}
+
+/// Says whether a member says what another one's value is the value of.
+pub(super) fn names_another(member: &str) -> bool {
+    matches!(&*bare(member), "name" | "key" | "header" | "field")
+}
+
+/// Says whether a member is the value of what another one names.
+pub(super) fn is_named(member: &str) -> bool {
+    matches!(&*bare(member), "value" | "values")
+}
+
+/// Returns what may be a name at the end of a text: of its last line, the last three words.
+fn last_words(text: &str) -> &str {
+    let line = text.rfind(['\n', '\r']).map_or(text, |end| &text[end..]);
+    let line = line.trim_end();
+    let mut spaces = line.rmatch_indices(char::is_whitespace);
+    let (start, _) = spaces.nth(2).unwrap_or_default();
+    &line[start..]
+}
+
+/// Looks for the credentials of an `Authorization` header (RFC 9110 section 11.4).
+fn has_credentials(text: &str) -> bool {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let is_scheme = ["basic", "bearer"]
+            .iter()
+            .any(|s| word.eq_ignore_ascii_case(s));
+        if is_scheme && words.peek().is_some() {
+            return true;
+        }
+    }
+    false
+}
+
+fn bare(name: &str) -> String {
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}

@@ -1,0 +1,180 @@
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+fn redact(raw: &str) -> String {
+    Redactor::default().redact(raw.as_bytes())
+}
+
+#[test]
+fn a_value_under_a_listed_name_is_left_out_however_the_name_is_spelt() {
+    for name in [
+        "password",
+        "PASSWORD",
+        "passWord",
+        "user-password",
+        "X-Api-Key",
+        "apiKeyId",
+        "access_token",
+        "p\\u0061ssword",
+        "Client Secret",
+        "Set-Cookie",
+    ] {
+        for value in ["\"hunter2\"", "1234", "{\"a\":[\"hunter2\"]}", "null"] {
+            let shown = redact(&format!("{{\"id\":7,\"{name}\":{value},\"b\":true}}"));
+            let shown: Map<String, Value> = serde_json::from_str(&shown).unwrap();
+            let hidden = shown.values().filter(|value| **value == "[redacted]");
+            assert_eq!((shown.len(), hidden.count()), (3, 1), "{name}: {value}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_secret_stays_as_it_is_written() {
+    let raw =
+        r#"{"id":1e400,"n":-0.0,"list":[1,"two",{"three":null}],"author":"ada","text":"a: b"}"#;
+    assert_eq!(redact(raw), raw);
+}
+
+#[test]
+fn a_pair_of_name_and_value_is_a_member_too() {
+    let raw =
+        r#"{"headers":[{"name":"Authorization","value":"abc"},{"name":"Accept","value":"x"}]}"#;
+    let shown = redact(raw);
+    assert!(
+        !shown.contains("abc") && shown.contains(r#""value":"x""#),
+        "{shown}"
+    );
+}
+
+#[test]
+fn texts_that_hold_secrets_are_left_out_whole() {
+    for text in [
+        "https://x.example/?page=2&token=hunter2",
+        "Authorization: hunter2",
+        "curl -H 'bearer hunter2'",
+        "first\nAPI_KEY=hunter2\nlast",
+        "{\"password\": \"hunter2\"", // JSON that was cut
+        "password = hunter2",
+        "the API key is: hunter2",
+    ] {
+        let shown = redact(&json!({"text": text}).to_string());
+        assert_eq!(shown, r#"{"text":"[redacted]"}"#, "{text}");
+    }
+    let harmless =
+        json!({"text": "a token bucket for the whole set: ten", "time": "12:30", "sum": "a=b"})
+            .to_string();
+    assert_eq!(redact(&harmless), harmless);
+}
+
+#[test]
+fn json_within_a_text_is_looked_into() {
+    let inner = r#"{"user": "ada", "password": "hunter2"}"#;
+    let result = json!({"content": [{"type": "text", "text": inner}]});
+    let shown: Value = serde_json::from_str(&redact(&result.to_string())).unwrap();
+    assert_eq!(
+        shown["content"][0]["text"],
+        r#"{"user":"ada","password":"[redacted]"}"#
+    );
+    let twice = json!({"text": json!(inner).to_string()}).to_string();
+    assert!(!redact(&twice).contains("hunter2"), "{}", redact(&twice));
+}
+
+#[test]
+fn what_is_no_json_is_not_shown() {
+    for raw in ["", "hunter2", "{\"a\":", "{} {}", "{'a': 1}"] {
+        assert_eq!(redact(raw), NOT_JSON, "{raw}");
+    }
+    assert_eq!(Redactor::default().redact(b"\"\xff\""), NOT_JSON);
+}
+
+#[test]
+fn what_is_too_long_is_cut_and_says_so() {
+    let redactor = Redactor::new(["pin"], 0);
+    assert_eq!(redactor.max_bytes(), Redactor::LEAST_MAX_BYTES);
+    let long = format!("{{\"a\":\"{}\",\"b\":1}}", "ü".repeat(100));
+    let shown = redactor.redact(long.as_bytes());
+    let read: Value = serde_json::from_str(&shown).unwrap();
+    assert!(shown.len() <= 64 && read["a"].as_str().unwrap().ends_with("ü[cut]"));
+    assert_eq!(read["[cut]"], true);
+    let many = format!("[{}1]", "1,".repeat(100));
+    let shown = redactor.redact(many.as_bytes());
+    assert!(
+        shown.len() <= 64 && shown.ends_with("1,\"[cut]\"]"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_too_deep_is_cut() {
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let shown = redact(&deep);
+    assert!(shown.contains("[cut]"));
+    assert!(serde_json::from_str::<Value>(&shown).is_ok());
+}
+
+#[test]
+fn a_name_without_a_letter_hides_nothing() {
+    assert_eq!(
+        Redactor::new(["", "_"], 64).redact(b"{\"a\":1}"),
+        r#"{"a":1}"#
+    );
+}
+
+const SECRET: &str = "hunter2";
+
+/// Any JSON, with the secret under listed names only: as a value, in an object under one, and in texts
+/// that are JSON.
+fn any_json() -> impl Strategy<Value = Value> {
+    let name = prop_oneof![
+        3 => "[a-z\"\\\\é:= ]{0,8}".prop_map(|name| (name, false)),
+        2 => (prop::sample::select(&Redactor::DEFAULT_NAMES[..]), "[_ -]?", any::<bool>()).prop_map(
+            |(name, mark, loud)| {
+                let name = format!("x{mark}{name}{mark}");
+                (if loud { name.to_uppercase() } else { name }, true)
+            }
+        ),
+    ];
+    let leaf = prop_oneof![
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        "[a-z{}\\[\\]\"\\\\]{0,200}".prop_map(Value::from),
+        Just(Value::Null),
+    ];
+    leaf.prop_recursive(4, 40, 6, move |inner| {
+        let hidden = prop_oneof![
+            Just(json!(SECRET)),
+            Just(json!([{ "a": SECRET }])),
+            Just(json!(format!("{{\"a\":\"{SECRET}\"}}"))),
+        ];
+        let member = (name.clone(), inner.clone(), hidden)
+            .prop_map(|((name, secret), open, hidden)| (name, if secret { hidden } else { open }));
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::vec(member, 0..6)
+                .prop_map(|all| Value::Object(all.into_iter().collect())),
+            inner.prop_map(|value| Value::from(value.to_string())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_listed_secret_shows_and_what_shows_is_short_and_valid(
+        value in any_json(), max in 0_usize..2000,
+    ) {
+        let redactor = Redactor::new(Redactor::DEFAULT_NAMES, max);
+        let shown = redactor.redact(value.to_string().as_bytes());
+        prop_assert!(!shown.contains(SECRET), "{shown}");
+        prop_assert!(serde_json::from_str::<Value>(&shown).is_ok(), "{shown}");
+        prop_assert!(shown.len() <= redactor.max_bytes(), "{} of {shown}", shown.len());
+    }
+
+    #[test]
+    fn any_bytes_become_json(raw in any::<Vec<u8>>()) {
+        let shown = Redactor::default().redact(&raw);
+        prop_assert!(serde_json::from_str::<&RawValue>(&shown).is_ok(), "{shown}");
+    }
+}
