@@ -50,7 +50,7 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 pub(crate) struct Operator {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) telemetry: Telemetry,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) calls: Inflight,
     pub(crate) recorder: Recorder,
     pub(crate) allowed_hosts: Vec<String>,

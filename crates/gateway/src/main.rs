@@ -11,6 +11,7 @@ mod error;
 mod http;
 mod inflight;
 mod listed;
+mod log;
 mod metrics;
 mod output;
 mod plain;
@@ -20,6 +21,7 @@ mod sample;
 mod shutdown;
 mod similar;
 mod stdio;
+mod telemetry;
 mod view;
 
 use std::process::ExitCode;

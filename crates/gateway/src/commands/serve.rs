@@ -15,14 +15,16 @@ use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::http::{self, Operator};
 use crate::inflight::Inflight;
+use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
 use crate::sample::Embedded;
 use crate::shutdown::{self, Stop};
+use crate::telemetry;
 use crate::view::ToolView;
 
-pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Serve, log: &Log, screen: &Screen) -> Outcome {
     let mut config = match &args.config {
         Some(file) => Config::load(file)?,
         None => Config::without_file(Vec::new()),
@@ -31,10 +33,13 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
         config.http.listen = address;
     }
     if args.check {
+        log.start(None);
         return check(args.config.as_deref(), &config, args.json, screen);
     }
     let stop = shutdown::on_signal()?;
-    let telemetry = Telemetry::new()?;
+    let exporter = telemetry::exporter(&config.telemetry)?;
+    log.start(exporter.as_ref());
+    let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = tokio::select! {
         running = start(&args, &config, &telemetry) => running?,
@@ -142,10 +147,11 @@ pub(crate) async fn listen(
     let servers = upstreams.clone();
     let calls = Inflight::default();
     telemetry.observe_calls(&calls);
+    let telemetry = Arc::new(telemetry);
     let operator = Arc::new(Operator {
         stack,
         upstreams,
-        telemetry,
+        telemetry: telemetry.clone(),
         calls: calls.clone(),
         recorder: recorder.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
@@ -156,6 +162,7 @@ pub(crate) async fn listen(
     let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;
     shutdown::end_servers(&servers, stop).await;
     recorder.finish(screen).await;
+    telemetry.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,6 +14,7 @@ use tollgate::{Profile, Trust, Weight};
 use super::limits::{Adaptive, Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
 use super::router::Router;
+use super::telemetry::Telemetry;
 use super::units::{Size, duration, some_duration};
 
 /// The whole file.
@@ -35,6 +36,7 @@ pub(crate) struct File {
     pub(crate) breaker: Breaker,
     pub(crate) discovery: Discovery,
     pub(crate) router: Router,
+    pub(crate) telemetry: Telemetry,
     pub(crate) servers: BTreeMap<String, Server>,
 }
 
@@ -54,6 +56,7 @@ impl Default for File {
             breaker: Breaker::default(),
             discovery: Discovery::default(),
             router: Router::default(),
+            telemetry: Telemetry::default(),
             servers: BTreeMap::new(),
         }
     }

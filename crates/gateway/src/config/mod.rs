@@ -13,6 +13,7 @@ mod resilience;
 mod router;
 mod rules;
 mod scopes;
+mod telemetry;
 mod units;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
+pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{show_duration, show_size};
 
 use self::error::Source;
@@ -62,6 +64,7 @@ pub(crate) struct Config {
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
     pub(crate) router: RouterConfig,
+    pub(crate) telemetry: Telemetry,
     pub(crate) servers: Vec<ServerConfig>,
 }
 
@@ -265,5 +268,7 @@ mod limits_tests;
 mod pages;
 #[cfg(test)]
 mod router_tests;
+#[cfg(test)]
+mod telemetry_tests;
 #[cfg(test)]
 mod tests;

@@ -30,6 +30,7 @@ mod scripted;
 mod serve;
 mod servers;
 mod support;
+mod telemetry;
 mod terminal;
 mod tools;
 mod volatile;

@@ -108,6 +108,7 @@ impl Faults<'_, '_> {
             server_breaker: self.server_breaker(&file.breaker.server),
             discovery: self.discovery(&file.discovery),
             router: self.router(&file.router),
+            telemetry: self.telemetry(&file.telemetry),
             servers: Vec::new(),
         }
     }

@@ -1,0 +1,68 @@
+//! From `[telemetry]` and the environment to what the stack and the exporter are given.
+//!
+//! The file beats the environment, as the specification of OpenTelemetry has it.
+
+use tollgate::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig};
+
+use crate::config::Telemetry;
+use crate::error::AppError;
+
+/// Starts what sends spans and metrics; nothing if neither file nor environment names a collector.
+///
+/// # Errors
+///
+/// [`AppError::Usage`] if the environment holds what makes no sense.
+pub(crate) fn exporter(config: &Telemetry) -> Result<Option<Exporter>, AppError> {
+    let to = otlp(config).map_err(unusable)?;
+    to.map(OtlpConfig::start).transpose().map_err(unusable)
+}
+
+/// Returns where spans and metrics are sent, if they are.
+///
+/// # Errors
+///
+/// [`InvalidOtlp`] if the environment holds what makes no sense.
+pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp> {
+    let from_env = match &config.otlp_endpoint {
+        Some(endpoint) => Some(OtlpConfig::from_env_with(endpoint)?),
+        None => OtlpConfig::from_env()?,
+    };
+    let Some(mut otlp) = from_env else {
+        return Ok(None);
+    };
+    for (name, value) in &config.otlp_headers {
+        otlp = otlp.with_header(name, value)?;
+    }
+    if let Some(timeout) = config.otlp_timeout {
+        otlp = otlp.with_timeout(timeout);
+    }
+    if let Some(spans) = config.otlp_queue {
+        otlp = otlp.with_queue(spans);
+    }
+    if let Some(spans) = config.otlp_batch {
+        otlp = otlp.with_batch(spans);
+    }
+    if let Some(interval) = config.otlp_interval {
+        otlp = otlp.with_interval(interval);
+    }
+    if let Some(interval) = config.otlp_metrics_interval {
+        otlp = otlp.with_metrics_interval(interval);
+    }
+    match &config.service_name {
+        Some(name) => otlp = otlp.with_service_name(name),
+        None if std::env::var_os("OTEL_SERVICE_NAME").is_none() => {
+            otlp = otlp.with_service_name("tollgate");
+        }
+        None => {}
+    }
+    otlp = otlp.with_resource("service.version", env!("CARGO_PKG_VERSION"));
+    for (key, value) in &config.resource {
+        otlp = otlp.with_resource(key, value);
+    }
+    Ok(Some(otlp))
+}
+
+/// Says what of the exporter's settings makes no sense.
+pub(crate) fn unusable(fault: InvalidOtlp) -> AppError {
+    AppError::Usage(fault.to_string())
+}
