@@ -20,6 +20,7 @@ use tollgate_registry::{Changes, Registry};
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
 use tollgate_router::{Presence, Witness};
+use tollgate_telemetry::{DiscoveryPurpose, DiscoverySpan};
 
 use crate::DiscoveryConfig;
 use crate::herald::Herald;
@@ -44,6 +45,15 @@ enum Purpose {
     /// To know whether the server can be reached again, so that nobody's call has to find out. The
     /// server's own breaker says how often, and not that of discovery, which is more patient.
     Probe(Permit),
+}
+
+impl Purpose {
+    fn told(&self) -> DiscoveryPurpose {
+        match self {
+            Self::Discovery(_) => DiscoveryPurpose::Discovery,
+            Self::Probe(_) => DiscoveryPurpose::Probe,
+        }
+    }
 }
 
 /// The longest a server's wish to be asked again later is followed.
@@ -206,7 +216,7 @@ impl Scan {
 
     fn list(&self, purpose: Purpose) -> Listing {
         Listing {
-            listed: list(self.server.clone(), self.timeout),
+            listed: list(self.server.clone(), self.timeout, purpose.told()),
             purpose,
         }
     }
@@ -252,10 +262,18 @@ impl Scan {
 fn list(
     server: Arc<dyn ToolServer>,
     timeout: Duration,
+    purpose: DiscoveryPurpose,
 ) -> BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>> {
-    let listed = async move { server.list_tools().await };
+    let span = DiscoverySpan::begin(server.id(), purpose);
+    let watch = span.watch();
+    let listed = async move {
+        match watch {
+            Some(watch) => server.list_tools_watched(watch).await,
+            None => server.list_tools().await,
+        }
+    };
     let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
-    Box::pin(async move {
+    Box::pin(span.follow(async move {
         match listed.await {
             Ok(Ok(listed)) => listed,
             Ok(Err(_)) => Err(ToolError::new(
@@ -273,7 +291,7 @@ fn list(
                 Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
             }
         }
-    })
+    }))
 }
 
 /// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.

@@ -15,7 +15,7 @@ use tollgate_loopguard::LoopGuardConfig;
 use tollgate_retry::hedge::HedgeConfig;
 use tollgate_retry::{MakeSchedule, RetryConfig};
 use tollgate_router::{HealthConfig, RouterConfig, Strategy, StrategyName};
-use tollgate_telemetry::Metrics;
+use tollgate_telemetry::{Contents, Metrics, Sampling};
 
 pub use self::error::BuildError;
 use crate::discovery::DiscoveryConfig;
@@ -41,6 +41,8 @@ pub struct StackBuilder {
     router: RouterConfig,
     strategy: Option<Arc<dyn Strategy>>,
     metrics: Option<Arc<Metrics>>,
+    sampling: Sampling,
+    contents: Contents,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
 }
@@ -178,6 +180,19 @@ impl StackBuilder {
     /// Adds metrics. Default: none are taken.
     pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
         self.metrics = Some(metrics);
+        self
+    }
+
+    /// Sets which calls are traced. It is decided before a span is built. Default:
+    /// [`Sampling::always`], so that the subscriber of `tracing` decides.
+    pub fn sampling(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
+        self
+    }
+
+    /// Sets which contents of calls are written into their spans. Default: [`Contents::none`].
+    pub fn span_contents(mut self, contents: Contents) -> Self {
+        self.contents = contents;
         self
     }
 

@@ -85,9 +85,12 @@ impl StackBuilder {
             breaker: self.breakers.tool,
             limits: self.limits,
         };
+        let call_span = CallSpanLayer::new()
+            .with_sampling(self.sampling)
+            .with_contents(self.contents);
         let call_span = match self.metrics {
-            Some(metrics) => CallSpanLayer::new().with_metrics(metrics),
-            None => CallSpanLayer::new(),
+            Some(metrics) => call_span.with_metrics(metrics),
+            None => call_span,
         };
         let router = Router::with_config(pool.clone(), &self.router)
             .map_err(BuildError::of_the("router"))?;

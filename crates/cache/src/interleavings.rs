@@ -27,7 +27,7 @@ use serde_json::json;
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, TraceContext};
+use tollgate_core::{ToolCall, ToolError, ToolOutput};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
@@ -91,7 +91,7 @@ impl Action {
             Self::Set(value) => call(&tool("set").idempotent().build(), json!({ "value": value })),
             Self::Bump => call(&tool("bump").build(), json!({})),
         };
-        call.with_trace(Arc::new(TraceContext::new(id.to_string(), None)))
+        call.with_id(id.to_string())
     }
 }
 
@@ -193,7 +193,7 @@ impl Setting {
         let world = Arc::new(Whole::new(World::default()));
         let inside = world.clone();
         let server = MockService::new(move |call, _| {
-            let id = call.trace().and_then(|trace| trace.parent.parse().ok());
+            let id = call.id().and_then(|id| id.parse().ok());
             Inside {
                 world: inside.clone(),
                 id: id.unwrap(),

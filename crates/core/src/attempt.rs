@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use smallvec::SmallVec;
 
-use crate::{ChosenServer, ServerId, Share};
+use crate::{ChosenServer, ServerId, Share, Watch};
 
 /// Which attempt of a call this is, and which servers to try last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Attempt {
     pub elsewhere_only: bool,
     /// Where to write which server gets this attempt, if somebody needs to know while it runs.
     pub chosen: Option<ChosenServer>,
+    /// Whoever is to be told of the request that goes out for this attempt, if anybody is.
+    pub watch: Option<Watch>,
 }
 
 impl Attempt {
@@ -34,6 +36,7 @@ impl Attempt {
             share: None,
             elsewhere_only: false,
             chosen: None,
+            watch: None,
         }
     }
 
@@ -43,6 +46,7 @@ impl Attempt {
         self.share = None;
         self.elsewhere_only = false;
         self.chosen = None;
+        self.watch = None;
         if let Some(failed) = failed
             && !self.avoid.contains(failed)
         {

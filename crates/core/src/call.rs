@@ -7,7 +7,10 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::refine::Applied;
-use crate::{Attempt, CallPlan, CallRecord, Caller, IdempotencyKey, ServerId, Tool};
+use crate::{
+    Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, ServerId, Tool,
+    TraceContext,
+};
 
 /// One call of one tool: what every layer receives.
 ///
@@ -20,6 +23,8 @@ pub struct ToolCall {
     progress: Option<Arc<dyn ProgressSink>>,
     idempotency_key: Option<IdempotencyKey>,
     deadline: Option<Instant>,
+    trace: Option<Arc<TraceContext>>,
+    is_left_out: bool,
     attempt: Attempt,
 }
 
@@ -29,7 +34,9 @@ struct Meant {
     tool: Arc<Tool>,
     arguments: Bytes,
     caller: Arc<Caller>,
-    trace: Option<Arc<TraceContext>>,
+    inbound: Option<Arc<Inbound>>,
+    id: Option<Box<str>>,
+    baggage: Option<Baggage>,
     pin: Option<ServerId>,
     cost_budget: Option<f64>,
     applied: Applied,
@@ -49,7 +56,9 @@ impl ToolCall {
             tool,
             arguments,
             caller: Caller::local(),
-            trace: None,
+            inbound: None,
+            id: None,
+            baggage: None,
             pin: None,
             cost_budget: None,
             applied,
@@ -64,6 +73,8 @@ impl ToolCall {
             progress: None,
             idempotency_key: None,
             deadline: None,
+            trace: None,
+            is_left_out: false,
             attempt: Attempt::first(),
         }
     }
@@ -74,10 +85,15 @@ impl ToolCall {
     /// idempotency key.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
-        Self::of(Meant {
+        let call = Self::of(Meant {
             purpose,
             ..Meant::clone(&self.meant)
-        })
+        });
+        Self {
+            trace: self.trace.clone(),
+            is_left_out: self.is_left_out,
+            ..call
+        }
     }
 
     /// Names who calls. Default: [`Caller::local`].
@@ -97,7 +113,28 @@ impl ToolCall {
     /// Adds the trace context to continue.
     #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        Arc::make_mut(&mut self.meant).trace = Some(trace);
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Adds what the caller attached to its trace, for servers.
+    #[must_use]
+    pub fn with_baggage(mut self, baggage: Baggage) -> Self {
+        Arc::make_mut(&mut self.meant).baggage = Some(baggage);
+        self
+    }
+
+    /// Adds what is known of the MCP request that the call came as. Default: it came as none.
+    #[must_use]
+    pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
+        Arc::make_mut(&mut self.meant).inbound = Some(inbound);
+        self
+    }
+
+    /// Names the call as the model does that asked for it, for spans. Default: it has no name.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
+        Arc::make_mut(&mut self.meant).id = Some(id.into());
         self
     }
 
@@ -171,6 +208,14 @@ impl ToolCall {
         self.meant.tool.plan_applied(self.meant.applied)
     }
 
+    /// Returns the hints that plan was derived from, to be shown in one line. Nothing is decided by
+    /// them.
+    #[must_use]
+    pub fn annotations_shown(&self) -> impl fmt::Display {
+        let resolved = self.meant.tool.resolved_applied(self.meant.applied);
+        resolved.annotations()
+    }
+
     /// Returns which of the tool's plans that is.
     #[must_use]
     pub fn applied(&self) -> Applied {
@@ -208,7 +253,36 @@ impl ToolCall {
     /// Returns the trace context to continue.
     #[must_use]
     pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.meant.trace.as_ref()
+        self.trace.as_ref()
+    }
+
+    /// Leaves the call out of the trace: nobody makes a span of it any more, and servers are told so.
+    pub fn leave_out(&mut self) {
+        self.is_left_out = true;
+    }
+
+    /// Says whether the call is left out of the trace.
+    #[must_use]
+    pub fn is_left_out(&self) -> bool {
+        self.is_left_out
+    }
+
+    /// Returns what the caller attached to its trace, for servers.
+    #[must_use]
+    pub fn baggage(&self) -> Option<&Baggage> {
+        self.meant.baggage.as_ref()
+    }
+
+    /// Returns what is known of the MCP request that the call came as, if it came as one.
+    #[must_use]
+    pub fn inbound(&self) -> Option<&Arc<Inbound>> {
+        self.meant.inbound.as_ref()
+    }
+
+    /// Returns what the model that asked for the call names it.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.meant.id.as_deref()
     }
 
     /// Returns the only server that may get the call, if there is only one.
@@ -327,27 +401,6 @@ impl Purpose {
 impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// W3C trace context, as it travels in `_meta`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TraceContext {
-    /// `traceparent`.
-    pub parent: String,
-    /// `tracestate`.
-    pub state: Option<String>,
-}
-
-impl TraceContext {
-    /// Takes the two header values. Neither is checked: whoever reads them does.
-    #[must_use]
-    pub fn new(parent: impl Into<String>, state: Option<String>) -> Self {
-        Self {
-            parent: parent.into(),
-            state,
-        }
     }
 }
 

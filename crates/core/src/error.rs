@@ -314,6 +314,23 @@ impl ToolError {
         self.0.code
     }
 
+    /// The code that a client of ours sees where a failure has no JSON-RPC code of its own.
+    pub const RUNTIME_CODE: i64 = -32010;
+
+    /// Returns the JSON-RPC code that a client of ours sees: that of a server that answered with one,
+    /// -32602 where nobody offers the tool, and else [`RUNTIME_CODE`](Self::RUNTIME_CODE).
+    #[must_use]
+    pub fn rpc_code(&self) -> i64 {
+        // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown outcome is
+        // our own verdict, whatever was answered
+        let told = self.code().filter(|code| *code <= -32000);
+        match told.filter(|_| self.outcome().is_none()) {
+            Some(code) => code,
+            None if self.kind() == ErrorKind::UnknownTool => -32602,
+            None => Self::RUNTIME_CODE,
+        }
+    }
+
     /// Returns the raw `data` member of a JSON-RPC error.
     #[must_use]
     pub fn data(&self) -> Option<&Bytes> {

@@ -37,6 +37,7 @@ mod name;
 mod output;
 mod plan;
 mod profile;
+mod propagate;
 mod record;
 pub mod redact;
 pub mod refine;
@@ -54,7 +55,7 @@ pub use annotations::{
 };
 pub use attempt::{Attempt, Avoided};
 pub use by_tool::ByTool;
-pub use call::{ProgressSink, Purpose, ToolCall, TraceContext};
+pub use call::{ProgressSink, Purpose, ToolCall};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use chosen::ChosenServer;
@@ -70,6 +71,10 @@ pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use plan::{AuditLevel, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
 pub use profile::Profile;
+pub use propagate::{
+    Baggage, BaggageFilter, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound, RequestName,
+    SendWatch, TraceContext, Transport, Watch,
+};
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use futures_core::Stream;
 
-use crate::{ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput};
+use crate::{ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, Watch};
 
 /// An owned, boxed future: the one erased box of a call, at the leaf.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -24,6 +24,16 @@ pub trait ToolServer: Send + Sync + 'static {
 
     /// Lists the tools, all pages of them.
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>>;
+
+    /// Lists the tools as [`list_tools`](Self::list_tools) does, and tells of each request that is
+    /// sent for it. Default: nobody is told.
+    fn list_tools_watched(
+        &self,
+        watch: Watch,
+    ) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        let _ = watch;
+        self.list_tools()
+    }
 
     /// Executes one call. Every failure states how far the call got.
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tollgate::core::{BoxFuture, BoxStream};
+use tollgate::core::{BaggageFilter, BoxFuture, BoxStream};
 use tollgate::registry::Catalogue;
 use tollgate::{CallRecord, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
@@ -28,6 +28,8 @@ pub(crate) struct StackBackend {
     recorder: Recorder,
     /// Whether each result tells what the cache did, asked or not.
     reports: bool,
+    /// What of a caller's baggage is passed on to servers.
+    baggage: BaggageFilter,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
@@ -47,6 +49,7 @@ impl StackBackend {
             calls,
             recorder,
             reports: false,
+            baggage: BaggageFilter::default(),
             listing,
         }
     }
@@ -54,6 +57,12 @@ impl StackBackend {
     /// Sets whether each result tells what the cache did, or only to who asks.
     pub(crate) fn with_reports(mut self, reports: bool) -> Self {
         self.reports = reports;
+        self
+    }
+
+    /// Sets what of a caller's baggage is passed on to servers.
+    pub(crate) fn with_baggage(mut self, baggage: BaggageFilter) -> Self {
+        self.baggage = baggage;
         self
     }
 
@@ -72,6 +81,13 @@ impl StackBackend {
             .with_caller(request.caller);
         if let Some(trace) = request.trace {
             call = call.with_trace(trace);
+        }
+        if let Some(inbound) = request.inbound {
+            call = call.with_inbound(inbound);
+        }
+        let baggage = request.baggage.as_deref();
+        if let Some(baggage) = baggage.and_then(|baggage| self.baggage.pass(baggage)) {
+            call = call.with_baggage(baggage);
         }
         if let Some(key) = request.idempotency_key {
             call = call.with_idempotency_key(key);

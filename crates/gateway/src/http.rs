@@ -29,6 +29,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tollgate::Stack;
+use tollgate::core::BaggageFilter;
 use tollgate_mcp::face;
 use tollgate_mcp::upstream::Upstream;
 
@@ -56,6 +57,8 @@ pub(crate) struct Operator {
     pub(crate) allowed_hosts: Vec<String>,
     /// Whether each result tells what the cache did.
     pub(crate) reports: bool,
+    /// Which baggage is passed on.
+    pub(crate) baggage: BaggageFilter,
     /// Fires when the gateway is to end: streams that only tell end then.
     pub(crate) stopping: CancellationToken,
 }
@@ -98,7 +101,8 @@ pub(crate) fn gateway(
         operator.calls.clone(),
         operator.recorder.clone(),
     )
-    .with_reports(operator.reports);
+    .with_reports(operator.reports)
+    .with_baggage(operator.baggage.clone());
     let ready = operator.clone();
     let metrics = operator.clone();
     Ok(endpoint(Arc::new(backend), config, stop)?

@@ -2,7 +2,10 @@
 //!
 //! The file beats the environment, as the specification of OpenTelemetry has it.
 
-use tollgate::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig};
+use tollgate::core::redact::Redactor;
+use tollgate::core::{BaggageFilter, InvalidConfig};
+use tollgate::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig, share_from_env};
+use tollgate::telemetry::{Contents, Sampling};
 
 use crate::config::Telemetry;
 use crate::error::AppError;
@@ -60,6 +63,40 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
         otlp = otlp.with_resource(key, value);
     }
     Ok(Some(otlp))
+}
+
+/// Returns which calls are traced. All of them by default: tracing is off until a collector is named,
+/// and whoever names one wants to see what they do next.
+///
+/// # Errors
+///
+/// [`AppError::Usage`] if the environment holds what makes no sense.
+pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
+    let share = match config.sampling {
+        Some(share) => Some(share),
+        None => share_from_env().map_err(unusable)?,
+    };
+    share.map_or(Ok(Sampling::always()), |share| {
+        Sampling::ratio(share).map_err(|fault: InvalidConfig| AppError::Usage(fault.to_string()))
+    })
+}
+
+/// Returns which contents of calls spans tell of.
+pub(crate) fn contents(config: &Telemetry) -> Contents {
+    let most = usize::try_from(config.max_recorded_bytes.0).unwrap_or(usize::MAX);
+    let mut contents = Contents::none().with_redactor(Redactor::new(&config.redact, most));
+    if config.record_arguments {
+        contents = contents.with_arguments();
+    }
+    if config.record_results {
+        contents = contents.with_results();
+    }
+    contents
+}
+
+/// Returns which baggage is passed on. The keys were checked with the file.
+pub(crate) fn baggage(config: &Telemetry) -> BaggageFilter {
+    BaggageFilter::new(&config.baggage).unwrap_or_default()
 }
 
 /// Says what of the exporter's settings makes no sense.

@@ -1,24 +1,21 @@
 //! One span per attempt, directly around the router.
 
+mod observed;
+mod span;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tokio::time::Instant;
-use tollgate_core::{
-    Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, RouteDecision, ServerId, ToolCall,
-    ToolError, ToolOutput, ToolService,
-};
+use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
-use tracing::field::{Empty, display};
 
 use crate::error_type::Ending;
-use crate::names;
+use observed::Observed;
 
 /// Puts an [`AttemptSpan`] around a service.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,6 +43,8 @@ impl<S> Layer<S> for AttemptSpanLayer {
 /// The server comes from the error if it names one, and else from where the router wrote it: the
 /// attempt's own place ([`ChosenServer`](tollgate_core::ChosenServer)) if it has one, or the record.
 /// How the router decided comes from the record; an attempt with a span gets one if its call has none.
+/// An attempt of a call that is [left out](ToolCall::is_left_out) of the trace gets no span. One that
+/// goes out as an MCP request becomes a span of kind `client`, and its context goes along.
 /// An attempt that is dropped is recorded as `cancelled`, delivery unknown.
 #[derive(Debug, Clone)]
 pub struct AttemptSpan<S> {
@@ -62,20 +61,10 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let span = tracing::info_span!(
-            target: names::TARGET,
-            names::ATTEMPT_SPAN,
-            { names::ATTEMPT_NUMBER } = call.attempt().number,
-            { names::SERVER } = Empty,
-            { names::ROUTE_STRATEGY } = Empty,
-            { names::ROUTE_RULE } = Empty,
-            { names::ROUTE_REASON } = Empty,
-            { names::ROUTE_CANDIDATES } = Empty,
-            { names::ROUTE_ALTERNATES } = Empty,
-            { names::ERROR_TYPE } = Empty,
-            { names::DELIVERY } = Empty,
-            { names::DURATION_MS } = Empty,
-        );
+        let span = match call.is_left_out() {
+            true => Span::none(),
+            false => span::begin(&call),
+        };
         if span.is_disabled() && call.record().is_none() {
             return AttemptSpanFuture {
                 answer: self.inner.call(call),
@@ -84,120 +73,8 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
         }
         let (call, observed) = Observed::begin(call, span);
         AttemptSpanFuture {
-            answer: observed.span.in_scope(|| self.inner.call(call)),
+            answer: observed.span().in_scope(|| self.inner.call(call)),
             observed: Some(observed),
-        }
-    }
-}
-
-/// An attempt under observation. Dropped before its end, it was cancelled.
-#[derive(Debug)]
-struct Observed {
-    span: Span,
-    record: Arc<CallRecord>,
-    /// Which one, to find what the router decided about it.
-    attempt: Attempt,
-    started: Instant,
-    ended: bool,
-}
-
-impl Observed {
-    /// Begins to observe an attempt, and gives its call a record if it has none.
-    fn begin(call: ToolCall, span: Span) -> (ToolCall, Self) {
-        let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
-            None => {
-                let record = Arc::new(CallRecord::new());
-                (call.with_record(record.clone()), record)
-            }
-        };
-        record.start_attempt();
-        if !span.is_disabled() {
-            record.ask_for_routes();
-        }
-        let observed = Self {
-            span,
-            record,
-            attempt: call.attempt().clone(),
-            started: Instant::now(),
-            ended: false,
-        };
-        (call, observed)
-    }
-
-    fn end(mut self, ending: Ending<'_>) {
-        self.write(ending);
-    }
-
-    fn write(&mut self, ending: Ending<'_>) {
-        self.ended = true;
-        let took = self.started.elapsed();
-        let server = self.server(ending);
-        let (kind, delivery) = match ending {
-            Ending::Cancelled => (Some(ErrorKind::Cancelled), Delivery::Unknown),
-            Ending::Done(Ok(_)) => (None, Delivery::Answered),
-            Ending::Done(Err(error)) => (Some(error.kind()), error.delivery()),
-        };
-        if !self.span.is_disabled() {
-            let span = &self.span;
-            if let Some(server) = &server {
-                span.record(names::SERVER, display(server));
-            }
-            if let Some(decision) = self.record.route_of(&self.attempt) {
-                write_route(span, &decision);
-            }
-            if let Some(error_type) = ending.error_type() {
-                span.record(names::ERROR_TYPE, &*error_type);
-            }
-            span.record(names::DELIVERY, delivery.as_str());
-            span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
-        }
-        self.record
-            .end_attempt(AttemptRecord::new(server, kind, took));
-    }
-
-    fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
-        match ending.error() {
-            Some(error) if error.server().is_some() => error.server().cloned(),
-            // the record still holds the server of the attempt before
-            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
-            // where two attempts run beside each other, each is told apart
-            _ => match &self.attempt.chosen {
-                Some(chosen) => chosen.get(),
-                None => Some(self.record.server()?.0),
-            },
-        }
-    }
-}
-
-/// Writes how the router decided; of an attempt that went from one server to the next, the last time.
-fn write_route(span: &Span, decision: &RouteDecision) {
-    span.record(names::ROUTE_STRATEGY, decision.strategy);
-    span.record(names::ROUTE_RULE, display(&decision.rule));
-    span.record(names::ROUTE_REASON, decision.reason);
-    span.record(names::ROUTE_CANDIDATES, display(List(&decision.candidates)));
-    if !decision.alternates.is_empty() {
-        span.record(names::ROUTE_ALTERNATES, display(List(&decision.alternates)));
-    }
-}
-
-/// Things with a comma between each two.
-struct List<'a, T>(&'a [T]);
-
-impl<T: fmt::Display> fmt::Display for List<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, item) in self.0.iter().enumerate() {
-            let before = if place == 0 { "" } else { ", " };
-            write!(f, "{before}{item}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Observed {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.write(Ending::Cancelled);
         }
     }
 }
@@ -223,7 +100,7 @@ where
         let Some(observed) = this.observed else {
             return this.answer.poll(cx);
         };
-        let result = ready!(observed.span.in_scope(|| this.answer.poll(cx)));
+        let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
         if let Some(observed) = this.observed.take() {
             observed.end(Ending::Done(&result));
         }

@@ -1,6 +1,7 @@
 //! One span per call, around everything else.
 
 mod observed;
+mod span;
 
 use std::fmt;
 use std::future::Future;
@@ -12,15 +13,21 @@ use pin_project_lite::pin_project;
 use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_layer::Layer;
 use tower_service::Service;
+use tracing::Span;
 
+use crate::contents::Contents;
 use crate::error_type::Ending;
 use crate::metrics::Metrics;
+use crate::names;
+use crate::sampling::Sampling;
 use observed::Observed;
 
 /// Puts a [`CallSpan`] around a service.
 #[derive(Debug, Clone, Default)]
 pub struct CallSpanLayer {
     metrics: Option<Arc<Metrics>>,
+    sampling: Sampling,
+    contents: Contents,
 }
 
 impl CallSpanLayer {
@@ -28,6 +35,20 @@ impl CallSpanLayer {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets which calls are traced. Default: [`Sampling::always`].
+    #[must_use]
+    pub fn with_sampling(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
+        self
+    }
+
+    /// Sets which contents of calls are written into their spans. Default: [`Contents::none`].
+    #[must_use]
+    pub fn with_contents(mut self, contents: Contents) -> Self {
+        self.contents = contents;
+        self
     }
 
     /// Counts and measures each call too, whether its span is enabled or not. Default: not.
@@ -45,18 +66,37 @@ impl<S> Layer<S> for CallSpanLayer {
         CallSpan {
             inner,
             metrics: self.metrics.clone(),
+            sampling: self.sampling,
+            contents: self.contents.clone(),
         }
     }
 }
 
 /// Makes one span per call, and measures it if it was given [`Metrics`].
 ///
-/// Whether a call is observed is decided once, when it arrives: if its span is enabled, or if
-/// there are metrics. Then it gets a [`CallRecord`](tollgate_core::CallRecord), unless it has one.
+/// Whether a call is observed is decided once, when it arrives: if somebody listens to spans and the
+/// [`Sampling`] takes the call, or if there are metrics. Then it gets a [`CallRecord`](tollgate_core::CallRecord), unless it has one.
 #[derive(Debug, Clone)]
 pub struct CallSpan<S> {
     inner: S,
     metrics: Option<Arc<Metrics>>,
+    sampling: Sampling,
+    contents: Contents,
+}
+
+impl<S> CallSpan<S> {
+    /// Makes the span of a call, if it is to have one. A call that is left out is marked so.
+    fn span(&self, call: &mut ToolCall) -> Span {
+        if !tracing::span_enabled!(target: names::TARGET, tracing::Level::INFO) {
+            // nobody listens: that is no decision about the trace, which goes on as it came
+            return Span::none();
+        }
+        if !self.sampling.takes(call) {
+            call.leave_out();
+            return Span::none();
+        }
+        span::begin(call, &self.contents)
+    }
 }
 
 impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
@@ -68,15 +108,15 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
-        let span = observed::span(&call);
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        let span = self.span(&mut call);
         if span.is_disabled() && self.metrics.is_none() {
             return CallSpanFuture {
                 answer: self.inner.call(call),
                 observed: None,
             };
         }
-        let (call, observed) = Observed::begin(call, span, self.metrics.clone());
+        let (call, observed) = Observed::begin(call, span, self.metrics.clone(), &self.contents);
         CallSpanFuture {
             // layers that work before the first poll are inside the span too
             answer: observed.span().in_scope(|| self.inner.call(call)),

@@ -1,9 +1,11 @@
 //! Every name of a span, a field or a metric.
 //!
-//! Names that start with `gen_ai.` or `mcp.`, and `error.type`, are those of the OpenTelemetry
-//! semantic conventions for generative AI and MCP. These have status *Development*: they may still
-//! change, and this file is the one place to follow them. There are no conventional names for
-//! cache, retry, routing and confirmation; ours start with `tollgate.`.
+//! Names that start with `gen_ai.`, `mcp.`, `jsonrpc.`, `rpc.`, `network.`, `server.` or `client.`, and
+//! `error.type`, are those of the OpenTelemetry semantic conventions for generative AI, MCP and
+//! networks. The first two have status *Development*: they may still change, and this file is the one
+//! place to follow them. There are no conventional names for cache, retry, routing and confirmation;
+//! ours start with `tollgate.`. Names that start with `otel.` are no attributes: by them
+//! `tracing-opentelemetry` is told what a span is called, of which kind it is and how it ended.
 
 pub mod metric;
 
@@ -14,60 +16,105 @@ pub const TARGET: &str = "tollgate";
 pub const CALL_SPAN: &str = "execute_tool";
 /// The span of one attempt.
 pub const ATTEMPT_SPAN: &str = "attempt";
+/// The span of one listing of a server's tools.
+pub const DISCOVERY_SPAN: &str = "discovery";
 
-/// The span name that exporters to OpenTelemetry show: `tools/call {tool}`. The name of a
-/// `tracing` span is static, so it has to be a field.
-pub const OTEL_NAME: &str = "otel.name";
-/// The MCP method: always [`METHOD_TOOLS_CALL`].
-pub const METHOD: &str = "mcp.method.name";
-/// The value of [`METHOD`].
+/// The value of [`METHOD`] of calls and attempts.
 pub const METHOD_TOOLS_CALL: &str = "tools/call";
-/// The operation: always [`OPERATION_EXECUTE_TOOL`].
-pub const OPERATION: &str = "gen_ai.operation.name";
+/// The value of [`METHOD`] of listings.
+pub const METHOD_TOOLS_LIST: &str = "tools/list";
 /// The value of [`OPERATION`].
 pub const OPERATION_EXECUTE_TOOL: &str = "execute_tool";
-/// The tool's name. Only tools that are known are called, so the set of values is bounded.
-pub const TOOL: &str = "gen_ai.tool.name";
-/// What went wrong, as one word of a bounded set. Absent if nothing did.
-pub const ERROR_TYPE: &str = "error.type";
+/// The value of [`TOOL_TYPE`].
+pub const TOOL_TYPE_FUNCTION: &str = "function";
 /// [`ERROR_TYPE`] of an answer with `isError: true`.
 pub const ERROR_TOOL: &str = "tool_error";
+/// The value of [`OTEL_STATUS`] of what went wrong.
+pub const STATUS_ERROR: &str = "ERROR";
 
-/// The replica set that offers the tool.
-pub const SERVER_SET: &str = "tollgate.server_set";
-/// What the call may do: `read_only`, `idempotent`, `mutating` or `destructive`.
-pub const EFFECT: &str = "tollgate.effect";
-/// Whether a human is asked: `ask` or `skip`.
-pub const CONFIRM: &str = "tollgate.confirm";
-/// Why the effect is what it is.
-pub const PLAN_REASON: &str = "tollgate.plan.reason";
-/// What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.
-pub const CACHE: &str = "tollgate.cache";
-/// Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.
-pub const CACHE_BYPASS_REASON: &str = "tollgate.cache.bypass_reason";
-/// How many attempts were started.
-pub const ATTEMPTS: &str = "tollgate.attempts";
-/// What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.
-pub const HEDGE: &str = "tollgate.hedge";
-/// `true` if the loop guard answered in the server's place. Absent otherwise.
-pub const GUARDED: &str = "tollgate.guarded";
-/// Which attempt it is, from 1.
-pub const ATTEMPT_NUMBER: &str = "tollgate.attempt.number";
-/// The server chosen last.
-pub const SERVER: &str = "tollgate.server";
-/// Why that server, or why none.
-pub const ROUTE_REASON: &str = "tollgate.route.reason";
-/// The name of the strategy that chose it.
-pub const ROUTE_STRATEGY: &str = "tollgate.route.strategy";
-/// What the plan demands of servers and prefers, in words: it comes before the strategy.
-pub const ROUTE_RULE: &str = "tollgate.route.rule";
-/// Servers that were looked at, each with its weight and what speaks against it: at most eight.
-pub const ROUTE_CANDIDATES: &str = "tollgate.route.candidates";
-/// Servers that would be asked next, best first: at most four. Absent where there are none.
-pub const ROUTE_ALTERNATES: &str = "tollgate.route.alternates";
-/// How far an attempt got: `answered`, `not_sent` or `unknown`.
-pub const DELIVERY: &str = "tollgate.delivery";
-/// What became of a span that ended: `exported`, `dropped` or `failed`.
-pub const SPAN_RESULT: &str = "result";
-/// From start to end, in milliseconds.
-pub const DURATION_MS: &str = "duration_ms";
+/// The value of [`OTEL_KIND`] of a call that came as an MCP request.
+pub const KIND_SERVER: &str = "server";
+/// The value of [`OTEL_KIND`] of what goes out as an MCP request.
+pub const KIND_CLIENT: &str = "client";
+/// The value of [`OTEL_KIND`] of everything else.
+pub const KIND_INTERNAL: &str = "internal";
+
+/// A field of a span: what it is called, which spans have it, and what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Field {
+    /// As subscribers and OpenTelemetry know it.
+    pub name: &'static str,
+    /// The names of the spans that may have it.
+    pub spans: &'static [&'static str],
+    /// What it says, in a line or two.
+    pub meaning: &'static str,
+}
+
+/// Writes each name once: as a constant, and as an element of [`ALL`].
+macro_rules! fields {
+    ($($name:ident = $text:literal in $spans:expr, $meaning:literal;)*) => {
+        $(
+            #[doc = $meaning]
+            pub const $name: &str = $text;
+        )*
+
+        /// Every field of a span.
+        pub const ALL: &[Field] = &[$(Field { name: $text, spans: $spans, meaning: $meaning }),*];
+    };
+}
+
+const CALL: &[&str] = &[CALL_SPAN];
+const ATTEMPT: &[&str] = &[ATTEMPT_SPAN];
+const DISCOVERY: &[&str] = &[DISCOVERY_SPAN];
+const CALL_AND_ATTEMPT: &[&str] = &[CALL_SPAN, ATTEMPT_SPAN];
+const OUTWARD: &[&str] = &[ATTEMPT_SPAN, DISCOVERY_SPAN];
+const EACH: &[&str] = &[CALL_SPAN, ATTEMPT_SPAN, DISCOVERY_SPAN];
+
+fields! {
+    OTEL_NAME = "otel.name" in EACH, "The name that OpenTelemetry shows, as the name of a `tracing` span is static: `tools/call {tool}` of an MCP request, `execute_tool {tool}` of a call from within the process, `tools/list` of a listing.";
+    OTEL_KIND = "otel.kind" in EACH, "`server` of a call that came as an MCP request, `client` of an attempt or a listing that went out as one, `internal` otherwise.";
+    OTEL_STATUS = "otel.status_code" in EACH, "`ERROR` where something went wrong. What is the caller's own fault (codes -32700, -32600, -32601, -32602 and -32002) is no error of a span of kind `server`.";
+    METHOD = "mcp.method.name" in EACH, "The MCP method: `tools/call` or `tools/list`. Absent where no MCP request is behind the span.";
+    OPERATION = "gen_ai.operation.name" in CALL_AND_ATTEMPT, "Always `execute_tool`.";
+    TOOL = "gen_ai.tool.name" in CALL_AND_ATTEMPT, "The tool's name. Only tools that are known are called, so the set of values is bounded.";
+    TOOL_TYPE = "gen_ai.tool.type" in CALL, "`function`, of a call from within the process.";
+    TOOL_DESCRIPTION = "gen_ai.tool.description" in CALL, "What the tool says of itself, at most 1,024 bytes of it, of a call from within the process.";
+    CALL_ID = "gen_ai.tool.call.id" in CALL, "What the model that asked for the call names it, if the call was given that name.";
+    ARGUMENTS = "gen_ai.tool.call.arguments" in CALL, "The arguments as JSON, with secrets left out. Only where asked for, and never of a tool whose plan is restricted.";
+    RESULT = "gen_ai.tool.call.result" in CALL, "The result as JSON, with secrets left out. Only where asked for, and never of a tool whose plan is restricted.";
+    REQUEST_ID = "jsonrpc.request.id" in EACH, "The id of the MCP request: the caller's of a call, the first one sent of an attempt or a listing.";
+    PROTOCOL_VERSION = "mcp.protocol.version" in EACH, "The revision of MCP that the request was made under, as in `2025-11-25`.";
+    SESSION_ID = "mcp.session.id" in EACH, "The MCP session, where there is one: in the revisions up to 2025-11-25, over HTTP.";
+    TRANSPORT = "network.transport" in EACH, "What carried the MCP request: `pipe` or `tcp`.";
+    PROTOCOL = "network.protocol.name" in EACH, "`http` where the request went by HTTP.";
+    PROTOCOL_HTTP_VERSION = "network.protocol.version" in EACH, "The version of HTTP, as in `1.1`.";
+    CLIENT_ADDRESS = "client.address" in CALL, "The address a call came from, if it came by TCP.";
+    CLIENT_PORT = "client.port" in CALL, "The port a call came from.";
+    SERVER_ADDRESS = "server.address" in OUTWARD, "The server's host, if it is reached by HTTP.";
+    SERVER_PORT = "server.port" in OUTWARD, "The server's port.";
+    ERROR_TYPE = "error.type" in EACH, "What went wrong, as one word of a bounded set: `tool_error` of an answer with `isError`, a well-known JSON-RPC or HTTP code, or the kind of the failure. Absent if nothing did.";
+    STATUS_CODE = "rpc.response.status_code" in EACH, "The code of the JSON-RPC error that was answered with.";
+    SERVER_SET = "tollgate.server_set" in CALL, "The replica set that offers the tool.";
+    ANNOTATIONS = "tollgate.annotations" in CALL, "The hints the call's plan was derived from, in one line.";
+    EFFECT = "tollgate.effect" in CALL, "What the call may do: `read_only`, `idempotent`, `mutating` or `destructive`.";
+    PLAN = "tollgate.plan" in CALL, "The call's plan, in one line.";
+    PLAN_REASON = "tollgate.plan.reason" in CALL, "Why the effect is what it is.";
+    CONFIRM = "tollgate.confirm" in CALL, "Whether a human is asked: `ask` or `skip`.";
+    CACHE = "tollgate.cache" in CALL, "What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.";
+    CACHE_BYPASS_REASON = "tollgate.cache.bypass_reason" in CALL, "Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.";
+    ATTEMPTS = "tollgate.attempts" in CALL, "How many attempts were started.";
+    HEDGE = "tollgate.hedge" in CALL, "What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
+    GUARDED = "tollgate.guarded" in CALL, "`true` if the loop guard answered in the server's place. Absent otherwise.";
+    ATTEMPT_NUMBER = "tollgate.attempt.number" in ATTEMPT, "Which attempt it is, from 1.";
+    SERVER = "tollgate.server" in EACH, "The server: of a call the one chosen last.";
+    ROUTE_REASON = "tollgate.route.reason" in CALL_AND_ATTEMPT, "Why that server, or why none.";
+    ROUTE_STRATEGY = "tollgate.route.strategy" in ATTEMPT, "The name of the strategy that chose it.";
+    ROUTE_RULE = "tollgate.route.rule" in ATTEMPT, "What the plan demands of servers and prefers, in words: it comes before the strategy.";
+    ROUTE_CANDIDATES = "tollgate.route.candidates" in ATTEMPT, "Servers that were looked at, each with its weight and what speaks against it: at most eight.";
+    ROUTE_ALTERNATES = "tollgate.route.alternates" in ATTEMPT, "Servers that would be asked next, best first: at most four. Absent where there are none.";
+    DELIVERY = "tollgate.delivery" in ATTEMPT, "How far an attempt got: `answered`, `not_sent` or `unknown`.";
+    PURPOSE = "tollgate.discovery.purpose" in DISCOVERY, "What a listing is made for: `discovery`, or `probe` to find out whether the server is back.";
+    TOOLS = "tollgate.discovery.tools" in DISCOVERY, "How many tools were listed.";
+    DURATION_MS = "duration_ms" in EACH, "From start to end, in milliseconds.";
+}

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use tollgate_cache::{Cache, CacheHandle};
 use tollgate_core::{
     CacheRule, Caller, Delivery, ErrorKind, Principal, ToolCall, ToolError, ToolOutput,
-    TraceContext,
 };
 use tollgate_testkit::{MockService, call};
 use tower::{Layer, ServiceExt};
@@ -51,7 +50,7 @@ impl Play {
         let world = Arc::new(Mutex::new(World::new(setting)));
         let inside = world.clone();
         let server = MockService::new(move |call, _| {
-            let id = call.trace().and_then(|trace| trace.parent.parse().ok());
+            let id = call.id().and_then(|id| id.parse().ok());
             let answer = inside.lock().arrive(id.unwrap());
             async move {
                 answer
@@ -134,10 +133,9 @@ impl Play {
             (world.note(ask), world.step, world.is_idle(ask.action))
         };
         self.say(format_args!("call {id}: {ask:?}"));
-        let trace = TraceContext::new(id.to_string(), None);
         let caller = Caller::new(Principal::new(format!("p{}", ask.who)));
         let mut call: ToolCall = call(ask.action.tool(), ask.action.arguments(ask.spelling))
-            .with_trace(Arc::new(trace))
+            .with_id(id.to_string())
             .with_caller(Arc::new(caller));
         let deadline = ask
             .patience

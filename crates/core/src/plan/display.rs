@@ -30,6 +30,35 @@ impl fmt::Display for CallPlan {
     }
 }
 
+impl CallPlan {
+    /// Writes the plan in one line, for spans and logs, without the reason.
+    #[must_use]
+    pub fn in_line(&self) -> impl fmt::Display {
+        InLine(self)
+    }
+}
+
+struct InLine<'a>(&'a CallPlan);
+
+impl fmt::Display for InLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallPlan {
+            effect,
+            route,
+            cache,
+            repeat,
+            confirm,
+            limits,
+            ..
+        } = self.0;
+        write!(
+            f,
+            "effect: {effect}; route: {route}; cache: {cache}; repeat: {repeat}; confirm: {confirm}; \
+             limits: {limits}"
+        )
+    }
+}
+
 impl fmt::Display for RouteRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.min_weight {

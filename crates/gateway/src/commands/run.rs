@@ -66,7 +66,8 @@ pub(crate) async fn run(args: Run, log: &Log, screen: &Screen) -> Outcome {
         calls.clone(),
         recorder.clone(),
     );
-    let backend = Arc::new(backend.with_reports(config.cache.report));
+    let backend = backend.with_reports(config.cache.report);
+    let backend = Arc::new(backend.with_baggage(telemetry::baggage(&config.telemetry)));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     recorder.finish(screen).await;

@@ -131,6 +131,7 @@ pub(crate) async fn listen(
     screen: &Screen,
 ) -> Outcome {
     let reports = config.cache.report;
+    let baggage = telemetry::baggage(&config.telemetry);
     let config = &config.http;
     let listener = http::bind(config.listen).await?;
     let address = http::bound(&listener)?;
@@ -156,6 +157,7 @@ pub(crate) async fn listen(
         recorder: recorder.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
         reports,
+        baggage,
         stopping: stop.asked().clone(),
     });
     let routes = http::gateway(operator, config, stop.asked())?;

@@ -41,6 +41,12 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
         ("telemetry", "sampling = 1.5", "sampling", "0.0 to 1.0"),
         ("telemetry", "sampling = nan", "sampling", "0.0 to 1.0"),
         ("telemetry", "service_name = \"\"", "service_name", "a name"),
+        (
+            "telemetry",
+            "baggage = [\"a b\"]",
+            "baggage.1",
+            "no key of baggage",
+        ),
         ("telemetry", "redact = [\"_\"]", "redact.1", "names nothing"),
         (
             "telemetry",

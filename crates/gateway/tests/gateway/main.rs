@@ -33,4 +33,5 @@ mod support;
 mod telemetry;
 mod terminal;
 mod tools;
+mod traces;
 mod volatile;

@@ -286,7 +286,14 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Starts a server and greets it as a legacy client.
     pub(crate) async fn open(args: &[&str]) -> Self {
-        let mut child = tollgate(args).stdin(Stdio::piped()).spawn().unwrap();
+        Self::open_with(args, &[]).await
+    }
+
+    /// As [`open`](Self::open), with more in the environment.
+    pub(crate) async fn open_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = tollgate(args);
+        command.envs(environment.iter().copied());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = Self {
             stdin: child.stdin.take().unwrap(),
             stdout: BufReader::new(child.stdout.take().unwrap()).lines(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tollgate_core::{
-    BoxFuture, BoxStream, Caller, IdempotencyKey, ProgressSink, ToolError, ToolOutput, TraceContext,
+    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, ProgressSink, ToolError, ToolOutput,
+    TraceContext,
 };
 
 /// What stands behind the face: a list of tools and a way to call them.
@@ -119,8 +120,13 @@ pub struct CallRequest {
     pub arguments: Bytes,
     /// Who calls.
     pub caller: Arc<Caller>,
-    /// The trace context the client sent.
+    /// The trace context to continue: that of the message, or else that of the HTTP request.
     pub trace: Option<Arc<TraceContext>>,
+    /// The baggage the client sent, as it came. None of it may be passed on unless it is listed: see
+    /// [`BaggageFilter`](tollgate_core::BaggageFilter).
+    pub baggage: Option<String>,
+    /// What is known of the request itself.
+    pub inbound: Option<Arc<Inbound>>,
     /// What the client calls this call by, if it gave it a name: a key that means the same call
     /// whenever it comes again.
     pub idempotency_key: Option<IdempotencyKey>,
@@ -147,6 +153,8 @@ impl CallRequest {
             arguments: arguments.into(),
             caller,
             trace: None,
+            baggage: None,
+            inbound: None,
             idempotency_key: None,
             progress: None,
             client_capabilities: None,

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::Backend;
 use super::answer::Answer;
+use super::arrival::Arrival;
 use super::error::Fault;
 use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method};
@@ -39,6 +40,8 @@ pub(super) struct Conversation<B> {
     /// Word of changes, asked for once the first listener is there.
     changes: Option<BoxStream<'static, ()>>,
     legacy_listens: bool,
+    /// The revision a legacy client agreed on.
+    agreed: Option<&'static str>,
     subscriptions: Vec<Subscription>,
 }
 
@@ -52,6 +55,7 @@ impl<B: Backend> Conversation<B> {
             tasks: JoinSet::new(),
             changes: None,
             legacy_listens: false,
+            agreed: None,
             subscriptions: Vec::new(),
         }
     }
@@ -139,10 +143,14 @@ impl<B: Backend> Conversation<B> {
             return Err(too_many("calls are running", MAX_CALLS));
         }
         let reports = Some(out.clone());
-        match self
-            .face
-            .serve(request, era, Arc::clone(&self.caller), reports)?
-        {
+        let agreed = self.agreed;
+        let caller = Arc::clone(&self.caller);
+        let arrival = || Arrival::by_pipe(agreed);
+        let step = self.face.serve(request, era, caller, reports, arrival)?;
+        if era == Era::Legacy && request.method == method::INITIALIZE {
+            self.agreed = request.params.agreed_version();
+        }
+        match step {
             Step::Done(answer) => Ok(Some(answer)),
             Step::Call(call) => {
                 self.spawn(&request.id, call, out.clone());

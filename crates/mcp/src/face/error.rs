@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use serde::Serialize;
-use tollgate_core::{ErrorKind, FailedAttempt, OutcomeUnknown, ServerId, ToolError};
+use tollgate_core::{FailedAttempt, OutcomeUnknown, ServerId, ToolError};
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 
@@ -29,13 +29,13 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code};
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
-/// [`ErrorKind`] and [`Delivery`](tollgate_core::Delivery)), `server` (or null), `retryAfterMs` (or
+/// [`ErrorKind`](tollgate_core::ErrorKind) and [`Delivery`](tollgate_core::Delivery)), `server` (or null), `retryAfterMs` (or
 /// null) and `attempts` (0 where nobody counted). Two more are there where there is something to
 /// tell: `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](tollgate_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](tollgate_core::OutcomeUnknown)).
-pub const RUNTIME_ERROR: i64 = -32010;
+pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,20 +98,18 @@ impl Fault {
 
 /// Turns the failure of a call into what the client sees.
 pub(super) fn of_call(error: &ToolError, tool: &str) -> RpcError {
-    // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown outcome is
-    // our own verdict, whatever was answered
-    let told = error.code().filter(|code| *code <= -32000);
-    if let Some(code) = told.filter(|_| error.outcome().is_none()) {
+    let code = error.rpc_code();
+    if error.code() == Some(code) && error.outcome().is_none() {
         let ours = RpcError::new(code, error.message().to_owned());
         return match error.data() {
             Some(data) => ours.with_data(data.clone()),
             None => ours,
         };
     }
-    if error.kind() == ErrorKind::UnknownTool {
-        return RpcError::new(code::INVALID_PARAMS, format!("unknown tool: {tool}"));
+    match code {
+        code::INVALID_PARAMS => RpcError::new(code, format!("unknown tool: {tool}")),
+        _ => runtime(error),
     }
-    runtime(error)
 }
 
 fn runtime(error: &ToolError) -> RpcError {
@@ -160,8 +158,8 @@ mod tests {
 
     use bytes::Bytes;
     use tollgate_core::{
-        Annotations, CallPlan, Delivery, Profile, Resolved, Source, Tool, ToolCall, ToolDefinition,
-        Verifier,
+        Annotations, CallPlan, Delivery, ErrorKind, Profile, Resolved, Source, Tool, ToolCall,
+        ToolDefinition, Verifier,
     };
 
     use super::*;

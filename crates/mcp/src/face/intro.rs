@@ -92,7 +92,7 @@ pub(super) fn discover(info: &FaceInfo) -> Bytes {
 
 /// Answers the revision asked for in `initialize`: the same if it is known and has a handshake,
 /// else the newest that has one.
-fn negotiate(asked: &str) -> &'static str {
+pub(super) fn negotiate(asked: &str) -> &'static str {
     KNOWN_VERSIONS
         .into_iter()
         .find(|known| *known == asked && Era::of(known) == Era::Legacy)

@@ -64,6 +64,7 @@
 //! ```
 
 mod answer;
+mod arrival;
 mod backend;
 mod conversation;
 mod error;

@@ -6,6 +6,7 @@ use http::StatusCode;
 use tollgate_core::IdempotencyKey;
 
 use super::error::Fault;
+use super::intro;
 use crate::wire::meta::{self, RequestMeta};
 use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 
@@ -85,6 +86,12 @@ impl Params {
     /// Returns the tool's name.
     pub(super) fn tool_name(&self) -> Option<String> {
         serde_json::from_slice(self.name.as_ref()?).ok()
+    }
+
+    /// Returns the revision that is agreed on with a client that asks for one.
+    pub(super) fn agreed_version(&self) -> Option<&'static str> {
+        let asked: String = serde_json::from_slice(self.protocol_version.as_ref()?).ok()?;
+        Some(intro::negotiate(&asked))
     }
 
     fn places(&mut self) -> [&mut Option<Bytes>; 9] {

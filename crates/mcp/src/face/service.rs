@@ -9,10 +9,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tollgate_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, ProgressSink, ToolError, ToolOutput,
-    TraceContext,
 };
 
 use super::answer::{self, Answer};
+use super::arrival::{Arrival, Told};
 use super::error::Fault;
 use super::listing::{Listings, Written};
 use super::progress::Relay;
@@ -47,7 +47,7 @@ impl<B: Backend> Face<B> {
     }
 
     /// Serves a request whose era is known and whose metadata has been checked. `reports` is where
-    /// progress goes, if the transport can carry it.
+    /// progress goes, if the transport can carry it; `arrival` is asked for calls only.
     ///
     /// # Errors
     ///
@@ -58,6 +58,7 @@ impl<B: Backend> Face<B> {
         era: Era,
         caller: Arc<Caller>,
         reports: Option<mpsc::Sender<Answer>>,
+        arrival: impl FnOnce() -> Arrival,
     ) -> Result<Step, Fault> {
         let done = |result: &Bytes| Ok(Step::Done(Answer::result(&request.id, result)));
         match (era, request.method.as_str()) {
@@ -69,7 +70,9 @@ impl<B: Backend> Face<B> {
                 Fault::invalid_params("unknown cursor: the whole list is one page"),
             ),
             (_, method::LIST_TOOLS) => done(self.listing().result(era)),
-            (_, method::CALL_TOOL) => self.call(request, era, caller, reports).map(Step::Call),
+            (_, method::CALL_TOOL) => self
+                .call(request, era, caller, reports, arrival().of(request))
+                .map(Step::Call),
             (_, other) => Err(Fault::method_not_found(other)),
         }
     }
@@ -97,6 +100,7 @@ impl<B: Backend> Face<B> {
         era: Era,
         caller: Arc<Caller>,
         reports: Option<mpsc::Sender<Answer>>,
+        told: Told,
     ) -> Result<RunningCall, Fault> {
         let Some(name) = request.params.tool_name() else {
             return Err(Fault::invalid_params("`name` must be a string"));
@@ -110,13 +114,13 @@ impl<B: Backend> Face<B> {
             .zip(request.meta.progress_token.clone())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
         let meta = &request.meta;
-        let trace = meta.traceparent.as_ref();
         let future = self.backend.call(CallRequest {
             name: name.clone(),
             arguments,
             caller,
-            trace: trace
-                .map(|parent| Arc::new(TraceContext::new(parent.clone(), meta.tracestate.clone()))),
+            trace: told.trace.map(Arc::new),
+            baggage: told.baggage,
+            inbound: Some(Arc::new(told.inbound)),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
             client_capabilities: match era {

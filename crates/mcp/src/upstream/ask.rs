@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
-use tollgate_core::{Caller, Delivery, ErrorKind, Principal, ProgressSink, ToolCall, ToolError};
+use tollgate_core::{
+    Caller, Delivery, ErrorKind, Outbound, Principal, ProgressSink, ToolCall, ToolError, Watch,
+};
 use uuid::Uuid;
 
+use super::carried::Carried;
 use crate::wire::{RequestId, code, meta, object, write};
 
 /// How a server wants its requests.
@@ -15,6 +18,8 @@ pub(super) struct Style<'a> {
     pub(super) context: Option<&'a [u8]>,
     /// Whether calls carry their idempotency keys.
     pub(super) keys: bool,
+    /// The revision the server speaks, once that is known.
+    pub(super) version: Option<&'static str>,
 }
 
 /// One request: its method, its `params` without `_meta`, and the call behind it.
@@ -23,6 +28,7 @@ pub(super) struct Ask<'a> {
     pub(super) method: &'static str,
     params: Vec<u8>,
     call: Option<&'a ToolCall>,
+    watch: Option<Watch>,
 }
 
 impl<'a> Ask<'a> {
@@ -32,7 +38,14 @@ impl<'a> Ask<'a> {
             method,
             params: params.into(),
             call: None,
+            watch: None,
         }
+    }
+
+    /// Sets who is told when the request is sent.
+    pub(super) fn watched_by(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch;
+        self
     }
 
     /// Turns a call into a request. Its arguments are copied as they are, so they have to be one
@@ -52,7 +65,14 @@ impl<'a> Ask<'a> {
             method: "tools/call",
             params: meta::call_params(call.tool().name().as_str(), arguments, None),
             call: Some(call),
+            watch: call.attempt().watch.clone(),
         })
+    }
+
+    /// Tells whoever watches that the request is about to be sent; returns what it carries of its
+    /// trace.
+    pub(super) fn carried(&self, request: &Outbound<'_>) -> Carried<'a> {
+        Carried::new(self.call, self.watch.as_ref(), request)
     }
 
     /// Returns the call behind the request.
@@ -87,8 +107,8 @@ impl<'a> Ask<'a> {
     /// Writes the request.
     ///
     /// The request's own number serves as progress token: it is unique among those in flight.
-    pub(super) fn to_message(&self, id: u64, style: Style<'_>) -> Vec<u8> {
-        let meta = self.meta(id, style);
+    pub(super) fn to_message(&self, id: u64, style: Style<'_>, carried: &Carried<'_>) -> Vec<u8> {
+        let meta = self.meta(id, style, carried);
         let request = RequestId::number(id);
         if meta.len() == 2 {
             return write::request(&request, self.method, Some(&self.params));
@@ -102,7 +122,7 @@ impl<'a> Ask<'a> {
         write::request(&request, self.method, Some(&params))
     }
 
-    fn meta(&self, id: u64, style: Style<'_>) -> Vec<u8> {
+    fn meta(&self, id: u64, style: Style<'_>, carried: &Carried<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(2 + style.context.map_or(0, <[u8]>::len));
         out.push(b'{');
         if let Some(context) = style.context {
@@ -111,12 +131,7 @@ impl<'a> Ask<'a> {
         if self.progress().is_some() {
             write::member(&mut out, meta::PROGRESS_TOKEN, id.to_string().as_bytes());
         }
-        if let Some(trace) = self.call.and_then(ToolCall::trace) {
-            text_member(&mut out, meta::TRACEPARENT, &trace.parent);
-            if let Some(state) = &trace.state {
-                text_member(&mut out, meta::TRACESTATE, state);
-            }
-        }
+        carried.write(&mut out);
         if let Some(key) = self.key(style) {
             text_member(&mut out, meta::IDEMPOTENCY_KEY, &key);
         }
@@ -147,7 +162,7 @@ fn qualified(principal: &Principal, key: &str) -> String {
         .to_string()
 }
 
-fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
+pub(super) fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
     let mut value = Vec::with_capacity(text.len() + 2);
     write::string(&mut value, text);
     write::member(out, name, &value);
@@ -182,15 +197,16 @@ mod tests {
     fn meta_is_added_only_where_there_is_something_to_say() {
         let ask = Ask::new("ping", "{}");
         assert_eq!(
-            ask.to_message(3, Style::default()),
+            ask.to_message(3, Style::default(), &Carried::default()),
             br#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
         );
         let context = modern_context(br#"{"name":"t","version":"1"}"#);
         let style = Style {
             context: Some(&context),
             keys: true,
+            version: None,
         };
-        let text = String::from_utf8(ask.to_message(4, style)).unwrap();
+        let text = String::from_utf8(ask.to_message(4, style, &Carried::default())).unwrap();
         assert_eq!(
             text,
             concat!(

@@ -9,7 +9,7 @@ use futures_util::stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tollgate_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ServerEvent, ServerId, ToolCall, ToolDefinition,
-    ToolError, ToolOutput, ToolServer,
+    ToolError, ToolOutput, ToolServer, Watch,
 };
 
 use super::answer::RequestError;
@@ -121,7 +121,7 @@ impl Upstream {
     ///
     /// As [`list_tools`](ToolServer::list_tools).
     pub async fn list_raw(&self) -> Result<Vec<Bytes>, ToolError> {
-        let pages = self.all_pages_in_time().await;
+        let pages = self.all_pages_in_time(None).await;
         pages
             .map(Pages::into_elements)
             .map_err(|error| self.attach(error))
@@ -148,7 +148,7 @@ impl Upstream {
             // tells; if there is none to be had, the refusal stands. A legacy server may mean
             // anything by this number, and a modern one that says it with another status may only
             // pass on what it was told; either may have run the call.
-            if self.list().await.is_ok() {
+            if self.list(None).await.is_ok() {
                 answer = self.request(&ask).await;
             }
         }
@@ -174,8 +174,8 @@ impl Upstream {
         }
     }
 
-    async fn list(&self) -> Result<Vec<ToolDefinition>, ToolError> {
-        let pages = self.all_pages_in_time().await?;
+    async fn list(&self, watch: Option<Watch>) -> Result<Vec<ToolDefinition>, ToolError> {
+        let pages = self.all_pages_in_time(watch).await?;
         let mirrored = match &self.0.link {
             Link::Pipe(_) => false,
             Link::Http(link) => link.mirrors(),
@@ -187,9 +187,9 @@ impl Upstream {
         Ok(listing.tools)
     }
 
-    async fn all_pages_in_time(&self) -> Result<Pages, ToolError> {
+    async fn all_pages_in_time(&self, watch: Option<Watch>) -> Result<Pages, ToolError> {
         let timeout = self.0.shared.options.list_timeout;
-        tokio::time::timeout(timeout, self.all_pages())
+        tokio::time::timeout(timeout, self.all_pages(watch))
             .await
             .map_err(|_| {
                 ToolError::new(
@@ -201,18 +201,18 @@ impl Upstream {
             .map_err(RequestError::into_tool_error)
     }
 
-    async fn all_pages(&self) -> Result<Pages, RequestError> {
+    async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
         let mut status = self.0.shared.status();
         // a scan right after the start waits for the first attempt; later ones are told at once
         let _ = status
             .wait_for(|status| *status != UpstreamStatus::Connecting)
             .await;
         let mut pages = Pages::default();
-        let mut ask = Pages::first();
+        let mut ask = Pages::first().watched_by(watch.clone());
         loop {
             let page = self.request(&ask).await?;
             match pages.take(&page).map_err(RequestError::protocol)? {
-                Some(next) => ask = next,
+                Some(next) => ask = next.watched_by(watch.clone()),
                 None => break,
             }
         }
@@ -226,7 +226,17 @@ impl ToolServer for Upstream {
     }
 
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        Box::pin(async move { self.list().await.map_err(|error| self.attach(error)) })
+        Box::pin(async move { self.list(None).await.map_err(|error| self.attach(error)) })
+    }
+
+    fn list_tools_watched(
+        &self,
+        watch: Watch,
+    ) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        Box::pin(async move {
+            let listed = self.list(Some(watch)).await;
+            listed.map_err(|error| self.attach(error))
+        })
     }
 
     fn call(&self, mut call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

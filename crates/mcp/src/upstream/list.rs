@@ -138,6 +138,7 @@ pub(super) fn mirrors(era: Era) -> bool {
 mod tests {
     use super::*;
     use crate::upstream::ask::Style;
+    use crate::upstream::carried::Carried;
 
     fn names(listing: &Listing) -> Vec<&str> {
         listing
@@ -154,7 +155,8 @@ mod tests {
             .take(br#"{"tools":[{"name":"a"}],"nextCursor":""}"#)
             .unwrap()
             .unwrap();
-        let asked = String::from_utf8(next.to_message(1, Style::default())).unwrap();
+        let asked =
+            String::from_utf8(next.to_message(1, Style::default(), &Carried::default())).unwrap();
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
         assert!(
             pages

@@ -90,6 +90,7 @@ mod answer;
 mod ask;
 mod backoff;
 mod builder;
+mod carried;
 mod handle;
 mod handshake;
 mod http;

@@ -13,6 +13,12 @@ pub const METHOD: &str = "mcp-method";
 pub const NAME: &str = "mcp-name";
 /// What tells that two calls are one intended call; equal to the one in `_meta` where there is one.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// W3C trace context.
+pub const TRACEPARENT: &str = "traceparent";
+/// W3C trace state.
+pub const TRACESTATE: &str = "tracestate";
+/// W3C baggage.
+pub const BAGGAGE: &str = "baggage";
 /// Begins the name of a header that mirrors an argument (2026-07-28).
 pub const PARAM_PREFIX: &str = "mcp-param-";
 

@@ -23,6 +23,8 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace state, unprefixed by agreement.
 pub const TRACESTATE: &str = "tracestate";
+/// W3C baggage, unprefixed by agreement.
+pub const BAGGAGE: &str = "baggage";
 /// What tells that two calls are one intended call: a text of ours, see
 /// [`IdempotencyKey`](tollgate_core::IdempotencyKey).
 pub const IDEMPOTENCY_KEY: &str = "io.tollgate/idempotencyKey";
@@ -50,6 +52,8 @@ pub struct RequestMeta {
     pub traceparent: Option<String>,
     /// [`TRACESTATE`].
     pub tracestate: Option<String>,
+    /// [`BAGGAGE`].
+    pub baggage: Option<String>,
     /// [`IDEMPOTENCY_KEY`], raw: whoever takes it refuses one that is none.
     pub idempotency_key: Option<Bytes>,
 }
@@ -93,6 +97,7 @@ impl RequestMeta {
                 }
                 TRACEPARENT => meta.traceparent = text(value),
                 TRACESTATE => meta.tracestate = text(value),
+                BAGGAGE => meta.baggage = text(value),
                 IDEMPOTENCY_KEY => meta.idempotency_key = owned(),
                 _ => continue,
             }

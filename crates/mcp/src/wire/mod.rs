@@ -23,4 +23,5 @@ pub use id::RequestId;
 pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
 pub use message::{InvalidMessage, Message};
 pub use param_header::{InvalidParamHeader, ParamHeaders};
+pub(crate) use version::known as known_version;
 pub use version::{Era, KNOWN_VERSIONS, LATEST, LATEST_LEGACY};

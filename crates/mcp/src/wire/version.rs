@@ -49,6 +49,11 @@ impl Era {
     }
 }
 
+/// Finds a revision among those spoken here.
+pub(crate) fn known(version: &str) -> Option<&'static str> {
+    KNOWN_VERSIONS.into_iter().find(|known| *known == version)
+}
+
 impl std::fmt::Display for Era {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.as_str())

@@ -111,7 +111,7 @@ impl Backend for Bench {
                 ))),
                 "session" => Ok(ToolOutput::text(format!("{:?}", request.caller.session))),
                 "key" => Ok(ToolOutput::text(format!("{:?}", request.idempotency_key))),
-                "trace" => Ok(ToolOutput::text(format!("{:?}", request.trace))),
+                "trace" => Ok(ToolOutput::text(traced(&request))),
                 "hold" => {
                     let _held = Held(events.clone());
                     events.send("started".to_owned()).ok();
@@ -175,4 +175,20 @@ impl Backend for Bench {
 
 fn internal(error: impl std::fmt::Display) -> ToolError {
     ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
+}
+
+/// Says which trace the call goes on with, and which one stands beside it.
+fn traced(request: &CallRequest) -> String {
+    let Some(trace) = &request.trace else {
+        return "none".to_owned();
+    };
+    let state = trace.state().map(|state| format!(" {state}"));
+    let inbound = request.inbound.as_ref();
+    let beside = inbound.and_then(|inbound| inbound.beside.as_ref());
+    let beside = beside.map(|beside| format!(", beside {beside}"));
+    format!(
+        "{trace}{}{}",
+        state.unwrap_or_default(),
+        beside.unwrap_or_default()
+    )
 }

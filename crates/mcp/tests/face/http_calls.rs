@@ -261,12 +261,25 @@ async fn the_caller_is_who_the_outer_layer_says_or_anonymous() {
 }
 
 #[tokio::test]
-async fn trace_context_is_taken_from_the_metadata() {
+async fn trace_context_is_taken_from_the_metadata_and_else_from_http() {
     let server = Server::start().await;
-    let params = r#""name":"trace","_meta":{"traceparent":"00-1-2-01","tracestate":"a=b"}"#;
-    let answer = json(server.post(call("1", params)).send().await.unwrap()).await;
-    let seen = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(seen.contains("00-1-2-01") && seen.contains("a=b"), "{seen}");
+    let of = |span: u8| format!("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{span}-01");
+    let seen = async |meta: &str| {
+        let params = format!(r#""name":"trace","_meta":{{{meta}}}"#);
+        let request = server.post(call("1", &params)).header("traceparent", of(2));
+        let answer = json(request.send().await.unwrap()).await;
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let meta = format!(r#""traceparent":"{}","tracestate":"a=b""#, of(1));
+    assert_eq!(
+        seen(&meta).await,
+        format!("{} a=b, beside {}", of(1), of(2))
+    );
+    assert_eq!(seen("").await, of(2));
+    assert_eq!(seen(r#""traceparent":"00-1-2-01""#).await, of(2));
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolCall, ToolServer};
+use tollgate_core::{
+    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolCall,
+    ToolServer, TraceContext, Watch,
+};
 use tollgate_mcp::upstream::{HttpSpec, Target, Upstream, UpstreamStatus};
 use tollgate_mcp::wire::Era;
 
@@ -293,4 +296,74 @@ async fn both_eras_announce_changes() {
     get.events().await;
     get.event(changed).await;
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+}
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[tokio::test]
+async fn what_is_carried_of_a_trace_stands_in_headers_too() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
+    let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
+    let traced = call("x", "{}")
+        .with_trace(Arc::new(trace))
+        .with_baggage(baggage.unwrap());
+    let running = tokio::spawn(upstream.call(traced));
+    let asked = server.asked("tools/call").await;
+    let meta = asked.json()["params"]["_meta"].clone();
+    for (name, value) in [
+        ("traceparent", PARENT),
+        ("tracestate", "k=v"),
+        ("baggage", "tenant=acme"),
+    ] {
+        assert_eq!(
+            (&meta[name], &json!(asked.headers[name])),
+            (&json!(value), &json!(value))
+        );
+    }
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Watching(Mutex<Vec<String>>);
+
+impl SendWatch for Watching {
+    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
+        let shown = format!(
+            "{} {:?} {:?} {:?} {:?}",
+            request.transport.as_str(),
+            request.protocol_version,
+            request.session,
+            request.address,
+            request.http_version,
+        );
+        assert!(request.port.is_some_and(|port| port > 0));
+        self.0.lock().push(shown);
+        None
+    }
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_where_a_call_goes_and_once_more_where_a_session_was_lost() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let watching = Arc::new(Watching::default());
+    let mut watched = call("x", "{}");
+    watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
+    let running = tokio::spawn(upstream.call(watched));
+    server.asked("tools/call").await.answer(404, "", "").await;
+    server.initialize("two").await;
+    server.asked("tools/call").await.result(RESULT).await;
+    running.await.unwrap().unwrap();
+    let told = |session| {
+        format!(r#"tcp Some("2025-11-25") Some("{session}") Some("127.0.0.1") Some("1.1")"#)
+    };
+    assert_eq!(*watching.0.lock(), [told("one"), told("two")]);
 }

@@ -7,7 +7,10 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolServer, TraceContext};
+use tollgate_core::{
+    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolServer,
+    TraceContext, Watch,
+};
 use tollgate_mcp::upstream::Upstream;
 use tollgate_mcp::wire::Message;
 
@@ -177,6 +180,80 @@ async fn a_call_dropped_before_it_was_written_never_is() {
     }
 }
 
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_left_out_tells_its_server_so() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let trace = TraceContext::parse(PARENT, None).unwrap();
+    for trace in [Some(Arc::new(trace)), None] {
+        let mut left_out = call("x", "{}");
+        if let Some(trace) = &trace {
+            left_out = left_out.with_trace(trace.clone());
+        }
+        left_out.leave_out();
+        let running = tokio::spawn(upstream.call(left_out));
+        let asked = peer.asked("tools/call").await;
+        let parent = asked.value()["_meta"]["traceparent"].clone();
+        let told = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();
+        assert!(!told.is_sampled());
+        // it goes on in the trace it came from, and begins one of its own otherwise
+        let is_same = trace.is_some_and(|trace| trace.trace_id() == told.trace_id());
+        assert_eq!(is_same, parent == PARENT.replace("-01", "-00"));
+        peer.reply(&asked, r#"{"content":[]}"#).await;
+        running.await.unwrap().unwrap();
+    }
+    // who watches nothing is told nothing
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(
+        asked.value()["_meta"]["traceparent"],
+        serde_json::Value::Null
+    );
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+/// Keeps what it is told, and answers with a context of its own.
+#[derive(Default)]
+struct Watching(Mutex<Vec<String>>);
+
+impl SendWatch for Watching {
+    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
+        self.0.lock().push(format!(
+            "{} {:?}",
+            request.transport.as_str(),
+            request.protocol_version
+        ));
+        TraceContext::parse(PARENT, None).ok()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_is_told_and_says_which_context_goes_out() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let watching = Arc::new(Watching::default());
+    let watch = Watch::new(watching.clone());
+    let listing = tokio::spawn({
+        let (upstream, watch) = (upstream.clone(), watch.clone());
+        async move { upstream.list_tools_watched(watch).await }
+    });
+    let asked = peer.asked("tools/list").await;
+    assert_eq!(asked.value()["params"]["_meta"]["traceparent"], PARENT);
+    peer.reply(&asked, r#"{"tools":[]}"#).await;
+    listing.await.unwrap().unwrap();
+
+    let mut watched = call("x", "{}");
+    watched.attempt_mut().watch = Some(watch);
+    let running = tokio::spawn(upstream.call(watched));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+    let told = "pipe Some(\"2025-11-25\")";
+    assert_eq!(*watching.0.lock(), [told, told]);
+}
+
 struct Reports(Mutex<Vec<String>>);
 
 impl ProgressSink for Reports {
@@ -191,18 +268,23 @@ impl ProgressSink for Reports {
 async fn progress_and_trace_travel_with_the_call() {
     let (upstream, mut peer, _script) = legacy().await;
     let sink = Arc::new(Reports(Mutex::default()));
-    let trace = TraceContext::new("00-ab-cd-01", Some("k=\"v\"".to_owned()));
+    let trace = TraceContext::parse(PARENT, Some("k=\"v\"")).unwrap();
+    let baggage = BaggageFilter::new(["tenant"])
+        .unwrap()
+        .pass("tenant=acme,user=ada");
     let running = tokio::spawn(
         upstream.call(
             call("x", "{}")
                 .with_progress(sink.clone())
-                .with_trace(Arc::new(trace)),
+                .with_trace(Arc::new(trace))
+                .with_baggage(baggage.unwrap()),
         ),
     );
     let asked = peer.asked("tools/call").await;
     let meta = asked.value()["_meta"].clone();
-    assert_eq!(meta["traceparent"], "00-ab-cd-01");
+    assert_eq!(meta["traceparent"], PARENT);
     assert_eq!(meta["tracestate"], "k=\"v\"");
+    assert_eq!(meta["baggage"], "tenant=acme");
     let report = format!(
         r#"{{"progressToken":{},"progress": 0.50,"vendor":1}}"#,
         meta["progressToken"]

@@ -3,48 +3,14 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tollgate_core::{CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall};
+use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall};
 use tracing::Span;
-use tracing::field::{Empty, display};
 
+use super::span;
+use crate::contents::Contents;
 use crate::error_type::Ending;
 use crate::metrics::{Ended, Metrics};
-use crate::names;
-
-/// Makes the span of a call, with all that is known before it runs. If the span is disabled,
-/// nothing here is computed.
-pub(super) fn span(call: &ToolCall) -> Span {
-    tracing::info_span!(
-        target: names::TARGET,
-        names::CALL_SPAN,
-        { names::OTEL_NAME } =
-            %format_args!("{} {}", names::METHOD_TOOLS_CALL, call.tool().name()),
-        { names::METHOD } = names::METHOD_TOOLS_CALL,
-        { names::OPERATION } = names::OPERATION_EXECUTE_TOOL,
-        { names::TOOL } = call.tool().name().as_str(),
-        { names::SERVER_SET } = call.tool().set().as_str(),
-        { names::EFFECT } = call.plan().effect.as_str(),
-        { names::CONFIRM } = confirm_word(call.plan().confirm),
-        { names::PLAN_REASON } = &*call.plan().reason,
-        { names::CACHE } = Empty,
-        { names::CACHE_BYPASS_REASON } = Empty,
-        { names::ATTEMPTS } = Empty,
-        { names::HEDGE } = Empty,
-        { names::GUARDED } = Empty,
-        { names::SERVER } = Empty,
-        { names::ROUTE_REASON } = Empty,
-        { names::ERROR_TYPE } = Empty,
-        { names::DURATION_MS } = Empty,
-    )
-}
-
-fn confirm_word(rule: ConfirmRule) -> &'static str {
-    match rule {
-        ConfirmRule::Skip => "skip",
-        // a rule this crate does not know yet is shown as the stricter one
-        _ => "ask",
-    }
-}
+use crate::{context, names};
 
 /// A call under observation. Dropped before [`end`](Self::end), it was cancelled.
 #[derive(Debug)]
@@ -56,6 +22,10 @@ pub(super) struct Observed {
     confirm: ConfirmRule,
     started: Instant,
     metrics: Option<Arc<Metrics>>,
+    /// Whether the call came as an MCP request.
+    is_server: bool,
+    /// How to show the result, if it is to be shown.
+    contents: Option<Contents>,
     ended: bool,
 }
 
@@ -65,6 +35,7 @@ impl Observed {
         call: ToolCall,
         span: Span,
         metrics: Option<Arc<Metrics>>,
+        contents: &Contents,
     ) -> (ToolCall, Self) {
         let (call, record) = match call.record().cloned() {
             Some(record) => (call, record),
@@ -77,8 +48,17 @@ impl Observed {
                 (call.with_record(record.clone()), record)
             }
         };
+        let is_traced = !span.is_disabled();
+        let call = match is_traced.then(|| context::of(&span)).flatten() {
+            // what the call leads to apart from it, such as a refresh, finds its way back by this
+            Some(own) => call.with_trace(Arc::new(own)),
+            None => call,
+        };
+        let shows_result = is_traced && contents.shows_result(&call);
         let observed = Self {
             span,
+            is_server: call.inbound().is_some(),
+            contents: shows_result.then(|| contents.clone()),
             record,
             tool: call.tool().clone(),
             effect: call.plan().effect,
@@ -103,33 +83,10 @@ impl Observed {
         let took = self.started.elapsed();
         let error_type = ending.error_type();
         if !self.span.is_disabled() {
-            let span = &self.span;
-            span.record(names::CACHE, self.record.cache().as_str());
-            if let Some(reason) = self.record.cache_bypass() {
-                span.record(names::CACHE_BYPASS_REASON, reason);
+            span::end(&self.span, self.is_server, &self.record, ending, took);
+            if let (Some(contents), Ending::Done(Ok(output))) = (&self.contents, ending) {
+                self.span.record(names::RESULT, contents.result(output));
             }
-            span.record(names::ATTEMPTS, self.record.started_attempts());
-            let hedge = self.record.hedge();
-            if hedge != HedgeStatus::None {
-                span.record(names::HEDGE, hedge.as_str());
-            }
-            if self.record.was_guarded() {
-                span.record(names::GUARDED, true);
-            }
-            let (server, reason) = self.record.server().unzip();
-            if let Some(server) = server
-                .as_ref()
-                .or_else(|| ending.error().and_then(|error| error.server()))
-            {
-                span.record(names::SERVER, display(server));
-            }
-            if let Some(reason) = reason {
-                span.record(names::ROUTE_REASON, reason);
-            }
-            if let Some(error_type) = &error_type {
-                span.record(names::ERROR_TYPE, &**error_type);
-            }
-            span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
         }
         if let Some(metrics) = &self.metrics {
             metrics.record(&Ended {

@@ -276,7 +276,7 @@ impl Exporter {
                     ("dropped", counts.dropped),
                     ("failed", counts.failed),
                 ] {
-                    observer.observe(count, &[KeyValue::new(names::SPAN_RESULT, result)]);
+                    observer.observe(count, &[KeyValue::new(names::metric::SPAN_RESULT, result)]);
                 }
             })
             .build();

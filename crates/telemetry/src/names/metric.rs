@@ -10,3 +10,5 @@ pub const ATTEMPTS_COUNT: &str = "tollgate.attempts";
 pub const OVERHEAD_DURATION: &str = "tollgate.overhead.duration";
 /// Counter: spans that ended, by what became of them.
 pub const TELEMETRY_SPANS: &str = "tollgate.telemetry.spans";
+/// Attribute of [`TELEMETRY_SPANS`]: `exported`, `dropped` or `failed`.
+pub const SPAN_RESULT: &str = "result";

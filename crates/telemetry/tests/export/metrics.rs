@@ -27,10 +27,14 @@ async fn metrics_arrive_and_tell_what_became_of_spans() {
     })
     .await;
     let mut points = collector.metric(names::metric::TELEMETRY_SPANS);
-    points.sort_by_key(|point| point.attributes[names::SPAN_RESULT].to_string());
+    points.sort_by_key(|point| point.attributes[names::metric::SPAN_RESULT].to_string());
     let results: Vec<_> = points
         .iter()
-        .map(|point| point.attributes[names::SPAN_RESULT].as_str().unwrap())
+        .map(|point| {
+            point.attributes[names::metric::SPAN_RESULT]
+                .as_str()
+                .unwrap()
+        })
         .collect();
     assert_eq!(results, ["dropped", "exported", "failed"]);
     assert_eq!(points[0].value, 0.0);

@@ -35,10 +35,13 @@ async fn a_call_that_ran_has_every_field() {
     assert_fields(
         &seen,
         &[
-            ("otel.name", "tools/call read_order"),
-            ("mcp.method.name", "tools/call"),
+            ("otel.name", "execute_tool read_order"),
+            ("otel.kind", "internal"),
             ("gen_ai.operation.name", "execute_tool"),
             ("gen_ai.tool.name", "read_order"),
+            ("gen_ai.tool.type", "function"),
+            ("tollgate.annotations", "[read-only]"),
+            ("tollgate.plan", &read.plan().in_line().to_string()),
             ("tollgate.server_set", "test"),
             ("tollgate.effect", "read_only"),
             ("tollgate.confirm", "skip"),
@@ -68,10 +71,13 @@ async fn a_hit_has_no_server_and_no_attempt() {
     assert_fields(
         &capture.one(names::CALL_SPAN),
         &[
-            ("otel.name", "tools/call delete"),
-            ("mcp.method.name", "tools/call"),
+            ("otel.name", "execute_tool delete"),
+            ("otel.kind", "internal"),
             ("gen_ai.operation.name", "execute_tool"),
             ("gen_ai.tool.name", "delete"),
+            ("gen_ai.tool.type", "function"),
+            ("tollgate.annotations", "[DESTRUCTIVE]"),
+            ("tollgate.plan", &delete.plan().in_line().to_string()),
             ("tollgate.server_set", "test"),
             ("tollgate.effect", "destructive"),
             ("tollgate.confirm", "ask"),

@@ -3,4 +3,7 @@
 mod attempt;
 mod call_span;
 mod capture;
+mod contents;
+mod fields;
 mod measured;
+mod sampled;

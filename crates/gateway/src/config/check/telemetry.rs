@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate::core::BaggageFilter;
 use tollgate::core::redact::Redactor;
 use tollgate::telemetry::export::OtlpConfig;
 
@@ -54,6 +55,13 @@ impl Faults<'_, '_> {
             &at("service_name"),
             "expected a name",
         );
+        for (number, key) in (1_usize..).zip(&written.baggage) {
+            let number = number.to_string();
+            self.ok(
+                BaggageFilter::new([key]),
+                &["telemetry", "baggage", &number],
+            );
+        }
         for (number, name) in (1_usize..).zip(&written.redact) {
             let number = number.to_string();
             self.expect(

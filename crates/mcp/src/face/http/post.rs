@@ -16,6 +16,7 @@ use super::stream::{self, CallMessages};
 use super::{body, mirrored};
 use crate::face::Backend;
 use crate::face::answer::Answer;
+use crate::face::arrival::Arrival;
 use crate::face::error::Fault;
 use crate::face::inflight::Entered;
 use crate::face::request::{Request, cancelled_id, method};
@@ -133,7 +134,9 @@ async fn modern<B: Backend>(
     mirrored::check_body(&parts.headers, request, || endpoint.face.listing())?;
     let caller = endpoint.caller(&parts.extensions, None);
     let (reports, seen) = reports(accepts, request);
-    match endpoint.face.serve(request, Era::Modern, caller, reports)? {
+    let arrival = || Arrival::by_http(parts, None);
+    let face = &endpoint.face;
+    match face.serve(request, Era::Modern, caller, reports, arrival)? {
         Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
         Step::Call(call) => Ok(run(endpoint, call, seen, None).await),
         Step::Listen(_) if !accepts.events => Err(not_acceptable()),
@@ -160,7 +163,12 @@ async fn legacy<B: Backend>(
     };
     let caller = endpoint.caller(&parts.extensions, session.as_deref());
     let (reports, seen) = reports(accepts, request);
-    let step = endpoint.face.serve(request, Era::Legacy, caller, reports);
+    let arrival = || {
+        let caller = session.as_ref().map(|session| &session.caller);
+        Arrival::by_http(parts, caller.and_then(|caller| caller.session.as_ref()))
+    };
+    let face = &endpoint.face;
+    let step = face.serve(request, Era::Legacy, caller, reports, arrival);
     match step.map_err(legacy_status)? {
         Step::Done(answer) if request.method == method::INITIALIZE => {
             // opened last: a refused handshake leaves no session behind

@@ -14,7 +14,7 @@ use super::session::Session;
 use crate::upstream::answer::{self, RequestError};
 use crate::upstream::ask::{self, Ask, Style};
 use crate::upstream::peer::reply;
-use crate::wire::{Era, Message, ParamHeaders, RequestId, header};
+use crate::wire::{Era, Message, ParamHeaders, RequestId, header, known_version};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -36,9 +36,12 @@ pub(super) async fn exchange(
     let style = Style {
         context: session.context.as_deref(),
         keys: endpoint.shared.options.sends_keys(&session.info),
+        version: known_version(&session.info.version),
     };
-    let headers = headers(session, ask, style, mirrored)?;
-    let message = ask.to_message(id, style);
+    let mut headers = headers(session, ask, style, mirrored)?;
+    let carried = ask.carried(&endpoint.outbound(id, session));
+    carried.add_to(&mut headers);
+    let message = ask.to_message(id, style, &carried);
     let mut in_flight = InFlight {
         endpoint,
         session,

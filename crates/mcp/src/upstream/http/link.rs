@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use parking_lot::RwLock;
 use reqwest::Response;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Delivery, ErrorKind};
+use tollgate_core::{Delivery, ErrorKind, Outbound, Transport};
 
 use super::exchange::{self, Answered, exchange, unsent};
 use super::outgoing::Outgoing;
@@ -55,6 +55,18 @@ pub(in crate::upstream) struct HttpLink {
 impl Endpoint {
     pub(super) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Says what is known of a request before it is sent.
+    pub(super) fn outbound<'a>(&'a self, id: u64, session: &'a Session) -> Outbound<'a> {
+        let mut request = Outbound::new(Transport::Tcp, id);
+        request.protocol_version = Some(&session.info.version);
+        request.session = session.id.as_ref().and_then(|id| id.to_str().ok());
+        request.address = self.url.host_str();
+        request.port = self.url.port_or_known_default();
+        // the client is built for no other
+        request.http_version = Some("1.1");
+        request
     }
 
     pub(super) async fn post(

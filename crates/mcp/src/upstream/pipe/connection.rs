@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tollgate_core::{Outbound, Transport};
 
 use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters};
@@ -92,7 +93,9 @@ impl Connection {
     /// Sends a request and waits for its answer. Dropping the future cancels the request.
     pub(super) async fn request(&self, ask: &Ask<'_>, style: Style<'_>) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let bytes = ask.to_message(id, style);
+        let mut outbound = Outbound::new(Transport::Pipe, id);
+        outbound.protocol_version = style.version;
+        let bytes = ask.to_message(id, style, &ask.carried(&outbound));
         if !self.has_room(bytes.len()) {
             return Err(RequestError::not_sent(format!(
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"

@@ -39,6 +39,8 @@ pub(super) struct Live {
     pub(super) context: Option<Arc<[u8]>>,
     /// Whether calls carry their idempotency keys.
     pub(super) keys: bool,
+    /// The revision the server speaks.
+    pub(super) version: Option<&'static str>,
 }
 
 impl Live {
@@ -46,6 +48,7 @@ impl Live {
         let style = Style {
             context: self.context.as_deref(),
             keys: self.keys,
+            version: self.version,
         };
         self.connection.request(ask, style).await
     }

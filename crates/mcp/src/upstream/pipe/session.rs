@@ -31,6 +31,7 @@ pub(super) async fn greet(
     let style = Style {
         context: Some(&context),
         keys: false,
+        version: None,
     };
     let ask = handshake::discover();
     let mut discovery = std::pin::pin!(connection.request(&ask, style));

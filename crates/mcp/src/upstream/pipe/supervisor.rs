@@ -14,7 +14,7 @@ use crate::upstream::backoff::Backoff;
 use crate::upstream::info::ServerInfo;
 use crate::upstream::peer;
 use crate::upstream::shared::Shared;
-use crate::wire::Era;
+use crate::wire::{Era, known_version};
 
 /// An open pipe, and the child behind it if there is one.
 struct Opened {
@@ -155,6 +155,7 @@ async fn attend(
         connection: connection.clone(),
         context,
         keys: shared.options.sends_keys(&info),
+        version: known_version(&info.version),
     };
     let info = Arc::new(info);
     shared.set_info(info.clone());

@@ -1,0 +1,216 @@
+//! What travels with a call across processes: whose trace it belongs to, what the caller attached to
+//! it, and what is known of the request it came as and of those it goes out as.
+
+mod baggage;
+mod inbound;
+mod outbound;
+mod state;
+
+use std::fmt;
+
+pub use self::baggage::{Baggage, BaggageFilter, InvalidBaggageKey};
+pub use self::inbound::{Inbound, RequestName, Transport};
+pub use self::outbound::{Outbound, SendWatch, Watch};
+
+/// W3C trace context, checked: the trace a call belongs to, and the span it comes from.
+///
+/// `traceparent` is read strictly, as [W3C Trace Context](https://www.w3.org/TR/trace-context-2/)
+/// says: hexadecimal digits in lower case, neither id all zeros, and no version `ff`. Of a version
+/// later than `00`, what `00` has is read and the rest is left out. A `tracestate` that cannot be read
+/// is left out and costs nothing else; one of more than 512 bytes is cut by whole members, those of
+/// more than 128 bytes first.
+///
+/// ```
+/// use tollgate_core::TraceContext;
+///
+/// let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// let context = TraceContext::parse(parent, Some("vendor=opaque"))?;
+/// assert!(context.is_sampled());
+/// assert_eq!(context.parent_id(), 0x00f0_67aa_0ba9_02b7);
+/// assert_eq!(context.to_string(), parent);
+/// # Ok::<(), tollgate_core::InvalidTraceContext>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    trace_id: u128,
+    parent_id: u64,
+    flags: u8,
+    state: Option<Box<str>>,
+}
+
+impl TraceContext {
+    /// States a context without `tracestate`; `None` if one of the ids is 0, which names nothing.
+    #[must_use]
+    pub fn new(trace_id: u128, parent_id: u64, sampled: bool) -> Option<Self> {
+        (trace_id != 0 && parent_id != 0).then_some(Self {
+            trace_id,
+            parent_id,
+            flags: if sampled { SAMPLED } else { 0 },
+            state: None,
+        })
+    }
+
+    /// Reads the two header values.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTraceContext`] if `traceparent` breaks the format. It says which rule.
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidTraceContext> {
+        let context = parse(traceparent.as_bytes()).map_err(|reason| InvalidTraceContext {
+            // what came is somebody else's, and may be long
+            text: traceparent.chars().take(MAX_SHOWN).collect(),
+            reason,
+        })?;
+        Ok(context.with_state(tracestate))
+    }
+
+    /// Adds a `tracestate`, cut to its limit; none if it cannot be read.
+    #[must_use]
+    pub fn with_state(mut self, tracestate: Option<&str>) -> Self {
+        self.state = tracestate.and_then(state::read);
+        self
+    }
+
+    /// Returns the id of the trace, which is never 0.
+    #[must_use]
+    pub const fn trace_id(&self) -> u128 {
+        self.trace_id
+    }
+
+    /// Returns the id of the span that the call comes from, which is never 0.
+    #[must_use]
+    pub const fn parent_id(&self) -> u64 {
+        self.parent_id
+    }
+
+    /// Says whether whoever sent this records the trace.
+    #[must_use]
+    pub const fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// Returns the flags that are known: whether the trace is recorded, and whether its id is random.
+    #[must_use]
+    pub const fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// Sets the flags; those that are not known are left out.
+    #[must_use]
+    pub const fn with_flags(mut self, flags: u8) -> Self {
+        self.flags = flags & KNOWN_FLAGS;
+        self
+    }
+
+    /// Returns `tracestate`, as it is passed on.
+    #[must_use]
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Returns `traceparent` as it is passed on where the call is not recorded here.
+    #[must_use]
+    pub fn unsampled(&self) -> impl fmt::Display {
+        Traceparent {
+            flags: self.flags & !SAMPLED,
+            ..self.traceparent()
+        }
+    }
+
+    const fn traceparent(&self) -> Traceparent {
+        Traceparent {
+            trace_id: self.trace_id,
+            parent_id: self.parent_id,
+            flags: self.flags,
+        }
+    }
+}
+
+/// Writes `traceparent`, version `00`.
+impl fmt::Display for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.traceparent().fmt(f)
+    }
+}
+
+struct Traceparent {
+    trace_id: u128,
+    parent_id: u64,
+    flags: u8,
+}
+
+impl fmt::Display for Traceparent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            trace_id,
+            parent_id,
+            flags,
+        } = self;
+        write!(f, "00-{trace_id:032x}-{parent_id:016x}-{flags:02x}")
+    }
+}
+
+/// A `traceparent` that cannot be used, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidTraceContext {
+    text: String,
+    reason: &'static str,
+}
+
+impl fmt::Display for InvalidTraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "traceparent {:?} {}", self.text, self.reason)
+    }
+}
+
+impl std::error::Error for InvalidTraceContext {}
+
+/// Whoever sent the context records the trace.
+const SAMPLED: u8 = 1;
+/// Recorded; and, since level 2 of the specification, that the trace id is random.
+const KNOWN_FLAGS: u8 = SAMPLED | 2;
+/// How much of a text that is wrong is shown.
+const MAX_SHOWN: usize = 64;
+/// How long version `00` is.
+const LEN: usize = 55;
+
+fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
+    let Some((fields, rest)) = text.split_at_checked(LEN) else {
+        return Err("is too short: it has 55 characters");
+    };
+    let mut fields = fields.split(|byte| *byte == b'-');
+    let mut next = |digits: usize| {
+        let field = fields.next().filter(|field| field.len() == digits);
+        field.and_then(hexadecimal)
+    };
+    let parts = (next(2), next(32), next(16), next(2));
+    let (Some(version), Some(trace_id), Some(parent_id), Some(flags)) = parts else {
+        return Err("is not of the form 00-<32 digits>-<16 digits>-<2 digits>, in lower case");
+    };
+    match (version, rest.first()) {
+        (0xff, _) => return Err("has version ff, which is none"),
+        (0, Some(_)) => return Err("is too long: it has 55 characters"),
+        (0, None) | (_, None | Some(b'-')) => {}
+        (_, Some(_)) => return Err("has something other than `-` behind its flags"),
+    }
+    // both fit: so many digits were read
+    let parent_id = u64::try_from(parent_id).unwrap_or_default();
+    let flags = u8::try_from(flags).unwrap_or_default();
+    TraceContext::new(trace_id, parent_id, false)
+        .map(|context| context.with_flags(flags))
+        .ok_or("has an id of zeros, which names nothing")
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u128> {
+    digits.iter().try_fold(0_u128, |number, digit| {
+        let digit = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u128::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests;

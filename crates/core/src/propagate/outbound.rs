@@ -1,0 +1,82 @@
+//! The requests that an attempt goes out as.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{TraceContext, Transport};
+
+/// What is known of the MCP request that an attempt goes out as, just before it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outbound<'a> {
+    /// What carries it.
+    pub transport: Transport,
+    /// The JSON-RPC id.
+    pub request: u64,
+    /// The revision of MCP that the server speaks.
+    pub protocol_version: Option<&'a str>,
+    /// The session, at a server that gave one.
+    pub session: Option<&'a str>,
+    /// The server's name or address, where it has one.
+    pub address: Option<&'a str>,
+    /// The server's port, where it has one.
+    pub port: Option<u16>,
+    /// The version of HTTP, as in `1.1`, where it goes by HTTP.
+    pub http_version: Option<&'static str>,
+}
+
+impl Outbound<'_> {
+    /// Starts with what every request has.
+    #[must_use]
+    pub const fn new(transport: Transport, request: u64) -> Self {
+        Self {
+            transport,
+            request,
+            protocol_version: None,
+            session: None,
+            address: None,
+            port: None,
+            http_version: None,
+        }
+    }
+}
+
+/// Somebody who watches an attempt, and is told when a request is sent for it.
+pub trait SendWatch: Send + Sync {
+    /// Takes what is known of a request that is about to be sent, and returns the trace context it is
+    /// to carry; `None` if it is to carry that of the call. A leaf that sends again asks again.
+    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
+}
+
+/// A [`SendWatch`] on its way with an attempt. Clones share it; two are equal if they are clones of
+/// each other.
+#[derive(Clone)]
+pub struct Watch(Arc<dyn SendWatch>);
+
+impl Watch {
+    /// Takes whoever watches.
+    #[must_use]
+    pub fn new(watch: Arc<dyn SendWatch>) -> Self {
+        Self(watch)
+    }
+
+    /// Tells of a request that is about to be sent; see [`SendWatch::sends`].
+    #[must_use]
+    pub fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
+        self.0.sends(request)
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Watch {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Watch {}

@@ -1,0 +1,223 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn parse(parent: &str) -> Result<TraceContext, InvalidTraceContext> {
+    TraceContext::parse(parent, None)
+}
+
+fn state(text: &str) -> Option<String> {
+    let context = TraceContext::parse(PARENT, Some(text)).unwrap();
+    context.state().map(str::to_owned)
+}
+
+#[test]
+fn a_traceparent_is_read_and_written_back() {
+    let context = parse(PARENT).unwrap();
+    assert_eq!(
+        context.trace_id(),
+        0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736
+    );
+    assert_eq!(context.parent_id(), 0x00f0_67aa_0ba9_02b7);
+    assert!(context.is_sampled());
+    assert_eq!(context.to_string(), PARENT);
+    assert_eq!(
+        context.unsampled().to_string(),
+        PARENT.replace("-01", "-00")
+    );
+    let made = TraceContext::new(context.trace_id(), context.parent_id(), true);
+    assert_eq!(made, Some(context));
+    assert_eq!(TraceContext::new(0, 1, true), None);
+    assert_eq!(TraceContext::new(1, 0, true), None);
+}
+
+#[test]
+fn flags_that_are_not_known_are_not_passed_on() {
+    let context = parse(&PARENT.replace("-01", "-ff")).unwrap();
+    assert_eq!(context.to_string(), PARENT.replace("-01", "-03"));
+    assert_eq!(
+        context.unsampled().to_string(),
+        PARENT.replace("-01", "-02")
+    );
+}
+
+#[test]
+fn each_rule_of_the_format_is_kept() {
+    for (text, word) in [
+        ("", "short"),
+        (
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
+            "short",
+        ),
+        (
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-",
+            "long",
+        ),
+        (
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "ff",
+        ),
+        (
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "lower",
+        ),
+        (
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "zeros",
+        ),
+        (
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "zeros",
+        ),
+        (
+            "00_4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7_01",
+            "form",
+        ),
+        (
+            "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01",
+            "form",
+        ),
+        (
+            "0x-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "form",
+        ),
+        (
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01x",
+            "behind",
+        ),
+        (
+            " 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "form",
+        ),
+    ] {
+        let fault = parse(text).expect_err(text).to_string();
+        assert!(fault.contains(word), "{text}: {fault}");
+    }
+    // the error of a long text is short
+    let long = parse(&"é".repeat(10_000))
+        .expect_err("no context")
+        .to_string();
+    assert!(long.len() < 300, "{long}");
+}
+
+#[test]
+fn of_a_later_version_what_is_known_is_read() {
+    for text in [
+        PARENT.replacen("00", "01", 1),
+        format!("{}-what-comes-later", PARENT.replacen("00", "cc", 1)),
+    ] {
+        assert_eq!(parse(&text).unwrap().to_string(), PARENT, "{text}");
+    }
+}
+
+#[test]
+fn a_tracestate_is_passed_on_or_left_out_as_a_whole() {
+    for good in ["a=1", "a=1,b@c=2", "0-_*/=x y", "congo=t61rcWkgMzE"] {
+        assert_eq!(state(good).as_deref(), Some(good));
+    }
+    assert_eq!(state(" a=1 ,, b=2\t").as_deref(), Some("a=1,b=2"));
+    for bad in [
+        "", "a", "A=1", "a=", "=1", "a=1,a=2", "a=b=c", "a=é", "a=1,b", " , ",
+    ] {
+        assert_eq!(state(bad), None, "{bad}");
+    }
+    let many = |count: u32| {
+        (0..count)
+            .map(|n| format!("k{n}=v"))
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    assert_eq!(state(&many(32)), Some(many(32)));
+    assert_eq!(state(&many(33)), None);
+}
+
+#[test]
+fn a_long_tracestate_loses_long_members_first_and_old_ones_next() {
+    let long = format!("long={}", "x".repeat(200));
+    let short = |name: &str| format!("{name}={}", "y".repeat(110));
+    let full = [short("a"), long, short("b"), short("c"), short("d")].join(",");
+    let kept = [short("a"), short("b"), short("c"), short("d")].join(",");
+    assert_eq!(state(&full), Some(kept.clone()));
+    let more = [kept.clone(), short("e")].join(",");
+    assert_eq!(state(&more), Some(kept));
+}
+
+#[test]
+fn baggage_passes_by_its_key_alone() {
+    let filter = BaggageFilter::new(["tenant", "region"]).unwrap();
+    let pass = |text: &str| filter.pass(text).map(|passed| passed.as_str().to_owned());
+    let passed = "tenant=acme;a;b = c,region=eu%20west";
+    let all = format!(
+        "user=ada, tenant=acme;a;b = c ,Tenant=x,{}",
+        "region=eu%20west"
+    );
+    assert_eq!(pass(&all).as_deref(), Some(passed));
+    for nothing in [
+        "",
+        "user=ada",
+        "tenant",
+        "tenant=a b",
+        "tenant=a;=",
+        "tenant=\"",
+        "tenant=é",
+    ] {
+        assert_eq!(pass(nothing), None, "{nothing}");
+    }
+    assert!(BaggageFilter::default().is_closed());
+    assert_eq!(BaggageFilter::default().pass("tenant=acme"), None);
+    for key in ["", "a b", "a=b", "é"] {
+        assert!(BaggageFilter::new([key]).is_err(), "{key}");
+    }
+}
+
+#[test]
+fn baggage_has_limits() {
+    let filter = BaggageFilter::new(["k"]).unwrap();
+    assert_eq!(filter.pass(&format!("k={}", "x".repeat(8191))), None);
+    let many = vec!["k=1"; 1000].join(",");
+    assert_eq!(
+        filter.pass(&many).unwrap().as_str(),
+        vec!["k=1"; 64].join(",")
+    );
+    let long = format!("k={},k=2", "x".repeat(4096));
+    assert_eq!(filter.pass(&long).unwrap().as_str(), "k=2");
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(trace in 1_u128.., parent in 1_u64.., flags in 0_u8..4) {
+        let context = TraceContext::new(trace, parent, false).unwrap().with_flags(flags);
+        prop_assert_eq!(parse(&context.to_string()), Ok(context));
+    }
+
+    #[test]
+    fn no_text_breaks_the_reading(parent in any::<String>(), text in any::<String>()) {
+        let read = TraceContext::parse(&parent, Some(&text));
+        if let Ok(read) = read {
+            prop_assert_eq!(read.to_string().len(), 55);
+        }
+        let read = TraceContext::parse(PARENT, Some(&text)).unwrap();
+        prop_assert!(read.state().is_none_or(|state| state.len() <= 512));
+    }
+
+    #[test]
+    fn one_wrong_character_is_seen(place in 0_usize..55, wrong in "[^0-9a-f-]") {
+        let mut text = PARENT.to_owned();
+        text.replace_range(place..=place, &wrong);
+        prop_assert!(parse(&text).is_err(), "{text}");
+    }
+
+    #[test]
+    fn what_passes_of_baggage_is_listed_and_short(text in "[a-c=;, %\"é]{0,200}") {
+        let filter = BaggageFilter::new(["a"]).unwrap();
+        if let Some(passed) = filter.pass(&text) {
+            let passed = passed.as_str();
+            prop_assert!(passed.is_ascii() && passed.len() <= text.len());
+            for member in passed.split(',') {
+                prop_assert!(member.starts_with("a=") || member.starts_with("a ="), "{passed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! How a request came: what is known of it beside the message in it.
+
+use std::net::SocketAddr;
+
+use axum::extract::ConnectInfo;
+use http::request::Parts;
+use http::{HeaderMap, Version};
+use tollgate_core::{Inbound, RequestName, SessionId, TraceContext, Transport};
+
+use super::request::Request;
+use crate::wire::{RequestId, header, known_version};
+
+/// How long the id of a request may be where it is shown, in characters.
+const SHOWN_ID: usize = 128;
+
+/// How a request came.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    inbound: Inbound,
+    trace: Option<TraceContext>,
+    baggage: Option<String>,
+}
+
+/// What a call is told of the trace it belongs to.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) inbound: Inbound,
+    pub(super) trace: Option<TraceContext>,
+    /// As it came: nothing of it may be passed on unless it is listed.
+    pub(super) baggage: Option<String>,
+}
+
+impl Arrival {
+    /// It came over a pair of pipes, from a client that agreed on this revision, if on any.
+    pub(super) fn by_pipe(agreed: Option<&'static str>) -> Self {
+        let mut inbound = Inbound::new(Transport::Pipe);
+        inbound.protocol_version = agreed;
+        Self {
+            inbound,
+            trace: None,
+            baggage: None,
+        }
+    }
+
+    /// It came by HTTP.
+    pub(super) fn by_http(parts: &Parts, session: Option<&SessionId>) -> Self {
+        let headers = &parts.headers;
+        let mut inbound = Inbound::new(Transport::Tcp);
+        inbound.protocol_version = text(headers, header::PROTOCOL_VERSION).and_then(known_version);
+        inbound.session = session.cloned();
+        inbound.http_version = http_version(parts.version);
+        inbound.client = parts
+            .extensions
+            .get::<ConnectInfo<SocketAddr>>()
+            .map(|ConnectInfo(client)| *client);
+        let state = joined(headers, header::TRACESTATE);
+        Self {
+            inbound,
+            trace: only(headers, header::TRACEPARENT)
+                .and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok()),
+            baggage: joined(headers, header::BAGGAGE),
+        }
+    }
+
+    /// Puts it together with what the message says itself, which comes first: HTTP may have been
+    /// carried on by somebody who knows nothing of what is inside.
+    pub(super) fn of(mut self, request: &Request) -> Told {
+        let meta = &request.meta;
+        if let Some(version) = &meta.protocol_version {
+            self.inbound.protocol_version = known_version(version);
+        }
+        self.inbound.request = Some(name(&request.id));
+        let state = meta.tracestate.as_deref();
+        let parent = meta.traceparent.as_deref();
+        // one that cannot be read is none
+        let own = parent.and_then(|parent| TraceContext::parse(parent, state).ok());
+        let trace = match own {
+            Some(own) => {
+                self.inbound.beside = self.trace.filter(|beside| *beside != own);
+                Some(own)
+            }
+            None => self.trace,
+        };
+        Told {
+            inbound: self.inbound,
+            trace,
+            baggage: meta.baggage.clone().or(self.baggage),
+        }
+    }
+}
+
+fn name(id: &RequestId) -> RequestName {
+    match id.as_u64() {
+        Some(number) => RequestName::Number(number),
+        None => {
+            let raw = id.to_raw();
+            let text = serde_json::from_str::<String>(&raw).unwrap_or_else(|_| raw.into_owned());
+            RequestName::Text(text.chars().take(SHOWN_ID).collect())
+        }
+    }
+}
+
+fn http_version(version: Version) -> Option<&'static str> {
+    Some(match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_11 => "1.1",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => return None,
+    })
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Returns a header that is there once: two parents are none.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    values.next().is_none().then(|| first.to_str().ok())?
+}
+
+/// Returns a header that is a list, which may be spread over several lines.
+fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values = headers.get_all(name).iter();
+    let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::face::request::method;
+
+    const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01";
+
+    fn request(id: RequestId, meta: &str) -> Request {
+        let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
+        Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap()
+    }
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::post("/mcp")
+            .extension(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4321))));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn parent(told: &Told) -> Option<String> {
+        told.trace.as_ref().map(ToString::to_string)
+    }
+
+    #[test]
+    fn the_message_s_own_context_is_the_parent_and_that_of_http_stands_beside_it() {
+        let id = RequestId::number(7);
+        let http = parts(&[
+            ("traceparent", TWO),
+            ("tracestate", "a=1"),
+            ("tracestate", "b=2"),
+        ]);
+        let both = request(
+            id.clone(),
+            &format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#),
+        );
+        let told = Arrival::by_http(&http, None).of(&both);
+        assert_eq!(parent(&told).as_deref(), Some(ONE));
+        assert_eq!(told.trace.unwrap().state(), Some("m=1"));
+        let beside = told.inbound.beside.unwrap();
+        assert_eq!(
+            (&*beside.to_string(), beside.state()),
+            (TWO, Some("a=1,b=2"))
+        );
+
+        for meta in [
+            "{}",
+            r#"{"traceparent":"00-nonsense"}"#,
+            r#"{"traceparent":7}"#,
+        ] {
+            let told = Arrival::by_http(&http, None).of(&request(id.clone(), meta));
+            assert_eq!(parent(&told).as_deref(), Some(TWO), "{meta}");
+            assert_eq!(told.inbound.beside, None, "{meta}");
+        }
+        let same = request(id, &format!(r#"{{"traceparent":"{ONE}"}}"#));
+        let told = Arrival::by_http(&parts(&[("traceparent", ONE)]), None).of(&same);
+        assert_eq!(told.inbound.beside, None, "it is the same one");
+    }
+
+    #[test]
+    fn two_parents_in_headers_are_none() {
+        let http = parts(&[("traceparent", ONE), ("traceparent", TWO)]);
+        let told = Arrival::by_http(&http, None).of(&request(RequestId::number(1), "{}"));
+        assert_eq!(parent(&told), None);
+    }
+
+    #[test]
+    fn baggage_of_the_message_comes_before_that_of_http() {
+        let http = parts(&[("baggage", "a=1"), ("baggage", "b=2")]);
+        let of = |meta| Arrival::by_http(&http, None).of(&request(RequestId::number(1), meta));
+        assert_eq!(of("{}").baggage.as_deref(), Some("a=1,b=2"));
+        assert_eq!(of(r#"{"baggage":"c=3"}"#).baggage.as_deref(), Some("c=3"));
+    }
+
+    #[test]
+    fn what_the_transport_knows_is_told() {
+        let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
+        let session = SessionId::new("s");
+        let told =
+            Arrival::by_http(&http, Some(&session)).of(&request(RequestId::string("a\"b"), "{}"));
+        let inbound = told.inbound;
+        assert_eq!(inbound.transport, Transport::Tcp);
+        assert_eq!(inbound.protocol_version, Some("2025-06-18"));
+        assert_eq!(inbound.session, Some(session));
+        assert_eq!(inbound.http_version, Some("1.1"));
+        assert_eq!(inbound.client.unwrap().port(), 4321);
+        assert_eq!(inbound.request.unwrap().to_string(), "a\"b");
+
+        let modern = request(
+            RequestId::number(1),
+            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
+        );
+        let told = Arrival::by_pipe(Some("2024-11-05")).of(&modern);
+        assert_eq!(told.inbound.protocol_version, Some("2026-07-28"));
+        assert_eq!(told.inbound.request, Some(RequestName::Number(1)));
+        assert_eq!(told.inbound.transport, Transport::Pipe);
+        let long = request(RequestId::string(&"x".repeat(10_000)), "{}");
+        let told = Arrival::by_pipe(None).of(&long);
+        assert_eq!(told.inbound.request.unwrap().to_string().len(), SHOWN_ID);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a request carries of the trace it belongs to.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderValue};
+use tollgate_core::{Outbound, ToolCall, TraceContext, Watch};
+
+use super::ask::text_member;
+use crate::wire::{header, meta};
+
+/// What a request carries of the trace it belongs to: in `_meta`, and over HTTP as headers too, where
+/// what stands before a server looks for it ([W3C Trace Context](https://www.w3.org/TR/trace-context-2/)).
+#[derive(Debug, Default)]
+pub(super) struct Carried<'a> {
+    parent: Option<String>,
+    state: Option<Cow<'a, str>>,
+    baggage: Option<&'a str>,
+}
+
+impl<'a> Carried<'a> {
+    /// Asks whoever watches, and else takes what the call came with.
+    pub(super) fn new(
+        call: Option<&'a ToolCall>,
+        watch: Option<&Watch>,
+        request: &Outbound<'_>,
+    ) -> Self {
+        let baggage = call.and_then(ToolCall::baggage).map(|all| all.as_str());
+        let of = |parent, state| Self {
+            parent: Some(parent),
+            state,
+            baggage,
+        };
+        if let Some(own) = watch.and_then(|watch| watch.sends(request)) {
+            let state = own.state().map(|state| Cow::Owned(state.to_owned()));
+            return of(own.to_string(), state);
+        }
+        let is_left_out = call.is_some_and(ToolCall::is_left_out);
+        match call.and_then(ToolCall::trace) {
+            Some(trace) if is_left_out => of(
+                trace.unsampled().to_string(),
+                trace.state().map(Cow::Borrowed),
+            ),
+            Some(trace) => of(trace.to_string(), trace.state().map(Cow::Borrowed)),
+            // else each server behind us would decide anew, and record parts of what is left out
+            None if is_left_out => match unrecorded() {
+                Some(root) => of(root.to_string(), None),
+                None => Self {
+                    baggage,
+                    ..Self::default()
+                },
+            },
+            None => Self {
+                baggage,
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Appends members to a `_meta` that is being written.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        for (name, _, value) in self.members() {
+            text_member(out, name, value);
+        }
+    }
+
+    /// Adds the headers. All of them are ASCII, since they were checked when they came.
+    pub(super) fn add_to(&self, headers: &mut HeaderMap) {
+        for (_, name, value) in self.members() {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        }
+    }
+
+    fn members(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        let parent = self.parent.as_deref();
+        [
+            (meta::TRACEPARENT, header::TRACEPARENT, parent),
+            (meta::TRACESTATE, header::TRACESTATE, self.state.as_deref()),
+            (meta::BAGGAGE, header::BAGGAGE, self.baggage),
+        ]
+        .into_iter()
+        .filter_map(|(name, header, value)| Some((name, header, value?)))
+    }
+}
+
+/// Makes the context of a trace that nobody records.
+fn unrecorded() -> Option<TraceContext> {
+    TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false)
+}

@@ -1,0 +1,187 @@
+//! Which calls are traced.
+
+use tollgate_core::{InvalidConfig, ToolCall, TraceContext};
+use tracing::Span;
+
+/// Which calls are traced: decided before any span of a call is built, so that one that is left out
+/// costs next to nothing.
+///
+/// A call that continues a trace is traced if its caller records that trace: a part of it would be
+/// worth little. That is the sampled flag of its
+/// [`TraceContext`](tollgate_core::TraceContext), or a `tracing` span around the call. A call that
+/// begins one is traced with the probability given here. Servers behind the stack are told which it
+/// is, by the same flag, so that nobody records a part of what is left out here.
+///
+/// ```
+/// use tollgate_telemetry::Sampling;
+///
+/// let one_in_a_hundred = Sampling::ratio(0.01)?;
+/// assert_ne!(one_in_a_hundred, Sampling::always());
+/// # Ok::<(), tollgate_core::InvalidConfig>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// A trace is left out whose number is below; numbers have [`BITS`] bits.
+    threshold: u64,
+    follows_parents: bool,
+}
+
+impl Sampling {
+    /// Traces each call that begins a trace. This is the default; whether anybody listens is up to the
+    /// subscriber of `tracing`.
+    #[must_use]
+    pub const fn always() -> Self {
+        Self::above(0)
+    }
+
+    /// Traces no call that begins a trace; those of callers who record theirs still are.
+    #[must_use]
+    pub const fn never() -> Self {
+        Self::above(NUMBERS)
+    }
+
+    /// Traces this part of the calls that begin a trace, from 0 to 1.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] if `ratio` is not from 0 to 1.
+    pub fn ratio(ratio: f64) -> Result<Self, InvalidConfig> {
+        if !(0.0..=1.0).contains(&ratio) {
+            return Err(InvalidConfig::new("sampling", "is not from 0 to 1"));
+        }
+        // both ends are exact, and what is between is rounded to one of 2^56 steps
+        let threshold = ((1.0 - ratio) * NUMBERS as f64).round() as u64;
+        Ok(Self::above(threshold))
+    }
+
+    /// Decides about calls that continue a trace too, by the trace's id, whatever their callers record.
+    /// Everybody who does so with the same ratio decides alike: the rule is OpenTelemetry's [consistent
+    /// probability sampling](https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/),
+    /// by the last 56 bits of the id. Default: their callers decide.
+    #[must_use]
+    pub const fn ignoring_parents(self) -> Self {
+        Self {
+            follows_parents: false,
+            ..self
+        }
+    }
+
+    const fn above(threshold: u64) -> Self {
+        Self {
+            threshold,
+            follows_parents: true,
+        }
+    }
+
+    /// Decides about a call.
+    pub(crate) fn takes(self, call: &ToolCall) -> bool {
+        if call.is_left_out() {
+            return false;
+        }
+        match call.trace() {
+            Some(trace) if self.follows_parents => trace.is_sampled(),
+            Some(trace) => self.takes_id(trace),
+            None if self.threshold == 0 => true,
+            // a call within a span of this process belongs to its trace
+            None if self.follows_parents && !Span::current().is_disabled() => true,
+            None => self.takes_number(fastrand::u64(..)),
+        }
+    }
+
+    fn takes_id(self, trace: &TraceContext) -> bool {
+        // the half with the random bits; the rest may hold a time
+        self.takes_number(trace.trace_id() as u64)
+    }
+
+    const fn takes_number(self, number: u64) -> bool {
+        number & (NUMBERS - 1) >= self.threshold
+    }
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self::always()
+    }
+}
+
+/// How many bits of an id are random in every implementation.
+const BITS: u32 = 56;
+const NUMBERS: u64 = 1 << BITS;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use tollgate_testkit::{call, tool};
+
+    use super::*;
+
+    fn of_trace(id: u128, sampled: bool) -> ToolCall {
+        let trace = TraceContext::new(id, 1, sampled).unwrap();
+        call(&tool("x").build(), json!({})).with_trace(Arc::new(trace))
+    }
+
+    #[test]
+    fn a_caller_s_flag_decides_whatever_the_ratio() {
+        for sampling in [
+            Sampling::always(),
+            Sampling::never(),
+            Sampling::ratio(0.5).unwrap(),
+        ] {
+            assert!(sampling.takes(&of_trace(1, true)));
+            assert!(!sampling.takes(&of_trace(1, false)));
+        }
+    }
+
+    #[test]
+    fn a_trace_s_id_decides_the_same_everywhere_where_callers_do_not() {
+        let half = Sampling::ratio(0.5).unwrap().ignoring_parents();
+        let edge = 1_u128 << 55;
+        for (id, taken) in [
+            (edge - 1, false),
+            (edge, true),
+            (edge | 1 << 60, true),
+            (1 << 127, false),
+        ] {
+            for sampled in [false, true] {
+                assert_eq!(half.takes(&of_trace(id, sampled)), taken, "{id:x}");
+            }
+        }
+        let (all, none) = (Sampling::always(), Sampling::never());
+        assert!(all.ignoring_parents().takes(&of_trace(1, false)));
+        assert!(!none.ignoring_parents().takes(&of_trace(u128::MAX, true)));
+    }
+
+    #[test]
+    fn a_call_that_begins_a_trace_is_taken_by_the_ratio() {
+        fastrand::seed(7);
+        let root = call(&tool("x").build(), json!({}));
+        for (ratio, least, most) in [
+            (0.0, 0, 0),
+            (0.01, 60, 140),
+            (0.5, 4_800, 5_200),
+            (1.0, 10_000, 10_000),
+        ] {
+            let sampling = Sampling::ratio(ratio).unwrap();
+            let taken = (0..10_000).filter(|_| sampling.takes(&root)).count();
+            assert!((least..=most).contains(&taken), "{taken} at {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_was_left_out_stays_out() {
+        let mut left_out = of_trace(1, true);
+        left_out.leave_out();
+        assert!(!Sampling::always().takes(&left_out));
+    }
+
+    #[test]
+    fn a_ratio_that_is_none_is_refused() {
+        for ratio in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert!(Sampling::ratio(ratio).is_err(), "{ratio}");
+        }
+        assert_eq!(Sampling::ratio(1.0), Ok(Sampling::always()));
+        assert_eq!(Sampling::ratio(0.0), Ok(Sampling::never()));
+    }
+}

@@ -1,0 +1,52 @@
+//! The list of names against the spans themselves.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use tollgate_core::{CacheStatus, ToolOutput};
+use tollgate_telemetry::{CallSpanLayer, DiscoveryPurpose, DiscoverySpan, names};
+use tollgate_testkit::{call, tool};
+use tracing::Subscriber;
+use tracing::span::{Attributes, Id};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+use crate::capture::{send, server};
+
+type Declared = Arc<Mutex<BTreeSet<(&'static str, &'static str)>>>;
+
+/// Keeps which fields each span declares.
+struct Keep(Declared);
+
+impl<S: Subscriber> Layer<S> for Keep {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        let fields = metadata.fields().iter();
+        let pairs = fields.map(|field| (metadata.name(), field.name()));
+        self.0.lock().extend(pairs);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_span_has_the_fields_that_are_listed_for_it_and_no_other() {
+    let declared = Declared::default();
+    let subscriber = tracing_subscriber::registry().with(Keep(declared.clone()));
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    let request = call(&tool("x").build(), json!({}));
+    send(&CallSpanLayer::new(), &miss, request).await.unwrap();
+    drop(DiscoverySpan::begin(
+        &"a".parse().unwrap(),
+        DiscoveryPurpose::Probe,
+    ));
+
+    let listed = |field: &names::Field| {
+        let name = field.name;
+        field.spans.iter().map(move |span| (*span, name))
+    };
+    let listed: BTreeSet<_> = names::ALL.iter().flat_map(listed).collect();
+    assert_eq!(*declared.lock(), listed);
+    let distinct: BTreeSet<_> = names::ALL.iter().map(|field| field.name).collect();
+    assert_eq!(distinct.len(), names::ALL.len());
+}

@@ -1,0 +1,57 @@
+//! Which calls get spans, and what becomes of those that do not.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tollgate_core::{CacheStatus, ToolCall, ToolOutput, TraceContext};
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Sampling, names};
+use tollgate_testkit::{MockService, call, tool};
+use tower::{Layer, ServiceExt};
+
+use crate::capture::{Capture, send, server};
+
+fn traced(sampled: bool) -> ToolCall {
+    let trace = TraceContext::new(7, 7, sampled).unwrap();
+    call(&tool("x").build(), json!({})).with_trace(Arc::new(trace))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_left_out_has_no_span_no_record_and_a_mark() {
+    let capture = Capture::start();
+    let inner = MockService::counting();
+    let never = CallSpanLayer::new().with_sampling(Sampling::never());
+    for request in [traced(false), call(&tool("x").build(), json!({}))] {
+        let attempts = AttemptSpanLayer::new().layer(inner.clone());
+        never.layer(attempts).oneshot(request).await.unwrap();
+    }
+    assert_eq!(capture.all(names::CALL_SPAN).len(), 0);
+    assert_eq!(capture.all(names::ATTEMPT_SPAN).len(), 0);
+    for seen in inner.seen() {
+        assert!(seen.is_left_out() && seen.record().is_none() && seen.attempt().watch.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_records_its_trace_gets_spans_whatever_the_ratio() {
+    let capture = Capture::start();
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    let never = CallSpanLayer::new().with_sampling(Sampling::never());
+    send(&never, &miss, traced(true)).await.unwrap();
+    assert_eq!(capture.all(names::CALL_SPAN).len(), 1);
+    assert_eq!(capture.all(names::ATTEMPT_SPAN).len(), 1);
+    assert!(!miss.seen()[0].is_left_out());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_within_a_span_of_this_process_belongs_to_its_trace() {
+    let capture = Capture::start();
+    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
+    let never = CallSpanLayer::new().with_sampling(Sampling::never());
+    let request = call(&tool("x").build(), json!({}));
+    let around = tracing::info_span!("agent");
+    tracing::Instrument::instrument(send(&never, &miss, request), around)
+        .await
+        .unwrap();
+    assert_eq!(capture.one(names::CALL_SPAN).parent, Some("agent"));
+}
