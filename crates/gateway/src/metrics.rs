@@ -18,7 +18,6 @@ use tollgate::telemetry::export::Exporter;
 use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::output::Screen;
-use crate::telemetry::unusable;
 
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -59,7 +58,7 @@ impl Telemetry {
         let mut provider = SdkMeterProvider::builder().with_reader(prometheus);
         if let Some(exporter) = &exporter {
             provider = provider.with_resource(exporter.resource());
-            if let Some(reader) = exporter.metric_reader().map_err(unusable)? {
+            if let Some(reader) = exporter.metric_reader()? {
                 provider = provider.with_reader(reader);
             }
         }

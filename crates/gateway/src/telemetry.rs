@@ -14,10 +14,9 @@ use crate::error::AppError;
 ///
 /// # Errors
 ///
-/// [`AppError::Usage`] if the environment holds what makes no sense.
+/// [`AppError`] if the environment holds what makes no sense.
 pub(crate) fn exporter(config: &Telemetry) -> Result<Option<Exporter>, AppError> {
-    let to = otlp(config).map_err(unusable)?;
-    to.map(OtlpConfig::start).transpose().map_err(unusable)
+    Ok(otlp(config)?.map(OtlpConfig::start).transpose()?)
 }
 
 /// Returns where spans and metrics are sent, if they are.
@@ -70,11 +69,11 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
 ///
 /// # Errors
 ///
-/// [`AppError::Usage`] if the environment holds what makes no sense.
+/// [`AppError`] if the environment holds what makes no sense.
 pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
     let share = match config.sampling {
         Some(share) => Some(share),
-        None => share_from_env().map_err(unusable)?,
+        None => share_from_env()?,
     };
     share.map_or(Ok(Sampling::always()), |share| {
         Sampling::ratio(share).map_err(|fault: InvalidConfig| AppError::Usage(fault.to_string()))
@@ -97,9 +96,4 @@ pub(crate) fn contents(config: &Telemetry) -> Contents {
 /// Returns which baggage is passed on. The keys were checked with the file.
 pub(crate) fn baggage(config: &Telemetry) -> BaggageFilter {
     BaggageFilter::new(&config.baggage).unwrap_or_default()
-}
-
-/// Says what of the exporter's settings makes no sense.
-pub(crate) fn unusable(fault: InvalidOtlp) -> AppError {
-    AppError::Usage(fault.to_string())
 }

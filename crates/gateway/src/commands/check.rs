@@ -58,7 +58,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
     let server = |server: &'_ ServerConfig| -> String { target(&server.target) };
     let timed = assemble::timed(config)?;
     let changed = config.changed();
-    let otlp = telemetry::otlp(&config.telemetry).map_err(telemetry::unusable)?;
+    let otlp = telemetry::otlp(&config.telemetry)?;
     let place = |url: fn(&OtlpConfig) -> Option<&str>| {
         let url = otlp.as_ref().and_then(url);
         url.map(ToOwned::to_owned)
