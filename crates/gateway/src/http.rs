@@ -163,6 +163,8 @@ pub(crate) async fn serve(
         }
     });
     let stopping = stop.asked().clone();
+    // spans tell where calls come from
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     let mut server = tokio::spawn(
         axum::serve(listener, routes)
             .with_graceful_shutdown(async move { stopping.cancelled().await })
