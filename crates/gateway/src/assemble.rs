@@ -12,6 +12,7 @@ use crate::audit;
 use crate::config::{Config, EraName, Partition, Rules, ServerConfig, ServerLimits, TargetConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
+use crate::telemetry;
 
 /// Whether children inherit the environment of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub(crate) async fn stack_over(
     Ok(Running { stack, upstreams })
 }
 
-fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppError> {
+fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppError> {
     let Timed { limits, discovery } = timed(config)?;
     let stack = match &config.lexicon {
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
@@ -92,7 +93,9 @@ fn settings(config: &Config, telemetry: &Telemetry) -> Result<StackBuilder, AppE
         .limits(limits)
         .router(config.router.clone())
         .call_deadline(config.call_deadline)
-        .metrics(Arc::clone(telemetry.metrics())))
+        .sampling(telemetry::sampling(&config.telemetry)?)
+        .span_contents(telemetry::contents(&config.telemetry))
+        .metrics(Arc::clone(counts.metrics())))
 }
 
 /// The settings that the environment has a say in.

@@ -56,7 +56,6 @@ impl StackBackend {
             baggage: BaggageFilter::default(),
             listing,
         }
-        .with_baggage(BaggageFilter::default())
     }
 
     /// Sets what each result tells, or else only to who asks.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use tollgate::core::InvalidName;
+use tollgate::telemetry::export::InvalidOtlp;
 use tollgate::{BuildError, ToolError};
 use tollgate_replay::ReplayError;
 
@@ -25,6 +26,8 @@ pub(crate) enum AppError {
     #[error("{0}")]
     Remote(String),
     #[error(transparent)]
+    Otlp(#[from] InvalidOtlp),
+    #[error(transparent)]
     Replay(#[from] ReplayError),
     #[error(transparent)]
     Tool(#[from] ToolError),
@@ -45,6 +48,7 @@ impl AppError {
             Self::Build(_)
             | Self::Config(_)
             | Self::Name(_)
+            | Self::Otlp(_)
             | Self::Replay(ReplayError::NoSizes(_))
             | Self::Usage(_) => ExitCode::from(2),
             Self::Io { .. } | Self::Remote(_) | Self::Replay(_) | Self::Tool(_) => {

@@ -29,6 +29,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tollgate::Stack;
+use tollgate::core::BaggageFilter;
 use tollgate_mcp::face;
 use tollgate_mcp::upstream::Upstream;
 
@@ -51,12 +52,14 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 pub(crate) struct Operator {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) telemetry: Telemetry,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) calls: Inflight,
     pub(crate) recorder: Recorder,
     pub(crate) allowed_hosts: Vec<String>,
     /// What each result tells, asked or not.
     pub(crate) reports: Reports,
+    /// Which baggage is passed on.
+    pub(crate) baggage: BaggageFilter,
     /// Fires when the gateway is to end: streams that only tell end then.
     pub(crate) stopping: CancellationToken,
 }
@@ -100,7 +103,8 @@ pub(crate) fn gateway(
         operator.recorder.clone(),
     )
     .with_reports(operator.reports)
-    .with_observer(operator.telemetry.observer());
+    .with_observer(operator.telemetry.observer())
+    .with_baggage(operator.baggage.clone());
     let ready = operator.clone();
     let metrics = operator.clone();
     Ok(endpoint(Arc::new(backend), config, stop)?
@@ -161,6 +165,8 @@ pub(crate) async fn serve(
         }
     });
     let stopping = stop.asked().clone();
+    // spans tell where calls come from
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     let mut server = tokio::spawn(
         axum::serve(listener, routes)
             .with_graceful_shutdown(async move { stopping.cancelled().await })

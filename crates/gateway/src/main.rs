@@ -12,6 +12,7 @@ mod error;
 mod http;
 mod inflight;
 mod listed;
+mod log;
 mod metrics;
 mod output;
 mod plain;
@@ -21,6 +22,7 @@ mod sample;
 mod shutdown;
 mod similar;
 mod stdio;
+mod telemetry;
 mod view;
 
 use std::process::ExitCode;

@@ -1,23 +1,30 @@
 //! Metrics: taken through OpenTelemetry, shown as Prometheus text.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use tollgate::Stack;
 use tollgate::core::PeerObserver;
+use tollgate::telemetry::export::Exporter;
 use tollgate::telemetry::metrics::{Metrics, observe_gauge};
 use tollgate::telemetry::names::metric::CALLS_IN_FLIGHT;
 
 use crate::error::AppError;
 use crate::inflight::Inflight;
+use crate::output::Screen;
+
+/// How long the end waits for metrics, and then for spans, that were not sent yet.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// Where metrics come together.
 pub(crate) struct Telemetry {
     registry: Registry,
-    /// Held for its drop: instruments end with it.
-    _provider: SdkMeterProvider,
+    /// Instruments end with it.
+    provider: SdkMeterProvider,
+    exporter: Option<Exporter>,
     meter: Meter,
     metrics: Arc<Metrics>,
 }
@@ -29,22 +36,64 @@ impl Telemetry {
     ///
     /// [`AppError`] if the exporter cannot be registered.
     pub(crate) fn new() -> Result<Self, AppError> {
+        Self::exporting(None)
+    }
+
+    /// Starts without any value; metrics are sent to a collector too, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if an exporter cannot be registered.
+    pub(crate) fn exporting(exporter: Option<Exporter>) -> Result<Self, AppError> {
         let registry = Registry::new();
-        let exporter = opentelemetry_prometheus::exporter()
+        let prometheus = opentelemetry_prometheus::exporter()
             .with_registry(registry.clone())
             .scope_info_enabled(false)
             .without_target_info()
             .build()
             .map_err(|error| AppError::Usage(format!("metrics cannot be exported: {error}")))?;
-        let provider = SdkMeterProvider::builder().with_reader(exporter).build();
+        let mut provider = SdkMeterProvider::builder().with_reader(prometheus);
+        if let Some(exporter) = &exporter {
+            provider = provider.with_resource(exporter.resource());
+            if let Some(reader) = exporter.metric_reader()? {
+                provider = provider.with_reader(reader);
+            }
+        }
+        let provider = provider.build();
         let meter = provider.meter("tollgate");
+        if let Some(exporter) = &exporter {
+            exporter.observe(&meter);
+        }
         let metrics = Arc::new(Metrics::new(&meter));
         Ok(Self {
             registry,
-            _provider: provider,
+            provider,
+            exporter,
             meter,
             metrics,
         })
+    }
+
+    /// Sends what was not sent yet, for so long at most, and says what nobody will see.
+    pub(crate) async fn finish(&self, screen: &Screen) {
+        let Some(exporter) = &self.exporter else {
+            return;
+        };
+        let provider = self.provider.clone();
+        let metrics = tokio::task::spawn_blocking(move || provider.shutdown());
+        // metrics that a collector does not take in time are not worth waiting for
+        let _ = tokio::time::timeout(FLUSH, metrics).await;
+        let spans = exporter.shutdown(FLUSH).await;
+        if spans.lost() > 0 {
+            screen.warning(&format_args!(
+                "{} of {} spans did not reach the collector: {} found no place in the queue or no \
+                 time at the end, {} were not taken",
+                spans.lost(),
+                spans.lost() + spans.exported,
+                spans.dropped,
+                spans.failed
+            ));
+        }
     }
 
     /// Returns what the stack writes into.

@@ -19,7 +19,7 @@ use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_core::{ToolCall, ToolError, ToolOutput};
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics, Sampling};
 use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
@@ -98,7 +98,12 @@ fn main() {
         "call and attempt span, no subscriber, metrics",
         measure(measured.layer(attempt.layer(leaf.clone())), rounds),
     );
+    let rare = CallSpanLayer::new().with_sampling(Sampling::never());
     tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+        row(
+            "call and attempt span, registry, left out",
+            measure(rare.layer(attempt.layer(leaf.clone())), rounds),
+        );
         row(
             "call and attempt span, registry",
             measure(span.layer(attempt.layer(leaf.clone())), rounds),

@@ -56,6 +56,8 @@ mod contents;
 mod context;
 mod discovery;
 mod error_type;
+#[cfg(feature = "otlp")]
+pub mod export;
 pub mod metrics;
 pub mod names;
 mod outward;

@@ -18,6 +18,8 @@ mod at_once;
 pub mod bench;
 pub mod calls;
 pub mod chart;
+#[cfg(feature = "collector")]
+pub mod collector;
 pub mod contract;
 pub mod fuzz;
 mod mock;

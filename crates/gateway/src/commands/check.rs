@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tollgate::limit::Cap;
+use tollgate::telemetry::export::OtlpConfig;
 
 use crate::assemble::{self, Timed};
 use crate::config::{Config, Keys, Sections, ServerConfig, TargetConfig, show_duration, show_size};
 use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
+use crate::telemetry;
 
 #[derive(Serialize)]
 struct Checked<'a> {
@@ -27,6 +29,12 @@ struct Checked<'a> {
     hedge: Keys,
     limits: Keys,
     router: Keys,
+    /// Where spans and metrics are sent; absent if they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traces: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
+    telemetry: Keys,
     servers: Vec<CheckedServer<'a>>,
 }
 
@@ -50,6 +58,15 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
     let server = |server: &'_ ServerConfig| -> String { target(&server.target) };
     let timed = assemble::timed(config)?;
     let changed = config.changed();
+    let otlp = telemetry::otlp(&config.telemetry)?;
+    let place = |url: fn(&OtlpConfig) -> Option<&str>| {
+        let url = otlp.as_ref().and_then(url);
+        url.map(ToOwned::to_owned)
+    };
+    let (traces, metrics) = (
+        place(OtlpConfig::traces_url),
+        place(OtlpConfig::metrics_url),
+    );
     if json {
         let servers = config.servers.iter().map(|one| CheckedServer {
             id: one.id.as_str(),
@@ -70,6 +87,9 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
             hedge: changed.hedge,
             limits: changed.limits,
             router: changed.router,
+            traces,
+            metrics,
+            telemetry: changed.telemetry,
             servers: servers.collect(),
         });
         return Ok(ExitCode::SUCCESS);
@@ -79,6 +99,15 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
         None => screen.heading("no --config: the embedded sample would run"),
     }
     settings(config, &timed, &changed, screen);
+    let told = match (traces, metrics) {
+        (None, None) => "nothing is sent to a collector".to_owned(),
+        (traces, metrics) => {
+            let off = || "nowhere".to_owned();
+            let (traces, metrics) = (traces.unwrap_or_else(off), metrics.unwrap_or_else(off));
+            format!("spans to {traces}, metrics to {metrics}")
+        }
+    };
+    section("telemetry", &told, &changed.telemetry, screen);
     let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
     for one in &config.servers {
         servers.row(vec![
@@ -100,12 +129,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
 
 /// Says of each section what it comes to, and which of its keys are not the defaults.
 fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen) {
-    let line = |what: &str, said: &str, keys: &Keys| {
-        screen.out(format_args!("{what:<10} {said}"));
-        for (key, value) in keys {
-            screen.out(format_args!("           {key} = {value}"));
-        }
-    };
+    let line = |what: &str, said: &str, keys: &Keys| section(what, said, keys, screen);
     let none = Keys::new();
     line(
         "endpoint",
@@ -134,6 +158,13 @@ fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen)
     line("router", &router(config), &changed.router);
     let listing = format!("within {}", show_duration(timed.discovery.timeout));
     line("listing", &listing, &none);
+}
+
+fn section(what: &str, said: &str, keys: &Keys, screen: &Screen) {
+    screen.out(format_args!("{what:<10} {said}"));
+    for (key, value) in keys {
+        screen.out(format_args!("           {key} = {value}"));
+    }
 }
 
 fn router(config: &Config) -> String {

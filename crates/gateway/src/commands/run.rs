@@ -11,18 +11,21 @@ use crate::commands::serve::Announce;
 use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
 use crate::inflight::Inflight;
+use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
-use crate::{shutdown, stdio};
+use crate::{shutdown, stdio, telemetry};
 
-pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Run, log: &Log, screen: &Screen) -> Outcome {
     let stop = shutdown::on_signal()?;
     let Some((program, rest)) = args.command.split_first() else {
         return Err(AppError::Usage("expected a command after `--`".into()));
     };
     let mut config = from::wrap(program, rest, args.prefix.as_deref())?;
-    let telemetry = Telemetry::new()?;
+    let exporter = telemetry::exporter(&config.telemetry)?;
+    log.start(exporter.as_ref());
+    let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let starting = assemble::stack(&config, Environment::Inherited, &telemetry);
     let running = tokio::select! {
@@ -64,12 +67,15 @@ pub(crate) async fn run(args: Run, screen: &Screen) -> Outcome {
         calls.clone(),
         recorder.clone(),
     );
-    let backend = backend.with_observer(telemetry.observer());
+    let backend = backend
+        .with_observer(telemetry.observer())
+        .with_baggage(telemetry::baggage(&config.telemetry));
     let backend = Arc::new(backend.with_reports(config.reports()));
     let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
     shutdown::end_servers(&servers, &stop).await;
     recorder.finish(screen).await;
     audit::close(&audited, screen).await;
+    telemetry.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,14 +16,16 @@ use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::http::{self, Operator};
 use crate::inflight::Inflight;
+use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
 use crate::sample::Embedded;
 use crate::shutdown::{self, Stop};
+use crate::telemetry;
 use crate::view::ToolView;
 
-pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Serve, log: &Log, screen: &Screen) -> Outcome {
     let mut config = match &args.config {
         Some(file) => Config::load(file)?,
         None => Config::without_file(Vec::new()),
@@ -32,10 +34,13 @@ pub(crate) async fn run(args: Serve, screen: &Screen) -> Outcome {
         config.http.listen = address;
     }
     if args.check {
+        log.start(None);
         return check(args.config.as_deref(), &config, args.json, screen);
     }
     let stop = shutdown::on_signal()?;
-    let telemetry = Telemetry::new()?;
+    let exporter = telemetry::exporter(&config.telemetry)?;
+    log.start(exporter.as_ref());
+    let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = tokio::select! {
         running = start(&args, &config, &telemetry) => running?,
@@ -127,6 +132,7 @@ pub(crate) async fn listen(
     screen: &Screen,
 ) -> Outcome {
     let reports = config.reports();
+    let baggage = telemetry::baggage(&config.telemetry);
     let config = &config.http;
     let listener = http::bind(config.listen).await?;
     let address = http::bound(&listener)?;
@@ -143,14 +149,16 @@ pub(crate) async fn listen(
     let (servers, audited) = (upstreams.clone(), stack.clone());
     let calls = Inflight::default();
     telemetry.observe_calls(&calls);
+    let telemetry = Arc::new(telemetry);
     let operator = Arc::new(Operator {
         stack,
         upstreams,
-        telemetry,
+        telemetry: telemetry.clone(),
         calls: calls.clone(),
         recorder: recorder.clone(),
         allowed_hosts: config.allowed_hosts.clone(),
         reports,
+        baggage,
         stopping: stop.asked().clone(),
     });
     let routes = http::gateway(operator, config, stop.asked())?;
@@ -158,6 +166,7 @@ pub(crate) async fn listen(
     shutdown::end_servers(&servers, stop).await;
     recorder.finish(screen).await;
     audit::close(&audited, screen).await;
+    telemetry.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

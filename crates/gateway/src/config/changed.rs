@@ -1,5 +1,7 @@
 //! Which keys say something else than their defaults.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use tollgate::LimitsConfig;
@@ -9,7 +11,8 @@ use tollgate::retry::hedge::HedgeConfig;
 use tollgate::router::RouterConfig;
 
 use super::{
-    CacheLimits, Config, Partition, ServerConfig, ServerLimits, check, show_duration, show_size,
+    CacheLimits, Config, Partition, ServerConfig, ServerLimits, Telemetry, check, show_duration,
+    show_size,
 };
 
 /// Keys with their values, as a file would have them.
@@ -23,6 +26,7 @@ pub(crate) struct Sections {
     pub(crate) limits: Keys,
     /// Those of its tables stand under their names, as in `health.ping.fall`.
     pub(crate) router: Keys,
+    pub(crate) telemetry: Keys,
 }
 
 impl Config {
@@ -35,6 +39,7 @@ impl Config {
             hedge: differing(ours.hedge, &defaults.hedge),
             limits: differing(ours.limits, &defaults.limits),
             router: differing(ours.router, &defaults.router),
+            telemetry: differing(ours.telemetry, &defaults.telemetry),
         }
     }
 
@@ -46,6 +51,7 @@ impl Config {
             hedge: hedge(self.hedge),
             limits: limits(&self.limits),
             router: router(&self.router),
+            telemetry: self.telemetry.written(),
         }
     }
 }
@@ -197,6 +203,51 @@ impl ServerLimits {
             ("max_concurrent_per_tool", json!(max_concurrent_per_tool)),
             ("calls_per_minute", json!(calls_per_minute)),
             ("adaptive", json!(adaptive)),
+        ])
+    }
+}
+
+impl Telemetry {
+    /// Of headers the names alone: their values are keys.
+    fn written(&self) -> Keys {
+        // taken apart, so that no key is left out
+        let Self {
+            otlp_endpoint,
+            otlp_headers,
+            otlp_timeout,
+            otlp_queue,
+            otlp_batch,
+            otlp_interval,
+            otlp_metrics_interval,
+            sampling,
+            service_name,
+            resource,
+            baggage,
+            record_arguments,
+            record_results,
+            redact,
+            max_recorded_bytes,
+        } = self;
+        let headers: Vec<_> = otlp_headers.keys().collect();
+        let headers = (!headers.is_empty()).then_some(headers);
+        let resource = (!resource.is_empty()).then_some(resource);
+        let time = |time: &Option<Duration>| json!(time.map(show_duration));
+        keys([
+            ("otlp_endpoint", json!(otlp_endpoint)),
+            ("otlp_headers", json!(headers)),
+            ("otlp_timeout", time(otlp_timeout)),
+            ("otlp_queue", json!(otlp_queue)),
+            ("otlp_batch", json!(otlp_batch)),
+            ("otlp_interval", time(otlp_interval)),
+            ("otlp_metrics_interval", time(otlp_metrics_interval)),
+            ("sampling", json!(sampling)),
+            ("service_name", json!(service_name)),
+            ("resource", json!(resource)),
+            ("baggage", json!(baggage)),
+            ("record_arguments", json!(record_arguments)),
+            ("record_results", json!(record_results)),
+            ("redact", json!(redact)),
+            ("max_recorded_bytes", json!(show_size(max_recorded_bytes.0))),
         ])
     }
 }

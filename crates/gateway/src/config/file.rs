@@ -15,6 +15,7 @@ use super::audit::Audit;
 use super::limits::{Adaptive, Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
 use super::router::Router;
+use super::telemetry::Telemetry;
 use super::units::{Size, duration, some_duration};
 
 /// The whole file.
@@ -38,6 +39,7 @@ pub(crate) struct File {
     pub(crate) discovery: Discovery,
     pub(crate) router: Router,
     pub(crate) audit: Audit,
+    pub(crate) telemetry: Telemetry,
     pub(crate) servers: BTreeMap<String, Server>,
 }
 
@@ -59,6 +61,7 @@ impl Default for File {
             discovery: Discovery::default(),
             router: Router::default(),
             audit: Audit::default(),
+            telemetry: Telemetry::default(),
             servers: BTreeMap::new(),
         }
     }

@@ -14,6 +14,7 @@ mod resilience;
 mod router;
 mod rules;
 mod scopes;
+mod telemetry;
 mod units;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
+pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{show_duration, show_size};
 
 use crate::report::Reports;
@@ -70,6 +72,7 @@ pub(crate) struct Config {
     pub(crate) router: RouterConfig,
     /// None if nothing is written down.
     pub(crate) audit: Option<AuditFile>,
+    pub(crate) telemetry: Telemetry,
     pub(crate) servers: Vec<ServerConfig>,
 }
 
@@ -288,5 +291,7 @@ mod limits_tests;
 mod pages;
 #[cfg(test)]
 mod router_tests;
+#[cfg(test)]
+mod telemetry_tests;
 #[cfg(test)]
 mod tests;

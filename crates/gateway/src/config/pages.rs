@@ -44,6 +44,7 @@ fn the_whole_file_names_every_key_that_has_a_value_by_default() {
         ("hedge", known.hedge),
         ("limits", known.limits),
         ("router", known.router),
+        ("telemetry", known.telemetry),
     ] {
         let set = keys.iter().filter(|(_, value)| !value.is_null());
         let set: Vec<_> = set.map(|(key, _)| key.as_str()).collect();

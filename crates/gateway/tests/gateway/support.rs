@@ -46,6 +46,12 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
 
 pub(crate) fn tollgate(args: &[&str]) -> Command {
     let mut command = Command::new(TOLLGATE);
+    for (name, _) in std::env::vars_os() {
+        // a machine that builds may report its own doings to a collector
+        if name.to_str().is_some_and(|name| name.starts_with("OTEL_")) {
+            command.env_remove(name);
+        }
+    }
     command
         .args(args)
         .env_remove("TOLLGATE_LOG")
@@ -280,7 +286,14 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Starts a server and greets it as a legacy client.
     pub(crate) async fn open(args: &[&str]) -> Self {
-        let mut child = tollgate(args).stdin(Stdio::piped()).spawn().unwrap();
+        Self::open_with(args, &[]).await
+    }
+
+    /// As [`open`](Self::open), with more in the environment.
+    pub(crate) async fn open_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = tollgate(args);
+        command.envs(environment.iter().copied());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = Self {
             stdin: child.stdin.take().unwrap(),
             stdout: BufReader::new(child.stdout.take().unwrap()).lines(),

@@ -185,6 +185,8 @@ metrics! {
         "Calls that wait for a place at a server";
     SERVER_UP = Gauge "tollgate.server.up" ""
         "1 while a server is there";
+    TELEMETRY_SPANS = Counter "tollgate.telemetry.spans" "{span}"
+        "Spans that ended, by what became of them";
 }
 
 #[cfg(test)]

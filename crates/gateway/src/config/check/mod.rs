@@ -6,6 +6,7 @@ mod resilience;
 mod router;
 mod servers;
 mod settings;
+mod telemetry;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

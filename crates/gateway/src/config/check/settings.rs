@@ -110,6 +110,7 @@ impl Faults<'_, '_> {
             discovery: self.discovery(&file.discovery),
             router: self.router(&file.router),
             audit: self.audit(&file.audit),
+            telemetry: self.telemetry(&file.telemetry),
             servers: Vec::new(),
         }
     }

@@ -1,0 +1,97 @@
+//! What is said of the program's own doings, on standard error; and the spans that are exported.
+
+use tollgate::telemetry::export::Exporter;
+use tollgate::telemetry::names;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::{Args, Command};
+use crate::error::AppError;
+use crate::output::Screen;
+
+/// What is to be logged.
+#[derive(Debug)]
+pub(crate) struct Log {
+    levels: Targets,
+}
+
+impl Log {
+    /// Reads what the arguments say.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Usage`] if these are no levels.
+    pub(crate) fn new(args: &Args) -> Result<Self, AppError> {
+        let default = if matches!(args.command, Command::Serve(_)) {
+            "info"
+        } else {
+            "error"
+        };
+        let levels = parse_levels(args.log.as_deref().unwrap_or(default))?;
+        Ok(Self { levels })
+    }
+
+    /// Starts to log to standard error: standard output carries results, or a protocol. What is
+    /// exported does not depend on what is logged. A second start changes nothing.
+    pub(crate) fn start(&self, exporter: Option<&Exporter>) {
+        let registry = tracing_subscriber::registry().with(lines(&self.levels));
+        // fails only if there is a subscriber already: this one
+        let _ = match exporter {
+            None => registry.try_init(),
+            Some(exporter) => registry.with(exporter.layer()).try_init(),
+        };
+    }
+}
+
+/// Writes lines. To write out what a span says of its call takes longer than all layers of the stack, so
+/// the lines stand alone, unless they are asked for in detail.
+fn lines<S>(levels: &Targets) -> impl Layer<S> + Send + Sync
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let in_detail = levels.would_enable(names::TARGET, &Level::DEBUG);
+    let shown = move |metadata: &Metadata<'_>| {
+        in_detail || metadata.is_event() || metadata.target() != names::TARGET
+    };
+    let shown = filter_fn(shown).with_max_level_hint(LevelFilter::TRACE);
+    tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(Screen::stderr_is_coloured())
+        // both in one filter of the layer: beside a filter of all layers, spans nobody looks at are
+        // made all the same
+        .with_filter(levels.clone().and(shown))
+}
+
+/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip of
+/// the keyboard would turn the log off.
+fn parse_levels(text: &str) -> Result<Targets, AppError> {
+    let lone_words_are_levels = text
+        .split(',')
+        .filter(|part| !part.contains('='))
+        .all(|part| part.trim().parse::<LevelFilter>().is_ok());
+    let targets = text.parse::<Targets>().ok();
+    targets.filter(|_| lone_words_are_levels).ok_or_else(|| {
+        AppError::Usage(format!(
+            "--log {text:?}: expected off, error, warn, info, debug or trace, or TARGET=LEVEL pairs"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_a_word_we_know_or_a_pair() {
+        for text in ["info", "off", "warn,tollgate_cache=debug"] {
+            assert!(parse_levels(text).is_ok(), "{text}");
+        }
+        for text in ["loud", "tollgate_cache", "info,tollgate=loud"] {
+            assert!(parse_levels(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! From `[telemetry]` and the environment to what the stack and the exporter are given.
+//!
+//! The file beats the environment, as the specification of OpenTelemetry has it.
+
+use tollgate::core::redact::Redactor;
+use tollgate::core::{BaggageFilter, InvalidConfig};
+use tollgate::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig, share_from_env};
+use tollgate::telemetry::{Contents, Sampling};
+
+use crate::config::Telemetry;
+use crate::error::AppError;
+
+/// Starts what sends spans and metrics; nothing if neither file nor environment names a collector.
+///
+/// # Errors
+///
+/// [`AppError`] if the environment holds what makes no sense.
+pub(crate) fn exporter(config: &Telemetry) -> Result<Option<Exporter>, AppError> {
+    Ok(otlp(config)?.map(OtlpConfig::start).transpose()?)
+}
+
+/// Returns where spans and metrics are sent, if they are.
+///
+/// # Errors
+///
+/// [`InvalidOtlp`] if the environment holds what makes no sense.
+pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp> {
+    let from_env = match &config.otlp_endpoint {
+        Some(endpoint) => Some(OtlpConfig::from_env_with(endpoint)?),
+        None => OtlpConfig::from_env()?,
+    };
+    let Some(mut otlp) = from_env else {
+        return Ok(None);
+    };
+    for (name, value) in &config.otlp_headers {
+        otlp = otlp.with_header(name, value)?;
+    }
+    if let Some(timeout) = config.otlp_timeout {
+        otlp = otlp.with_timeout(timeout);
+    }
+    if let Some(spans) = config.otlp_queue {
+        otlp = otlp.with_queue(spans);
+    }
+    if let Some(spans) = config.otlp_batch {
+        otlp = otlp.with_batch(spans);
+    }
+    if let Some(interval) = config.otlp_interval {
+        otlp = otlp.with_interval(interval);
+    }
+    if let Some(interval) = config.otlp_metrics_interval {
+        otlp = otlp.with_metrics_interval(interval);
+    }
+    match &config.service_name {
+        Some(name) => otlp = otlp.with_service_name(name),
+        None if std::env::var_os("OTEL_SERVICE_NAME").is_none() => {
+            otlp = otlp.with_service_name("tollgate");
+        }
+        None => {}
+    }
+    otlp = otlp.with_resource("service.version", env!("CARGO_PKG_VERSION"));
+    for (key, value) in &config.resource {
+        otlp = otlp.with_resource(key, value);
+    }
+    Ok(Some(otlp))
+}
+
+/// Returns which calls are traced. All of them by default: tracing is off until a collector is named,
+/// and whoever names one wants to see what they do next.
+///
+/// # Errors
+///
+/// [`AppError`] if the environment holds what makes no sense.
+pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
+    let share = match config.sampling {
+        Some(share) => Some(share),
+        None => share_from_env()?,
+    };
+    share.map_or(Ok(Sampling::always()), |share| {
+        Sampling::ratio(share).map_err(|fault: InvalidConfig| AppError::Usage(fault.to_string()))
+    })
+}
+
+/// Returns which contents of calls spans tell of.
+pub(crate) fn contents(config: &Telemetry) -> Contents {
+    let most = usize::try_from(config.max_recorded_bytes.0).unwrap_or(usize::MAX);
+    let mut contents = Contents::none().with_redactor(Redactor::new(&config.redact, most));
+    if config.record_arguments {
+        contents = contents.with_arguments();
+    }
+    if config.record_results {
+        contents = contents.with_results();
+    }
+    contents
+}
+
+/// Returns which baggage is passed on. The keys were checked with the file.
+pub(crate) fn baggage(config: &Telemetry) -> BaggageFilter {
+    BaggageFilter::new(&config.baggage).unwrap_or_default()
+}

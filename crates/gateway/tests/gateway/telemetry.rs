@@ -1,0 +1,108 @@
+//! What a collector gets of the binary, and what it does to calls when it is no good.
+
+use serde_json::json;
+use tollgate_testkit::collector::{Collector, Mood};
+
+use crate::support::{Gateway, ends, file, signal, text, within};
+
+/// The sample as a server, and a collector that spans go to in batches of ten and by nothing else.
+fn config(endpoint: &str, more: &str) -> String {
+    format!(
+        "[telemetry]\notlp_endpoint = \"{endpoint}\"\notlp_interval = \"1h\"\notlp_batch = 10\n\
+         {more}\n[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+    )
+}
+
+/// Makes a thousand calls, each of which has to be answered.
+async fn thousand_calls(gateway: &Gateway) {
+    for number in 0..1_000 {
+        let order = json!({ "order_id": number % 3 + 1 });
+        let answer = gateway.call("shop__get_order", order).await;
+        assert!(answer["result"].is_object(), "{number}: {answer}");
+    }
+}
+
+async fn end(gateway: Gateway) -> String {
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (good, said) = gateway.ended().await;
+    assert!(good, "{said}");
+    said
+}
+
+/// How many spans the gateway makes of a thousand calls.
+async fn spans_of_a_thousand_calls() -> usize {
+    let collector = Collector::start().await;
+    let gateway = Gateway::configured(&config(collector.endpoint(), "otlp_queue = 100000")).await;
+    thousand_calls(&gateway).await;
+    let said = end(gateway).await;
+    assert!(!said.contains("did not reach"), "{said}");
+    let spans = collector.spans();
+    assert!(spans.iter().all(|span| span.service() == "tollgate"));
+    assert!(spans.len() >= 1_000, "{}", spans.len());
+    let calls = collector.metric("tollgate.calls");
+    let calls: f64 = calls.iter().map(|series| series.value).sum();
+    assert_eq!(calls, 1_000.0);
+    spans.len()
+}
+
+/// Reads what became of spans off the page for Prometheus.
+async fn counted(gateway: &Gateway, result: &str) -> usize {
+    let (_, page) = gateway.get("/metrics").await;
+    let series = format!("tollgate_telemetry_spans_total{{tollgate_result=\"{result}\"}} ");
+    let value = page.lines().find_map(|line| line.strip_prefix(&*series));
+    value.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_collector_that_hangs_costs_no_call_and_each_span_is_accounted_for() {
+    let made = spans_of_a_thousand_calls().await;
+    let collector = Collector::start().await;
+    collector.behave(Mood::Hangs);
+    let more = "otlp_queue = 100\notlp_timeout = \"1h\"";
+    let gateway = Gateway::configured(&config(collector.endpoint(), more)).await;
+    thousand_calls(&gateway).await;
+    // ten are on their way and a hundred wait, whatever comes
+    let dropped = counted(&gateway, "dropped").await;
+    assert_eq!(dropped, made - 110);
+    assert_eq!(counted(&gateway, "exported").await, 0);
+    collector.behave(Mood::Takes);
+    within("what waited", collector.until_spans(110)).await;
+    let said = end(gateway).await;
+    assert_eq!(collector.spans().len(), 110);
+    let lost = format!("{dropped} of {made} spans did not reach the collector");
+    assert!(said.contains(&lost), "{said}");
+}
+
+#[tokio::test]
+async fn a_dead_collector_costs_no_call_and_is_complained_of() {
+    let dead = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let gateway = Gateway::configured(&config(&format!("http://{dead}"), "otlp_queue = 10")).await;
+    thousand_calls(&gateway).await;
+    assert_eq!(counted(&gateway, "exported").await, 0);
+    let said = end(gateway).await;
+    assert!(
+        said.contains("spans are lost; calls go on as before"),
+        "{said}"
+    );
+    assert!(said.contains("spans did not reach the collector"), "{said}");
+}
+
+#[tokio::test]
+async fn a_check_tells_where_it_would_send_and_no_key() {
+    let text_of = |more: &str| config("http://collector:4318", more).replace("TOLLGATE", "x");
+    let good = file(text_of("otlp_headers = { key = \"hunter2\" }"));
+    let path = good.path().to_str().unwrap();
+    let output = ends(&["serve", "--check", "--config", path]).await;
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("spans to http://collector:4318/v1/traces"),
+        "{said}"
+    );
+    assert!(
+        said.contains("otlp_batch = 10") && !said.contains("hunter2"),
+        "{said}"
+    );
+}

@@ -1,0 +1,186 @@
+//! One trace per call, from the client through one gateway or two to the server, in both eras of the
+//! protocol and over both transports.
+
+use rmcp::ClientLifecycleMode;
+use serde_json::{Value, json};
+use tollgate_testkit::collector::{Collected, Collector, path_to};
+
+use crate::support::{Gateway, Pipe, TOLLGATE, call, signal, within};
+
+/// A server that answers each call with the `traceparent` that came with it.
+const ECHO: &str = r#"
+while IFS= read -r line; do
+  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*)
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      result='{"tools":[{"name":"get_trace","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+    *'"method":"tools/call"'*)
+      trace=none
+      case $line in *'"traceparent":"'*) trace=${line#*'"traceparent":"'}; trace=${trace%%'"'*} ;; esac
+      result="{\"content\":[{\"type\":\"text\",\"text\":\"$trace\"}]}" ;;
+    *)
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
+      continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CLIENT: &str = "00f067aa0ba902b7";
+
+fn meta() -> Value {
+    json!({ "traceparent": format!("00-{TRACE}-{CLIENT}-01") })
+}
+
+/// The gateway's part of a config.
+fn telemetry(collector: &Collector, service: &str) -> String {
+    format!(
+        "[telemetry]\notlp_endpoint = \"{}\"\nservice_name = \"{service}\"\n",
+        collector.endpoint()
+    )
+}
+
+/// A gateway before the server itself.
+async fn inner(collector: &Collector) -> Gateway {
+    let args = json!(["-c", ECHO]);
+    let server = format!("[servers.echo]\ncommand = \"sh\"\nargs = {args}\nprefix = false\n");
+    Gateway::configured(&(telemetry(collector, "inner") + &server)).await
+}
+
+/// A gateway before that one, which speaks this era to it.
+async fn outer(collector: &Collector, inner: &Gateway, era: &str) -> Gateway {
+    let server = format!(
+        "[servers.inner]\nurl = \"{}\"\nera = \"{era}\"\nprefix = false\n",
+        inner.url
+    );
+    Gateway::configured(&(telemetry(collector, "outer") + &server)).await
+}
+
+async fn end(gateway: Gateway) {
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (good, said) = gateway.ended().await;
+    assert!(good, "{said}");
+}
+
+/// Calls as a client that records its trace, and returns what the server was told.
+async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String {
+    let Some(mode) = mode else {
+        let mut request = gateway
+            .mcp_request("get_trace", &json!({}))
+            .build()
+            .unwrap();
+        let body = request.body().and_then(reqwest::Body::as_bytes).unwrap();
+        let mut body: Value = serde_json::from_slice(body).unwrap();
+        body["params"]["_meta"]["traceparent"] = meta()["traceparent"].clone();
+        *request.body_mut() = Some(body.to_string().into());
+        let answer = within("the call", crate::support::http().execute(request)).await;
+        let answer = crate::support::answer_of(&answer.unwrap().text().await.unwrap());
+        return answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}"))
+            .to_owned();
+    };
+    let client = gateway.connect(mode).await;
+    let result = call(&client, "get_trace", json!({})).await;
+    let told = serde_json::to_value(&result.content[0]).unwrap();
+    told["text"].as_str().unwrap().to_owned()
+}
+
+/// Reads the ids a server was told.
+fn ids(traceparent: &str) -> (String, String) {
+    let parts: Vec<_> = traceparent.split('-').collect();
+    let [_, trace, id, "01"] = parts[..] else {
+        panic!("no sampled trace: {traceparent:?}")
+    };
+    (trace.to_owned(), id.to_owned())
+}
+
+/// The services and kinds on the way to a span, and the spans.
+fn way<'a>(spans: &'a [Collected], told: &str) -> Vec<&'a Collected> {
+    let (trace, id) = ids(told);
+    let path = path_to(spans, &trace, &id);
+    let in_trace: Vec<_> = spans.iter().filter(|span| span.trace == trace).collect();
+    assert_eq!(path.len(), in_trace.len(), "{in_trace:#?}");
+    path
+}
+
+fn kinds<'a>(path: &[&'a Collected]) -> Vec<(&'a str, &'a str)> {
+    path.iter()
+        .map(|span| (span.service(), &*span.kind))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_modern_clients_trace_goes_through_two_gateways_to_the_server() {
+    for era in ["modern", "legacy"] {
+        let collector = Collector::start().await;
+        let inner = inner(&collector).await;
+        let outer = outer(&collector, &inner, era).await;
+        let told = traced(&outer, None).await;
+        end(outer).await;
+        end(inner).await;
+
+        let spans = collector.spans();
+        let path = way(&spans, &told);
+        assert_eq!(
+            kinds(&path),
+            [
+                ("outer", "Server"),
+                ("outer", "Client"),
+                ("inner", "Server"),
+                ("inner", "Client")
+            ],
+            "{era}: {spans:#?}"
+        );
+        assert_eq!(ids(&told).0, TRACE);
+        assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
+        assert!(path[0].parent_is_remote && path[2].parent_is_remote);
+        let version = if era == "modern" {
+            "2026-07-28"
+        } else {
+            "2025-11-25"
+        };
+        assert_eq!(path[1].attributes["mcp.protocol.version"], version);
+        assert_eq!(path[2].attributes["mcp.protocol.version"], version);
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_a_trace_begins_one_at_the_gateway() {
+    let collector = Collector::start().await;
+    let inner = inner(&collector).await;
+    let outer = outer(&collector, &inner, "auto").await;
+    let told = traced(&outer, Some(ClientLifecycleMode::Initialize)).await;
+    end(outer).await;
+    end(inner).await;
+    let spans = collector.spans();
+    let path = way(&spans, &told);
+    assert_eq!((path.len(), path[0].parent.as_ref()), (4, None));
+}
+
+#[tokio::test]
+async fn over_pipes_alone_it_is_one_trace_too() {
+    let collector = Collector::start().await;
+    let args = [
+        "run", "--prefix", "p", "--", TOLLGATE, "run", "--prefix", "q", "--", "sh", "-c", ECHO,
+    ];
+    let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];
+    let mut pipe = Pipe::open_with(&args, &environment).await;
+    let params = json!({ "name": "p__q__get_trace", "arguments": {}, "_meta": meta() });
+    let answer = pipe.request("tools/call", params).await;
+    let told = answer["result"]["content"][0]["text"].as_str();
+    let told = told.unwrap_or_else(|| panic!("{answer}")).to_owned();
+    assert!(pipe.close().await);
+
+    let spans = collector.spans();
+    let path = way(&spans, &told);
+    let kinds: Vec<_> = path.iter().map(|span| &*span.kind).collect();
+    assert_eq!(kinds, ["Server", "Client", "Server", "Client"]);
+    assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
+    assert_eq!(ids(&told).0, TRACE);
+}

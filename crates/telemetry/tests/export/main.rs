@@ -1,0 +1,56 @@
+//! The exporter against a collector on a real socket.
+#![cfg(feature = "otlp")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+mod metrics;
+mod spans;
+mod trouble;
+
+use std::future::Future;
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate_core::ToolOutput;
+use tollgate_telemetry::export::{Exporter, OtlpConfig};
+use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer};
+use tollgate_testkit::collector::Collector;
+use tollgate_testkit::{AtOnce, call, tool};
+use tower::{Layer, ServiceExt};
+use tracing::instrument::WithSubscriber;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// Longer than any test takes: what is sent then was sent for another reason than time.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// Waits for something that must happen, and fails if it does not: machines that build are slow.
+async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: not within a minute"))
+}
+
+fn to(collector: &Collector) -> OtlpConfig {
+    OtlpConfig::new(collector.endpoint())
+        .unwrap()
+        .with_service_name("test")
+        .with_interval(NEVER)
+        .with_metrics_interval(NEVER)
+}
+
+/// Makes so many calls, each of which is a call span with an attempt span in it.
+async fn calls(exporter: &Exporter, count: usize) {
+    let leaf = AtOnce::new(ToolOutput::text("ok"));
+    let service = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(leaf));
+    let tool = tool("read_order").read_only().build();
+    let made = async {
+        for number in 0..count {
+            let answer = service.clone().oneshot(call(&tool, json!({"id": number})));
+            assert!(!answer.await.unwrap().is_error());
+        }
+    };
+    made.with_subscriber(tracing_subscriber::registry().with(exporter.layer()))
+        .await;
+}

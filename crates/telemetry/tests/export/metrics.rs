@@ -1,0 +1,42 @@
+//! Metrics, and what they say of spans.
+
+use opentelemetry::metrics::MeterProvider;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+
+use super::*;
+use tollgate_telemetry::names;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_arrive_and_tell_what_became_of_spans() {
+    let collector = Collector::start().await;
+    let exporter = to(&collector).with_queue(4).with_batch(4).start().unwrap();
+    let provider = SdkMeterProvider::builder()
+        .with_resource(exporter.resource())
+        .with_reader(exporter.metric_reader().unwrap().unwrap())
+        .build();
+    exporter.observe(&provider.meter("test"));
+    calls(&exporter, 2).await;
+    within("the batch", collector.until_spans(4)).await;
+    // an answer that the collector has sent may not have been read yet
+    let flush = provider.clone();
+    within("the end", async move {
+        tokio::task::spawn_blocking(move || flush.shutdown())
+            .await
+            .unwrap()
+            .unwrap();
+    })
+    .await;
+    let mut points = collector.metric(names::metric::TELEMETRY_SPANS.name);
+    points.sort_by_key(|point| point.attributes[names::metric::label::RESULT].to_string());
+    let results: Vec<_> = points
+        .iter()
+        .map(|point| {
+            point.attributes[names::metric::label::RESULT]
+                .as_str()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(results, ["dropped", "exported", "failed"]);
+    assert_eq!(points[0].value, 0.0);
+    assert_eq!(exporter.shutdown(NEVER).await.exported, 4);
+}
