@@ -9,12 +9,15 @@ use tollgate::telemetry::names::metric::{self, Kind, Metric};
 
 use crate::support::{Gateway, call, within};
 
+/// Names and values.
+type Labels = Vec<(String, String)>;
+
 /// What a scrape says, read as strictly as Prometheus does.
 #[derive(Debug, Default)]
 struct Scrape {
     kinds: BTreeMap<String, String>,
     /// Name, labels, value.
-    samples: Vec<(String, Vec<(String, String)>, f64)>,
+    samples: Vec<(String, Labels, f64)>,
 }
 
 impl Scrape {
@@ -144,7 +147,7 @@ async fn each_counter_is_there_from_the_start() {
 async fn prometheus_can_read_what_it_scrapes() {
     let gateway = busy().await;
     let scrape = Scrape::of(&gateway).await;
-    let mut buckets: BTreeMap<(String, Vec<(String, String)>), Vec<f64>> = BTreeMap::new();
+    let mut buckets: BTreeMap<(String, Labels), Vec<f64>> = BTreeMap::new();
     for (name, labels, value) in &scrape.samples {
         let (family, kind) = scrape.family(name).unwrap();
         assert_eq!(kind == "histogram", name != family, "{name}");
