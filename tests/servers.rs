@@ -285,7 +285,7 @@ async fn an_endless_name_is_not_repeated_to_who_sent_it() {
     let stack = start([Server::shared(server.clone())], &[&server]).await;
     let error = stack.prepare(&"ü".repeat(1_000_000), "{}").unwrap_err();
     assert!(error.message().len() < 500, "{}", error.message().len());
-    assert!(error.message().contains("1 tools are known"));
+    assert!(error.message().contains("1 tool is known"));
 }
 
 #[tokio::test(start_paused = true)]
