@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(Arc::as_ptr(&record), address);
         assert_eq!(record.cache(), CacheStatus::Bypass);
         assert_eq!(record.started_attempts(), 0);
-        assert!(!record.wants_routes());
+        assert!(!record.wants_decisions());
     }
 
     #[test]
