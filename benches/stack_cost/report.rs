@@ -1,5 +1,8 @@
 //! The rows as tables, and as lines for machines.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::json;
 use tollgate_replay::report::{Cell, Grid, Mark};
 
@@ -17,9 +20,25 @@ const GOAL_UNCACHED: f64 = 1500.0;
 /// At most so much of the throughput may be lost by having many tools, in per cent.
 const GOAL_TOOLS: f64 = 5.0;
 
-pub(crate) fn tables(rows: &[Row]) {
-    println!("{}\n", machine());
-    println!("{}", whole(rows));
+/// Prints all tables, and leaves them where the page of all benchmarks is made from.
+pub(crate) fn tables(rows: &[Row], measured: bool) -> Result<(), String> {
+    let told = text(rows);
+    println!("{told}");
+    if !measured {
+        return Ok(());
+    }
+    // `target/tmp`, wherever `target` is
+    let reports = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("bench-reports");
+    let page = reports.join("stack_cost.md");
+    let written = fs::create_dir_all(&reports).and_then(|()| {
+        let command = "cargo bench --bench stack_cost";
+        fs::write(&page, format!("`{command}`\n\n```text\n{told}```\n"))
+    });
+    written.map_err(|fault| format!("{}: {fault}", page.display()))
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut told = format!("{}\n\n{}\n", machine(), whole(rows));
     for (part, last, title) in [
         (
             Part::Hit,
@@ -33,10 +52,14 @@ pub(crate) fn tables(rows: &[Row]) {
         ),
     ] {
         if let Some(shares) = shares(rows, part, last, title) {
-            println!("{shares}");
+            told += &format!("{shares}\n");
         }
     }
-    verdicts(rows);
+    for verdict in verdicts(rows) {
+        told += &verdict;
+        told.push('\n');
+    }
+    told
 }
 
 /// Whole calls.
@@ -111,7 +134,8 @@ fn shares(rows: &[Row], part: Part, last: &str, title: &'static str) -> Option<G
 }
 
 /// Says of each promise whether this run keeps it.
-fn verdicts(rows: &[Row]) {
+fn verdicts(rows: &[Row]) -> Vec<String> {
+    let mut verdicts = Vec::new();
     for distinct in SIZES {
         let Some(floor) = floor(rows, distinct) else {
             continue;
@@ -122,12 +146,12 @@ fn verdicts(rows: &[Row]) {
             .map(|row| (&row.name, row.subject.nanos()));
         for (name, nanos) in cached {
             let times = nanos / floor;
-            println!(
+            verdicts.push(format!(
                 "{name}: {nanos:.0} ns, {times:.2} times the floor of {floor:.0}; \
                  {:.0} ns where that is 300: {}",
                 300.0 * times,
                 kept(times <= GOAL_CACHED && 300.0 * times <= GOAL_AT_300),
-            );
+            ));
         }
     }
     let kinds: [fn(usize) -> Part; 2] = [Part::HitsAmong, Part::WritesAmong];
@@ -147,12 +171,13 @@ fn verdicts(rows: &[Row]) {
         let Some(median) = lost.get(lost.len() / 2) else {
             continue;
         };
-        println!(
+        verdicts.push(format!(
             "{}: {median:.1} % of the throughput lost: {}",
             many.name,
             kept(*median <= GOAL_TOOLS)
-        );
+        ));
     }
+    verdicts
 }
 
 /// Prints a line for each row.
@@ -205,7 +230,7 @@ fn goal(figure: Option<f64>, most: f64, digits: usize) -> Cell {
 }
 
 fn machine() -> String {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     format!("{processors} processors, load {load}")

@@ -17,7 +17,7 @@ use super::entry::Entry;
 use super::front::Front;
 use super::hasher::KeyHasher;
 use super::refusals::Refusals;
-use super::returns::{Returns, Slot};
+use super::returns::{Pushed, Returns, Slot};
 use super::worth::Worth;
 use super::{Admission, Cause, Store, StoreUsage, Watcher};
 
@@ -140,13 +140,13 @@ impl MokaStore {
         }
     }
 
-    /// Brings back what waits.
+    /// Brings back what waits, or as much of it as one `put` may be held up by.
     fn bring_back(&self) {
         // whoever is at it does it for all
         let Some(_bringing) = self.bringing.try_lock() else {
             return;
         };
-        for (key, slot, bytes) in self.ends.returns.take() {
+        for (key, slot, bytes) in self.ends.returns.take(AT_ONCE) {
             if !self.ends.is_of_now(&slot) {
                 self.ends.tell(&slot.entry, Cause::Cleared);
                 continue;
@@ -186,15 +186,22 @@ impl Ends {
         if cause == Cause::Size {
             let bytes = weight(&slot.entry);
             let life = self.worth.another_life(&slot.entry, bytes);
-            let entry = slot.entry.clone();
-            if let Some(odds) = life
-                && self.returns.push(key, slot, bytes)
-            {
-                entry.begin_life(odds);
-                return;
-            }
+            let slot = match life {
+                None => slot,
+                Some(odds) => {
+                    let entry = slot.entry.clone();
+                    match self.returns.push(key, slot, bytes) {
+                        Pushed::Waits => return entry.begin_life(odds),
+                        Pushed::Replaced(other) => {
+                            entry.begin_life(odds);
+                            return self.tell(&other.entry, Cause::Replaced);
+                        }
+                        Pushed::Dropped(slot) => slot,
+                    }
+                }
+            };
             self.evicted.fetch_add(1, Ordering::Relaxed);
-            self.tell(&entry, cause);
+            self.tell(&slot.entry, cause);
         } else {
             self.tell(&slot.entry, cause);
         }
@@ -258,7 +265,7 @@ impl Store for MokaStore {
             return refused;
         }
         // what waits under the key is older, and must not outlive this one
-        for slot in self.ends.returns.remove(key) {
+        if let Some(slot) = self.ends.returns.remove(key) {
             self.ends.tell(&slot.entry, Cause::Replaced);
         }
         let entry = entry.keyed(key);
@@ -276,7 +283,7 @@ impl Store for MokaStore {
         // First from moka, which waits until the listener is through with this key.
         self.entries.invalidate(&key);
         self.ends.front.remove(key);
-        for slot in self.ends.returns.remove(key) {
+        if let Some(slot) = self.ends.returns.remove(key) {
             self.ends.tell(&slot.entry, Cause::Cleared);
         }
     }
@@ -284,7 +291,7 @@ impl Store for MokaStore {
     fn clear(&self) {
         self.ends.era.fetch_add(1, Ordering::AcqRel);
         self.entries.invalidate_all();
-        for (_, slot, _) in self.ends.returns.take() {
+        for (_, slot, _) in self.ends.returns.take(usize::MAX) {
             self.ends.tell(&slot.entry, Cause::Cleared);
         }
         self.entries.run_pending_tasks();
@@ -322,6 +329,10 @@ const OVERHEAD: u64 = 272;
 /// a sixteenth of it: moka evicts in batches, and a share of a small store would be less than one.
 const SMALL: u64 = 64 << 10;
 
+/// How much one `put` brings back, at most. It makes room for one entry, and moka evicts several hundred
+/// in a row: brought back by whoever comes next, they would hold up one caller for all the others.
+const AT_ONCE: usize = 32;
+
 #[cfg(test)]
 mod tests {
     use tollgate_core::ToolOutput;
@@ -335,7 +346,8 @@ mod tests {
         let now = Instant::now();
         let entry = Entry::new(ToolOutput::text("older"), HOUR, now);
         let slot = Slot { entry, era: 0 };
-        assert!(store.ends.returns.push(key, slot, 500));
+        let pushed = store.ends.returns.push(key, slot, 500);
+        assert!(matches!(pushed, Pushed::Waits));
         Entry::new(
             ToolOutput::text("newer"),
             HOUR,
@@ -356,6 +368,22 @@ mod tests {
         store.put(2, newer);
         assert_eq!(store.ends.returns.usage(), (0, 0));
         assert_eq!(text(&store, 1).as_deref(), Some("older"));
+    }
+
+    #[test]
+    fn one_put_brings_back_a_bounded_part_of_what_waits() {
+        let store = MokaStore::new(64 << 20);
+        let mut newer = wait(&store, 0);
+        for key in 1..500 {
+            newer = wait(&store, key);
+        }
+        store.put(1000, newer.clone());
+        assert_eq!(store.ends.returns.usage().0, 500 - AT_ONCE as u64);
+        assert_eq!(store.usage().entries, 501, "nothing is lost meanwhile");
+        for key in 1001..1016 {
+            store.put(key, newer.clone());
+        }
+        assert_eq!(store.ends.returns.usage().0, 0);
     }
 
     #[test]
@@ -408,17 +436,12 @@ mod tests {
         let returns = Returns::new(1000);
         let entry = Entry::new(ToolOutput::text("x"), HOUR, Instant::now());
         let push = |key| {
-            returns.push(
-                key,
-                Slot {
-                    entry: entry.clone(),
-                    era: 0,
-                },
-                500,
-            )
+            let entry = entry.clone();
+            let pushed = returns.push(key, Slot { entry, era: 0 }, 500);
+            matches!(pushed, Pushed::Waits)
         };
         assert_eq!([push(1), push(2), push(3)], [true, true, false]);
-        assert_eq!(returns.take().len(), 2);
+        assert_eq!(returns.take(usize::MAX).len(), 2);
         assert!(push(3));
     }
 }
