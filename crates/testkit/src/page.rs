@@ -33,14 +33,13 @@ pub fn table<R: AsRef<[String]>>(columns: &[&str], rows: impl IntoIterator<Item 
 /// If one is missing on either side, or says something else.
 pub fn holds(page: &Path, prefix: &str, made: &[(&str, String)]) {
     let mut text = std::fs::read_to_string(page).unwrap();
-    let on_page: Vec<String> = text
+    let mut there: Vec<String> = text
         .split("<!-- table: ")
         .skip(1)
         .map(|rest| rest.split(" -->").next().unwrap().to_owned())
         .filter(|name| name.starts_with(prefix))
         .collect();
     let mut names: Vec<_> = made.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let mut there = on_page.clone();
     names.sort_unstable();
     there.sort_unstable();
     assert_eq!(there, names, "the tables of {}", page.display());
