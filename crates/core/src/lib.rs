@@ -54,6 +54,7 @@ mod tool;
 pub mod trail;
 mod verifier;
 mod weight;
+mod words;
 
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,

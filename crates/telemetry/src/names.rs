@@ -39,6 +39,37 @@ pub const KIND_CLIENT: &str = "client";
 /// The value of [`OTEL_KIND`] of everything else.
 pub const KIND_INTERNAL: &str = "internal";
 
+/// A span: what it is called, of which kinds it may be, and what it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpanName {
+    /// As subscribers of `tracing` know it.
+    pub name: &'static str,
+    /// The values of [`OTEL_KIND`] it may have.
+    pub kinds: &'static [&'static str],
+    /// When there is one.
+    pub meaning: &'static str,
+}
+
+/// Every span.
+pub const SPANS: &[SpanName] = &[
+    SpanName {
+        name: CALL_SPAN,
+        kinds: &[KIND_SERVER, KIND_INTERNAL],
+        meaning: "One for each call, from its arrival to its answer: also where the cache answers, or a layer refuses.",
+    },
+    SpanName {
+        name: ATTEMPT_SPAN,
+        kinds: &[KIND_CLIENT, KIND_INTERNAL],
+        meaning: "One for each attempt of a call, repeats and hedges included, below the call's span.",
+    },
+    SpanName {
+        name: DISCOVERY_SPAN,
+        kinds: &[KIND_CLIENT, KIND_INTERNAL],
+        meaning: "One for each listing of a server's tools.",
+    },
+];
+
 /// A field of a span: what it is called, which spans have it, and what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

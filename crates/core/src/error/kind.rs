@@ -1,72 +1,46 @@
 //! What kinds of failure there are.
 
-use std::fmt;
+use crate::words::words;
 
-use serde::{Deserialize, Serialize};
-
-/// What kind of failure it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The breaker of this server and tool is open.
-    BreakerOpen,
-    /// The caller went away.
-    Cancelled,
-    /// No connection could be made.
-    ConnectFailed,
-    /// The connection broke after the call was sent, or while it was.
-    ConnectionLost,
-    /// The call's own deadline passed.
-    DeadlineExceeded,
-    /// A fault of this runtime.
-    Internal,
-    /// The server refused the call as malformed: the caller's fault.
-    InvalidCall,
-    /// No server may take this call: none healthy, or none heavy enough for a destructive one.
-    NoEligibleServer,
-    /// An unsafe call was sent and not answered. It may have run; it was not repeated.
-    OutcomeUnknown,
-    /// Too many calls are waiting or running.
-    Overloaded,
-    /// The server's answer was not what the protocol allows.
-    Protocol,
-    /// The server, or our own limiter, asked for fewer calls.
-    RateLimited,
-    /// The server reported a fault of its own.
-    ServerFault,
-    /// One attempt took longer than its timeout.
-    Timeout,
-    /// The server wants other credentials.
-    Unauthorized,
-    /// Nobody offers a tool of this name.
-    UnknownTool,
+words! {
+    /// What kind of failure it was.
+    ErrorKind {
+        /// The breaker of this server and tool is open.
+        BreakerOpen = "breaker_open",
+        /// The caller went away.
+        Cancelled = "cancelled",
+        /// No connection could be made.
+        ConnectFailed = "connect_failed",
+        /// The connection broke after the call was sent, or while it was.
+        ConnectionLost = "connection_lost",
+        /// The call's own deadline passed.
+        DeadlineExceeded = "deadline_exceeded",
+        /// A fault of this runtime.
+        Internal = "internal",
+        /// The server refused the call as malformed: the caller's fault.
+        InvalidCall = "invalid_call",
+        /// No server may take this call: none healthy, or none heavy enough for a destructive one.
+        NoEligibleServer = "no_eligible_server",
+        /// An unsafe call was sent and not answered. It may have run; it was not repeated.
+        OutcomeUnknown = "outcome_unknown",
+        /// Too many calls are waiting or running.
+        Overloaded = "overloaded",
+        /// The server's answer was not what the protocol allows.
+        Protocol = "protocol",
+        /// The server, or our own limiter, asked for fewer calls.
+        RateLimited = "rate_limited",
+        /// The server reported a fault of its own.
+        ServerFault = "server_fault",
+        /// One attempt took longer than its timeout.
+        Timeout = "timeout",
+        /// The server wants other credentials.
+        Unauthorized = "unauthorized",
+        /// Nobody offers a tool of this name.
+        UnknownTool = "unknown_tool",
+    }
 }
 
 impl ErrorKind {
-    /// Returns the word used in spans, metrics and JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BreakerOpen => "breaker_open",
-            Self::Cancelled => "cancelled",
-            Self::ConnectFailed => "connect_failed",
-            Self::ConnectionLost => "connection_lost",
-            Self::DeadlineExceeded => "deadline_exceeded",
-            Self::Internal => "internal",
-            Self::InvalidCall => "invalid_call",
-            Self::NoEligibleServer => "no_eligible_server",
-            Self::OutcomeUnknown => "outcome_unknown",
-            Self::Overloaded => "overloaded",
-            Self::Protocol => "protocol",
-            Self::RateLimited => "rate_limited",
-            Self::ServerFault => "server_fault",
-            Self::Timeout => "timeout",
-            Self::Unauthorized => "unauthorized",
-            Self::UnknownTool => "unknown_tool",
-        }
-    }
-
     /// Says whether such a failure is evidence that the server is sick.
     ///
     /// Never: the caller's faults, backpressure, cancellation, and the runtime's own refusals.
@@ -96,11 +70,5 @@ impl ErrorKind {
                 | Self::ServerFault
                 | Self::Timeout
         )
-    }
-}
-
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }

@@ -1,46 +1,10 @@
 //! The stages a call passes, and the words for what each of them may decide.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-/// Makes an enum of words: what JSON, spans and tables show is the word beside each variant.
-macro_rules! words {
-    (
-        $(#[$doc:meta])* $name:ident {
-            $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[non_exhaustive]
-        pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)+
-        }
-
-        impl $name {
-            /// All of them, in their order.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// Returns the word used in spans, tables and JSON.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-    };
-}
+use crate::words::words;
 
 words! {
     /// Who decided: a place in the stack, outside to inside.
+    #[derive(PartialOrd, Ord)]
     Stage {
         /// What the tool's hints, and the rules over its arguments, make of the call.
         Plan = "plan",
@@ -73,6 +37,7 @@ words! {
 
 words! {
     /// What was decided, in one word. [`Stage::verdicts`] says which words a stage uses.
+    #[derive(PartialOrd, Ord)]
     Verdict {
         /// The call changes nothing.
         ReadOnly = "read_only",

@@ -286,6 +286,8 @@ impl ServerConfig {
 }
 
 #[cfg(test)]
+mod defaults;
+#[cfg(test)]
 mod limits_tests;
 #[cfg(test)]
 mod pages;

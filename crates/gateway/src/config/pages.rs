@@ -27,7 +27,7 @@ fn the_pages_about_the_config_show_files_that_are_accepted() {
 }
 
 /// The first block of the page: the file with every default.
-fn whole_file() -> String {
+pub(super) fn whole_file() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
     let text = std::fs::read_to_string(page).unwrap();
     let file = text.split("```toml\n").nth(1).unwrap();

@@ -11,7 +11,7 @@ use super::instrument::histogram;
 use super::peers::Peers;
 use super::recorder::Recorder;
 use crate::names;
-use crate::names::metric;
+use crate::names::metric::{self, OPERATION_BUCKETS, OWN_BUCKETS};
 
 /// The histograms of calls. A series is made with its first value: an empty one says nothing, and its
 /// least value would be the greatest number there is.
@@ -106,13 +106,3 @@ impl Instruments {
         }
     }
 }
-
-/// The ranges that the conventions advise for operations and sessions, in seconds.
-pub(super) const OPERATION_BUCKETS: [f64; 14] = [
-    0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-];
-
-/// From a microsecond up: the lowest advised bound is a thousand times what we add.
-const OWN_BUCKETS: [f64; 16] = [
-    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1, 1.0, 10.0,
-];

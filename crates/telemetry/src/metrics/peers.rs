@@ -11,11 +11,10 @@ use tollgate_core::{
 
 use super::Metrics;
 use super::instrument::histogram;
-use super::instruments::OPERATION_BUCKETS;
 use super::recorder::Recorder;
 use crate::error_type::{code_word, error_type};
 use crate::names;
-use crate::names::metric;
+use crate::names::metric::{self, OPERATION_BUCKETS};
 
 /// The histograms of requests to servers, of clients' requests that are no calls, and of sessions.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ impl Peers {
             PeerSide::Client => client,
             PeerSide::Server => server,
         };
-        let transport = KeyValue::new("network.transport", session.transport);
+        let transport = KeyValue::new(names::TRANSPORT, session.transport);
         histogram.record(took.as_secs_f64(), &[transport]);
     }
 

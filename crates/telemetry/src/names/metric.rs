@@ -4,7 +4,20 @@
 //! with `tollgate.`. Prometheus writes a point as an underscore, adds the unit, and `_total` to
 //! counters: `tollgate.cache.saved` is `tollgate_cache_saved_seconds_total` there.
 
+use crate::names;
+
 pub mod label;
+
+/// The upper bounds that the conventions advise for operations and sessions, in seconds.
+pub const OPERATION_BUCKETS: [f64; 14] = [
+    0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+
+/// The upper bounds of what the runtime adds, in seconds. From a microsecond up: the lowest advised
+/// bound is a thousand times what we add.
+pub const OWN_BUCKETS: [f64; 16] = [
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1, 1.0, 10.0,
+];
 
 /// What there is to know of a metric before anything is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +32,9 @@ pub struct Metric {
     pub unit: &'static str,
     /// One line.
     pub description: &'static str,
+    /// The attributes its series may have, beside
+    /// [`OVERFLOW`](label::OVERFLOW), which any may have.
+    pub labels: &'static [&'static str],
 }
 
 impl Metric {
@@ -35,7 +51,15 @@ impl Metric {
             kind,
             unit,
             description,
+            labels: &[],
         }
+    }
+
+    /// States which attributes its series may have. Default: none.
+    #[must_use]
+    pub const fn with_labels(mut self, labels: &'static [&'static str]) -> Self {
+        self.labels = labels;
+        self
     }
 }
 
@@ -65,11 +89,11 @@ impl Kind {
 
 /// Writes each metric as a constant, and all of them as [`ALL`].
 macro_rules! metrics {
-    ($($constant:ident = $kind:ident $name:literal $unit:literal $description:literal;)*) => {
+    ($($constant:ident = $kind:ident $name:literal $unit:literal [$($label:expr),*] $description:literal;)*) => {
         $(
             #[doc = concat!("`", $name, "`, ", stringify!($kind), ": ", $description, ".")]
             pub const $constant: Metric =
-                Metric::new($name, Kind::$kind, $unit, $description);
+                Metric::new($name, Kind::$kind, $unit, $description).with_labels(&[$($label),*]);
         )*
         /// All of them, in the order of the names.
         pub const ALL: &[Metric] = &[$($constant),*];
@@ -77,115 +101,115 @@ macro_rules! metrics {
 }
 
 metrics! {
-    EXECUTE_TOOL_DURATION = Histogram "gen_ai.execute_tool.duration" "s"
+    EXECUTE_TOOL_DURATION = Histogram "gen_ai.execute_tool.duration" "s" [names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
         "How long calls took that were made in this process, as their caller saw it";
-    CLIENT_OPERATION_DURATION = Histogram "mcp.client.operation.duration" "s"
+    CLIENT_OPERATION_DURATION = Histogram "mcp.client.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
         "How long requests to MCP servers took: attempts of calls, and listings";
-    CLIENT_SESSION_DURATION = Histogram "mcp.client.session.duration" "s"
+    CLIENT_SESSION_DURATION = Histogram "mcp.client.session.duration" "s" [names::TRANSPORT]
         "How long sessions with MCP servers lasted";
-    SERVER_OPERATION_DURATION = Histogram "mcp.server.operation.duration" "s"
+    SERVER_OPERATION_DURATION = Histogram "mcp.server.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
         "How long requests of MCP clients took, as the client saw it";
-    SERVER_SESSION_DURATION = Histogram "mcp.server.session.duration" "s"
+    SERVER_SESSION_DURATION = Histogram "mcp.server.session.duration" "s" [names::TRANSPORT]
         "How long sessions of MCP clients lasted";
-    ATTEMPTS = Counter "tollgate.attempts" "{attempt}"
+    ATTEMPTS = Counter "tollgate.attempts" "{attempt}" [names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
         "Attempts that ended";
-    AUDIT_FAILING = Gauge "tollgate.audit.failing" ""
+    AUDIT_FAILING = Gauge "tollgate.audit.failing" "" []
         "1 while the audit log cannot be written";
-    AUDIT_RECORDS = Counter "tollgate.audit.records" "{record}"
+    AUDIT_RECORDS = Counter "tollgate.audit.records" "{record}" [label::RESULT]
         "Audit records, by what became of them";
-    AUDIT_REFUSED_CALLS = Counter "tollgate.audit.refused_calls" "{call}"
+    AUDIT_REFUSED_CALLS = Counter "tollgate.audit.refused_calls" "{call}" []
         "Calls that were refused because their audit record could not have been written";
-    BREAKER_REFUSALS = Counter "tollgate.breaker.refusals" "{call}"
+    BREAKER_REFUSALS = Counter "tollgate.breaker.refusals" "{call}" [label::SCOPE, names::SERVER, names::TOOL]
         "Calls that open breakers refused, or that found no place among their probes";
-    BREAKER_STATE = Gauge "tollgate.breaker.state" ""
+    BREAKER_STATE = Gauge "tollgate.breaker.state" "" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
         "1 for the state a breaker is in";
-    BREAKER_TRANSITIONS = Counter "tollgate.breaker.transitions" "{transition}"
+    BREAKER_TRANSITIONS = Counter "tollgate.breaker.transitions" "{transition}" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
         "How often breakers came into a state";
-    CACHE_BYPASSES = Counter "tollgate.cache.bypasses" "{call}"
+    CACHE_BYPASSES = Counter "tollgate.cache.bypasses" "{call}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Calls sent without a look-up, by reason";
-    CACHE_CHECKS = Counter "tollgate.cache.checks" "{call}"
+    CACHE_CHECKS = Counter "tollgate.cache.checks" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Hits checked by a call in the background";
-    CACHE_ENTRIES = Gauge "tollgate.cache.entries" "{result}"
+    CACHE_ENTRIES = Gauge "tollgate.cache.entries" "{result}" []
         "Results the cache holds";
-    CACHE_EVICTIONS = Counter "tollgate.cache.evictions" "{result}"
+    CACHE_EVICTIONS = Counter "tollgate.cache.evictions" "{result}" [label::REASON]
         "Results dropped, by cause";
-    CACHE_INVALIDATIONS = Counter "tollgate.cache.invalidations" "{call}"
+    CACHE_INVALIDATIONS = Counter "tollgate.cache.invalidations" "{call}" [names::TOOL, names::SERVER_SET]
         "Writes that dropped results";
-    CACHE_LOOKUPS = Counter "tollgate.cache.lookups" "{call}"
+    CACHE_LOOKUPS = Counter "tollgate.cache.lookups" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls looked up, by what came of it";
-    CACHE_REFRESHES = Counter "tollgate.cache.refreshes" "{call}"
+    CACHE_REFRESHES = Counter "tollgate.cache.refreshes" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls that fetch a new result for a stale one";
-    CACHE_REFUSALS = Counter "tollgate.cache.refusals" "{result}"
+    CACHE_REFUSALS = Counter "tollgate.cache.refusals" "{result}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Results not kept, by reason";
-    CACHE_RESCUES = Counter "tollgate.cache.rescues" "{call}"
+    CACHE_RESCUES = Counter "tollgate.cache.rescues" "{call}" [names::TOOL, names::SERVER_SET]
         "Failures answered with the last result, stale";
-    CACHE_SAVED = Counter "tollgate.cache.saved" "s"
+    CACHE_SAVED = Counter "tollgate.cache.saved" "s" [names::TOOL, names::SERVER_SET]
         "Upstream time that was not spent";
-    CACHE_SIZE = Gauge "tollgate.cache.size" "By"
+    CACHE_SIZE = Gauge "tollgate.cache.size" "By" []
         "Size of what the cache holds";
-    CACHE_STORED = Counter "tollgate.cache.stored" "{result}"
+    CACHE_STORED = Counter "tollgate.cache.stored" "{result}" [names::TOOL, names::SERVER_SET]
         "Results stored";
-    CALLS = Counter "tollgate.calls" "{call}"
+    CALLS = Counter "tollgate.calls" "{call}" [names::TOOL, names::SERVER_SET, names::EFFECT, names::CACHE, names::ERROR_TYPE]
         "Calls that ended";
-    CALLS_IN_FLIGHT = Gauge "tollgate.calls.in_flight" "{call}"
+    CALLS_IN_FLIGHT = Gauge "tollgate.calls.in_flight" "{call}" []
         "Calls that came in and are not answered yet";
-    DISCOVERY_LISTINGS = Counter "tollgate.discovery.listings" "{listing}"
+    DISCOVERY_LISTINGS = Counter "tollgate.discovery.listings" "{listing}" [names::SERVER, names::SERVER_SET, label::RESULT]
         "Listings of a server's tools that ended";
-    DISCOVERY_TOOLS = Gauge "tollgate.discovery.tools" "{tool}"
+    DISCOVERY_TOOLS = Gauge "tollgate.discovery.tools" "{tool}" [names::SERVER_SET]
         "Tools that clients see, by replica set";
-    HEDGES_SENT = Counter "tollgate.hedges.sent" "{attempt}"
+    HEDGES_SENT = Counter "tollgate.hedges.sent" "{attempt}" []
         "Second attempts that ran beside a slow first";
-    HEDGES_UNSENT = Counter "tollgate.hedges.unsent" "{attempt}"
+    HEDGES_UNSENT = Counter "tollgate.hedges.unsent" "{attempt}" [label::REASON]
         "Second attempts that were due and not sent, by reason";
-    HEDGES_WON = Counter "tollgate.hedges.won" "{attempt}"
+    HEDGES_WON = Counter "tollgate.hedges.won" "{attempt}" []
         "Second attempts that answered first";
-    LIMIT_WAIT_DURATION = Histogram "tollgate.limit.wait.duration" "s"
+    LIMIT_WAIT_DURATION = Histogram "tollgate.limit.wait.duration" "s" []
         "How long calls waited for their turn or for a place, those that had to wait and got it";
-    LOOP_GUARD_ANSWERS = Counter "tollgate.loop_guard.answers" "{call}"
+    LOOP_GUARD_ANSWERS = Counter "tollgate.loop_guard.answers" "{call}" []
         "Calls that kept failing, answered in their servers' place";
-    LOOP_GUARD_CALLS_HELD = Gauge "tollgate.loop_guard.calls_held" "{call}"
+    LOOP_GUARD_CALLS_HELD = Gauge "tollgate.loop_guard.calls_held" "{call}" []
         "Failing calls that are remembered";
-    OVERHEAD_DURATION = Histogram "tollgate.overhead.duration" "s"
+    OVERHEAD_DURATION = Histogram "tollgate.overhead.duration" "s" [names::CACHE]
         "What the runtime itself added to a call";
-    RATE_LIMIT_CALLS_WAITING = Gauge "tollgate.rate_limit.calls_waiting" "{call}"
+    RATE_LIMIT_CALLS_WAITING = Gauge "tollgate.rate_limit.calls_waiting" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls that wait for their turn";
-    RATE_LIMIT_DELAYS = Counter "tollgate.rate_limit.delays" "{call}"
+    RATE_LIMIT_DELAYS = Counter "tollgate.rate_limit.delays" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls that had to wait for their turn, and got it";
-    RATE_LIMIT_REFUSALS = Counter "tollgate.rate_limit.refusals" "{call}"
+    RATE_LIMIT_REFUSALS = Counter "tollgate.rate_limit.refusals" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls refused because their turn would have come too late";
-    RETRY_BACKOFF_DURATION = Histogram "tollgate.retry.backoff.duration" "s"
+    RETRY_BACKOFF_DURATION = Histogram "tollgate.retry.backoff.duration" "s" []
         "How long calls paused between their attempts, those that did, all pauses of a call together";
-    RETRY_BUDGET_REFUSALS = Counter "tollgate.retry.budget.refusals" "{attempt}"
+    RETRY_BUDGET_REFUSALS = Counter "tollgate.retry.budget.refusals" "{attempt}" [names::SERVER_SET]
         "Repeats and hedges that the budget did not pay for";
-    RETRY_BUDGET_TOKENS = Gauge "tollgate.retry.budget.tokens" "{attempt}"
+    RETRY_BUDGET_TOKENS = Gauge "tollgate.retry.budget.tokens" "{attempt}" [names::SERVER_SET]
         "Repeats and hedges that the budget of a replica set would pay for now";
-    RETRY_OUTCOMES = Counter "tollgate.retry.outcomes" "{call}"
+    RETRY_OUTCOMES = Counter "tollgate.retry.outcomes" "{call}" [label::OUTCOME]
         "Calls whose first attempt failed, by what became of them";
-    RETRY_REPEATS = Counter "tollgate.retry.repeats" "{attempt}"
+    RETRY_REPEATS = Counter "tollgate.retry.repeats" "{attempt}" []
         "Attempts after a call's first";
-    ROUTER_CALLS = Counter "tollgate.router.calls" "{call}"
+    ROUTER_CALLS = Counter "tollgate.router.calls" "{call}" [names::SERVER, names::SERVER_SET, label::OUTCOME]
         "Calls that were given to a server and ended, by what became of them";
-    ROUTER_CALLS_IN_FLIGHT = Gauge "tollgate.router.calls_in_flight" "{call}"
+    ROUTER_CALLS_IN_FLIGHT = Gauge "tollgate.router.calls_in_flight" "{call}" [names::SERVER, names::SERVER_SET]
         "Calls that were given to a server and have not ended, those that wait there too";
-    ROUTER_EJECTIONS = Counter "tollgate.router.ejections" "{ejection}"
+    ROUTER_EJECTIONS = Counter "tollgate.router.ejections" "{ejection}" [names::SERVER, names::SERVER_SET]
         "How often a server was left out because its calls failed";
-    ROUTER_STATE = Gauge "tollgate.router.state" ""
+    ROUTER_STATE = Gauge "tollgate.router.state" "" [names::SERVER, names::SERVER_SET, label::STATE]
         "1 for how a server is";
-    ROUTER_WEIGHT = Gauge "tollgate.router.weight" ""
+    ROUTER_WEIGHT = Gauge "tollgate.router.weight" "" [names::SERVER, names::SERVER_SET]
         "What a server weighs, from 0 to 100";
-    ROUTER_WEIGHT_IN_FORCE = Gauge "tollgate.router.weight_in_force" ""
+    ROUTER_WEIGHT_IN_FORCE = Gauge "tollgate.router.weight_in_force" "" [names::SERVER, names::SERVER_SET]
         "How much of a server's weight counts now";
-    SERVER_CALLS_IN_FLIGHT = Gauge "tollgate.server.calls_in_flight" "{call}"
+    SERVER_CALLS_IN_FLIGHT = Gauge "tollgate.server.calls_in_flight" "{call}" [names::SERVER]
         "Calls that have a place at a server";
-    SERVER_CALLS_LIMIT = Gauge "tollgate.server.calls_limit" "{call}"
+    SERVER_CALLS_LIMIT = Gauge "tollgate.server.calls_limit" "{call}" [names::SERVER]
         "How many calls a server gets at once, as it is now";
-    SERVER_CALLS_REFUSED = Counter "tollgate.server.calls_refused" "{call}"
+    SERVER_CALLS_REFUSED = Counter "tollgate.server.calls_refused" "{call}" [names::SERVER, label::REASON]
         "Calls that got no place at a server or one of its tools: too many waited, or time was over";
-    SERVER_CALLS_WAITING = Gauge "tollgate.server.calls_waiting" "{call}"
+    SERVER_CALLS_WAITING = Gauge "tollgate.server.calls_waiting" "{call}" [names::SERVER]
         "Calls that wait for a place at a server";
-    SERVER_UP = Gauge "tollgate.server.up" ""
+    SERVER_UP = Gauge "tollgate.server.up" "" [names::SERVER, names::SERVER_SET]
         "1 while a server is there";
-    TELEMETRY_SPANS = Counter "tollgate.telemetry.spans" "{span}"
+    TELEMETRY_SPANS = Counter "tollgate.telemetry.spans" "{span}" [label::RESULT]
         "Spans that ended, by what became of them";
 }
 

@@ -1,0 +1,341 @@
+//! `docs/behavior.md` says what the code does: its tables are made from the code and compared, row by
+//! row, both ways. `TOLLGATE_WRITE_PAGES=1 cargo test --test behavior` writes them. The defaults of the
+//! config file are held by the gateway, which knows them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tollgate::core::{Delivery, ErrorKind, RepeatRule};
+use tollgate::retry::{Verdict, classify};
+use tollgate::telemetry::names;
+use tollgate::telemetry::names::metric::{self, label};
+use tollgate::{ToolError, core};
+use tollgate_testkit::page::{holds, table};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn source(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn code(word: &str) -> String {
+    format!("`{word}`")
+}
+
+fn codes<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
+    let words: Vec<_> = words.into_iter().map(|word| code(word.as_ref())).collect();
+    words.join(", ")
+}
+
+fn spans() -> String {
+    let rows = names::SPANS
+        .iter()
+        .map(|span| [code(span.name), codes(span.kinds), span.meaning.to_owned()]);
+    table(&["span", "kind", "when"], rows)
+}
+
+fn attributes() -> String {
+    let rows = names::ALL.iter().map(|field| {
+        [
+            code(field.name),
+            codes(field.spans),
+            field.meaning.to_owned(),
+        ]
+    });
+    table(&["attribute", "spans", "meaning"], rows)
+}
+
+fn metrics() -> String {
+    let rows = metric::ALL.iter().map(|metric| {
+        let unit = match metric.unit {
+            "" => String::new(),
+            unit => code(unit),
+        };
+        let kind = metric.kind.as_str().to_owned();
+        let labels = codes(metric.labels);
+        [
+            code(metric.name),
+            kind,
+            unit,
+            labels,
+            metric.description.to_owned(),
+        ]
+    });
+    table(&["metric", "kind", "unit", "labels", "description"], rows)
+}
+
+fn labels() -> String {
+    let rows = label::ALL
+        .iter()
+        .map(|(name, says)| [code(name), (*says).to_owned()]);
+    table(&["label", "says"], rows)
+}
+
+fn buckets() -> String {
+    let list = |bounds: &[f64]| {
+        let bounds: Vec<_> = bounds.iter().map(ToString::to_string).collect();
+        bounds.join(", ")
+    };
+    let rows = [
+        [
+            "operations and sessions".to_owned(),
+            list(&metric::OPERATION_BUCKETS),
+        ],
+        [
+            "what the runtime adds, waits and pauses".to_owned(),
+            list(&metric::OWN_BUCKETS),
+        ],
+    ];
+    table(&["histograms of", "upper bounds, in seconds"], rows)
+}
+
+fn stages() -> String {
+    let rows = core::Stage::ALL.iter().map(|stage| {
+        let verdicts = codes(stage.verdicts().iter().map(|verdict| verdict.as_str()));
+        [code(stage.as_str()), stage.meaning().to_owned(), verdicts]
+    });
+    table(&["stage", "decides", "verdicts"], rows)
+}
+
+fn verdicts() -> String {
+    let rows = core::Verdict::ALL
+        .iter()
+        .map(|verdict| [code(verdict.as_str()), verdict.meaning().to_owned()]);
+    table(&["verdict", "means"], rows)
+}
+
+const DELIVERIES: [Delivery; 3] = [Delivery::NotSent, Delivery::Answered, Delivery::Unknown];
+
+/// How far calls get that fail so. Made where the errors are made, so there is nothing to ask.
+const fn deliveries(kind: ErrorKind) -> &'static [Delivery] {
+    use Delivery::{Answered, NotSent, Unknown};
+    match kind {
+        ErrorKind::BreakerOpen | ErrorKind::ConnectFailed | ErrorKind::NoEligibleServer => {
+            &[NotSent]
+        }
+        ErrorKind::OutcomeUnknown => &[Answered, Unknown],
+        ErrorKind::Protocol | ErrorKind::ServerFault | ErrorKind::Unauthorized => &[Answered],
+        ErrorKind::Cancelled | ErrorKind::ConnectionLost => &[NotSent, Unknown],
+        ErrorKind::DeadlineExceeded | ErrorKind::Timeout => &[NotSent, Unknown],
+        ErrorKind::InvalidCall
+        | ErrorKind::Overloaded
+        | ErrorKind::RateLimited
+        | ErrorKind::UnknownTool => &[NotSent, Answered],
+        _ => &DELIVERIES,
+    }
+}
+
+fn errors() -> String {
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    let repeated = |rule, kind, delivery| {
+        classify(rule, &ToolError::new(kind, delivery, "x")) != Verdict::Give
+    };
+    let rows = ErrorKind::ALL.iter().map(|&kind| {
+        let error = ToolError::new(kind, Delivery::Answered, "x");
+        let safe = DELIVERIES
+            .iter()
+            .any(|&far| repeated(RepeatRule::Safe, kind, far));
+        let of_unsent = repeated(RepeatRule::OnlyUnsent, kind, Delivery::NotSent);
+        [
+            code(kind.as_str()),
+            kind.meaning().to_owned(),
+            codes(deliveries(kind).iter().map(|delivery| delivery.as_str())),
+            error.rpc_code().to_string(),
+            yes(safe),
+            match of_unsent && deliveries(kind).contains(&Delivery::NotSent) {
+                true => "if `not_sent`".to_owned(),
+                false => "no".to_owned(),
+            },
+            yes(kind.blames_server()),
+        ]
+    });
+    let columns = [
+        "kind",
+        "means",
+        "delivery",
+        "code",
+        "safe tools repeated",
+        "other tools repeated",
+        "counts against the server",
+    ];
+    table(&columns, rows)
+}
+
+/// The lines of documentation before each line of a file that `name` makes something of.
+fn documented(text: &str, name: impl Fn(&str) -> Option<String>) -> Vec<[String; 2]> {
+    let (mut found, mut said) = (Vec::new(), Vec::new());
+    for line in text.lines().map(str::trim) {
+        if let Some(more) = line.strip_prefix("/// ") {
+            said.push(more);
+        } else if let Some(name) = name(line) {
+            found.push([name, said.join(" ")]);
+            said.clear();
+        } else if !line.starts_with("#[") {
+            said.clear();
+        }
+    }
+    found
+}
+
+fn variants(path: &str, name: &str) -> Vec<[String; 2]> {
+    let text = source(path);
+    let (_, body) = text.split_once(&format!("enum {name} {{")).unwrap();
+    let (body, _) = body.split_once("\n}").unwrap();
+    documented(body, |line| {
+        let variant = line.strip_suffix(',')?;
+        let mut word = String::new();
+        for (place, letter) in variant.char_indices() {
+            if letter.is_ascii_uppercase() && place > 0 {
+                word.push('_');
+            }
+            word.push(letter.to_ascii_lowercase());
+        }
+        Some(code(&word))
+    })
+}
+
+fn delivery() -> String {
+    let rows = variants("crates/core/src/error.rs", "Delivery");
+    assert_eq!(rows.len(), DELIVERIES.len());
+    table(&["delivery", "means"], rows)
+}
+
+fn rpc_codes() -> String {
+    let mut rows = documented(&source("crates/mcp/src/wire/error.rs"), |line| {
+        let (_, value) = line.strip_prefix("pub const ")?.split_once(": i64 = ")?;
+        Some(value.trim_end_matches(';').to_owned())
+    });
+    let ours = "A failure that has no code of its own: `data.kind` says which.".to_owned();
+    rows.push([ToolError::RUNTIME_CODE.to_string(), ours]);
+    rows.sort_by_key(|[code, _]| code.parse::<i64>().unwrap());
+    table(&["code", "means"], rows)
+}
+
+fn audit_levels() -> String {
+    let file = walk("crates/core/src/plan").into_iter().find(|file| {
+        std::fs::read_to_string(file)
+            .unwrap()
+            .contains("enum AuditLevel {")
+    });
+    let file = file.unwrap();
+    let file = file.strip_prefix(root()).unwrap();
+    table(
+        &["level", "what a call leaves"],
+        variants(file.to_str().unwrap(), "AuditLevel"),
+    )
+}
+
+#[test]
+fn the_page_says_what_the_code_does() {
+    let made = [
+        ("code: spans", spans()),
+        ("code: attributes", attributes()),
+        ("code: metrics", metrics()),
+        ("code: labels", labels()),
+        ("code: buckets", buckets()),
+        ("code: stages", stages()),
+        ("code: verdicts", verdicts()),
+        ("code: audit levels", audit_levels()),
+        ("code: errors", errors()),
+        ("code: delivery", delivery()),
+        ("code: JSON-RPC", rpc_codes()),
+    ];
+    holds(&root().join("docs/behavior.md"), "code: ", &made);
+}
+
+#[test]
+fn each_metric_has_labels_that_are_known() {
+    let fields = names::ALL.iter().map(|field| field.name);
+    let own = label::ALL.iter().map(|(name, _)| *name);
+    let known: BTreeSet<_> = fields.chain(own).collect();
+    for metric in metric::ALL {
+        let labels: BTreeSet<_> = metric.labels.iter().copied().collect();
+        assert!(labels.is_subset(&known), "{metric:?}");
+        assert_eq!(labels.len(), metric.labels.len(), "{metric:?}");
+    }
+}
+
+/// The sources below a folder.
+fn walk(folder: &str) -> Vec<PathBuf> {
+    let mut folders = vec![root().join(folder)];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// Returns every word of the text that begins so.
+fn words<'a>(text: &'a str, begins: &'a str) -> impl Iterator<Item = String> + 'a {
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || "./_".contains(c);
+    text.match_indices(begins).map(move |(at, _)| {
+        let word = &text[at..];
+        let (_, rest) = word.split_at(begins.len());
+        let end = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
+        format!("{begins}{}", &rest[..end])
+    })
+}
+
+#[test]
+fn each_key_of_meta_is_on_the_page_and_no_other() {
+    let mut used = BTreeSet::new();
+    for folder in [
+        "src",
+        "crates/core/src",
+        "crates/mcp/src",
+        "crates/gateway/src",
+    ] {
+        for file in walk(folder) {
+            let text = std::fs::read_to_string(file).unwrap();
+            let lines = text
+                .lines()
+                .filter(|line| line.contains("const ") && line.contains("&str"));
+            for line in lines {
+                used.extend(words(line, "io.tollgate/"));
+            }
+        }
+    }
+    let page = source("docs/behavior.md");
+    let said: BTreeSet<_> = words(&page, "io.tollgate/").collect();
+    assert_eq!(said, used);
+}
+
+#[test]
+fn each_http_status_is_on_the_page_and_no_other() {
+    let mut used = BTreeSet::new();
+    for folder in ["crates/mcp/src/face", "crates/gateway/src"] {
+        for file in walk(folder) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let text = text.split("#[cfg(test)]").next().unwrap();
+            used.extend(words(text, "StatusCode::").filter_map(|name| number(&name)));
+        }
+    }
+    let page = source("docs/behavior.md");
+    let (_, section) = page.split_once("### HTTP\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let section = section.split("\n### ").next().unwrap();
+    let rows = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+    let said: BTreeSet<u16> = rows.filter_map(|status| status.parse().ok()).collect();
+    assert_eq!(said, used);
+}
+
+fn number(constant: &str) -> Option<u16> {
+    let name = constant.strip_prefix("StatusCode::")?.replace('_', " ");
+    (100..600).find(|status| {
+        let reason = axum::http::StatusCode::from_u16(*status)
+            .unwrap()
+            .canonical_reason();
+        reason.is_some_and(|reason| reason.eq_ignore_ascii_case(&name))
+    })
+}
