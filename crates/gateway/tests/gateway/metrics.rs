@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tollgate::telemetry::names::metric::{self, Kind, Metric};
 
 use crate::support::{Gateway, call, within};
@@ -122,19 +123,30 @@ const NEVER: &[(Metric, &str)] = &[
     ),
 ];
 
-async fn busy() -> Gateway {
-    let gateway = Gateway::sample().await;
+/// A gateway with all there is to tell of: an audit log, and a collector that nobody runs.
+async fn sample() -> (Gateway, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.jsonl");
+    let config = format!(
+        "[audit]\npath = {log:?}\n[telemetry]\notlp_endpoint = \"http://127.0.0.1:9\"\n\
+         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+    );
+    (Gateway::configured(&config).await, folder)
+}
+
+async fn busy() -> (Gateway, TempDir) {
+    let (gateway, folder) = sample().await;
     let legacy = gateway.connect(ClientLifecycleMode::Initialize).await;
     for _ in 0..2 {
         call(&legacy, "orders__get_order", json!({"order_id": 1})).await;
     }
     within("the end", legacy.cancel()).await.unwrap();
-    gateway
+    (gateway, folder)
 }
 
 #[tokio::test]
 async fn each_counter_is_there_from_the_start() {
-    let gateway = Gateway::sample().await;
+    let (gateway, _folder) = sample().await;
     let scrape = Scrape::of(&gateway).await;
     let late = [metric::RETRY_BUDGET_REFUSALS];
     let counters = metric::ALL.iter().filter(|one| one.kind == Kind::Counter);
@@ -145,7 +157,7 @@ async fn each_counter_is_there_from_the_start() {
 
 #[tokio::test]
 async fn prometheus_can_read_what_it_scrapes() {
-    let gateway = busy().await;
+    let (gateway, _folder) = busy().await;
     let scrape = Scrape::of(&gateway).await;
     let mut buckets: BTreeMap<(String, Labels), Vec<f64>> = BTreeMap::new();
     for (name, labels, value) in &scrape.samples {
@@ -170,7 +182,7 @@ async fn prometheus_can_read_what_it_scrapes() {
 
 #[tokio::test]
 async fn all_metrics_are_of_the_list_and_all_of_the_list_are_there() {
-    let gateway = busy().await;
+    let (gateway, _folder) = busy().await;
     let scrape = Scrape::of(&gateway).await;
     let listed: BTreeSet<_> = metric::ALL.iter().map(|metric| family(*metric)).collect();
     for name in scrape.kinds.keys() {
@@ -184,7 +196,7 @@ async fn all_metrics_are_of_the_list_and_all_of_the_list_are_there() {
 
 #[tokio::test]
 async fn names_that_callers_make_up_are_in_no_label() {
-    let gateway = busy().await;
+    let (gateway, _folder) = busy().await;
     let before = Scrape::of(&gateway).await.samples.len();
     for n in 0..500 {
         let answer = gateway.mcp(&format!("made_up_{n}"), json!({})).await;
@@ -256,7 +268,7 @@ async fn the_dashboard_shows_what_there_is_and_all_of_it() {
     let shown: BTreeSet<_> = all.iter().flat_map(|one| named(one)).collect();
     assert!(shown.len() > 40, "{shown:?}");
 
-    let gateway = busy().await;
+    let (gateway, _folder) = busy().await;
     let scrape = Scrape::of(&gateway).await;
     let late: Vec<_> = NEVER.iter().map(|(metric, _)| family(*metric)).collect();
     for name in &shown {

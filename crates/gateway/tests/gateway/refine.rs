@@ -149,7 +149,7 @@ async fn what_is_no_object_is_not_explained() {
         "sample",
     ])
     .await;
-    assert!(text(&done.stdout).starts_with("get_order"), "{done:?}");
+    assert!(text(&done.stdout).contains("\n\nget_order"), "{done:?}");
     assert!(
         text(&done.stdout).contains("This call only reads"),
         "{done:?}"

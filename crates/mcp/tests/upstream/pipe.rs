@@ -239,7 +239,7 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
         async move { upstream.list_tools_watched(watch).await }
     });
     let asked = peer.asked("tools/list").await;
-    assert_eq!(asked.value()["params"]["_meta"]["traceparent"], PARENT);
+    assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
     peer.reply(&asked, r#"{"tools":[]}"#).await;
     listing.await.unwrap().unwrap();
 
