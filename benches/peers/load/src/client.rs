@@ -1,6 +1,7 @@
 //! A caller: its session, its connection, and how it reads answers.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
@@ -100,6 +101,21 @@ impl Client {
             sent.map_err(|error| Error(format!("initialized: {error:?}")))?;
         }
         Ok(client)
+    }
+
+    /// As [`connect`](Self::connect), and lists the tools once. A server may lose the message that opens
+    /// the session when many are opened at once; such a session is given up for another.
+    pub async fn settled(endpoint: &Endpoint, era: Era) -> Result<Self, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut client = Self::connect(endpoint, era).await?;
+            match client.tools().await {
+                Ok(_) => return Ok(client),
+                Err(error) if tries == 5 => return Err(error),
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
     }
 
     async fn initialize(&mut self) -> Result<(), Error> {

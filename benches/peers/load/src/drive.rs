@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ pub struct Load {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Round {
     pub calls: u64,
     pub errors: u64,
@@ -54,7 +54,7 @@ pub struct Round {
 pub async fn drive(endpoint: &Endpoint, load: &Load, pid: Option<u32>) -> Result<Round, Error> {
     let mut clients = Vec::with_capacity(load.callers);
     for _ in 0..load.callers {
-        clients.push(Client::connect(endpoint, load.era).await?);
+        clients.push(Client::settled(endpoint, load.era).await?);
     }
     let name = match clients.first_mut() {
         Some(client) => client.name_of(&load.tool).await?,

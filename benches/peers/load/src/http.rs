@@ -124,6 +124,13 @@ impl Connection {
     }
 }
 
+/// One request over a connection of its own.
+pub async fn fetch(endpoint: &Endpoint, method: Method, body: Bytes) -> Result<Exchange, String> {
+    Connection::new(endpoint.clone())
+        .send(method, &headers(), body)
+        .await
+}
+
 /// The headers of every message.
 pub(crate) fn headers() -> HeaderMap {
     HeaderMap::from_iter([

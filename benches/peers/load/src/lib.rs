@@ -10,7 +10,7 @@ mod timing;
 
 pub use client::{Answer, Client, Era, Error};
 pub use drive::{Extent, Load, Round, drive};
-pub use http::{Endpoint, Exchange};
+pub use http::{Endpoint, Exchange, fetch};
 pub use keys::Keys;
 pub use paired::{Paired, Summary, paired};
 pub use process::Usage;

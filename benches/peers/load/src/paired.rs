@@ -1,7 +1,7 @@
 //! Rounds that follow one another: direct, through the peer, direct, and so on. What else the machine does
 //! then weighs on both alike, and each pair says what the peer costs.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::client::Error;
 use crate::drive::{Load, Round, drive};
@@ -9,14 +9,17 @@ use crate::http::Endpoint;
 use crate::timing::median;
 
 /// All rounds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Paired {
+    /// Of all rounds, those that warm up included.
+    pub direct_calls: u64,
+    pub peer_calls: u64,
     pub direct: Vec<Round>,
     pub peer: Vec<Round>,
 }
 
 /// The medians of them. Shares and additions are medians over pairs, not of medians.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
     pub rounds: usize,
     pub calls_per_second: f64,
@@ -39,6 +42,8 @@ pub async fn paired(
     rounds: usize,
 ) -> Result<Paired, Error> {
     let mut found = Paired {
+        direct_calls: 0,
+        peer_calls: 0,
         direct: Vec::new(),
         peer: Vec::new(),
     };
@@ -49,6 +54,8 @@ pub async fn paired(
         };
         let straight = drive(direct.0, &own(direct.1), None).await?;
         let through = drive(peer.0, &own(peer.1), peer.2).await?;
+        found.direct_calls += straight.calls;
+        found.peer_calls += through.calls;
         if round > 0 {
             found.direct.push(straight);
             found.peer.push(through);
@@ -115,6 +122,8 @@ mod tests {
     #[test]
     fn shares_are_taken_pair_by_pair() {
         let paired = Paired {
+            direct_calls: 0,
+            peer_calls: 0,
             direct: rounds(&[(100.0, 1.0), (200.0, 1.0), (1000.0, 1.0)]),
             peer: rounds(&[(50.0, 3.0), (150.0, 2.0), (100.0, 4.0)]),
         };

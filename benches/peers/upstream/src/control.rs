@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use peers_upstream::{Rule, State};
 
-use crate::fault::Rule;
-use crate::state::State;
 use crate::{Body, text};
 
 pub(crate) async fn answer(request: Request<Incoming>, state: &State) -> Response<Body> {

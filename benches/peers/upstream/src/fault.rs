@@ -6,12 +6,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// How an answer is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It is not.
     #[default]
     None,
@@ -26,16 +26,16 @@ pub(crate) enum Fault {
 }
 
 /// What happens to the answers of one tool.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Rule {
-    pub(crate) fault: Fault,
+pub struct Rule {
+    pub fault: Fault,
     /// Which share of executions it happens to, from 0.0 to 1.0.
     #[serde(default = "all")]
-    pub(crate) share: f64,
+    pub share: f64,
     /// Another seed, another choice of executions.
     #[serde(default)]
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 fn all() -> f64 {
@@ -55,24 +55,26 @@ impl Rule {
 
 /// The rules, by tool.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     active: AtomicBool,
     rules: Mutex<HashMap<String, Rule>>,
 }
 
 impl Faults {
     /// Whether there is any rule: without one, a call costs nothing here.
-    pub(crate) fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.active.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set(&self, rules: HashMap<String, Rule>) {
+    /// From now on these are all rules there are.
+    pub fn set(&self, rules: HashMap<String, Rule>) {
         let mut held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         self.active.store(!rules.is_empty(), Ordering::Relaxed);
         *held = rules;
     }
 
-    pub(crate) fn decide(&self, tool: &str, key: &str, nth: u64) -> Fault {
+    /// What happens to the answer to the `nth` execution of a tool with this key.
+    pub fn decide(&self, tool: &str, key: &str, nth: u64) -> Fault {
         if !self.any() {
             return Fault::None;
         }
@@ -86,10 +88,10 @@ impl Faults {
 
 /// What the tool decided, for the connection that carries its answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Verdict(Arc<AtomicU8>);
+pub struct Verdict(Arc<AtomicU8>);
 
 impl Verdict {
-    pub(crate) fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: Fault) {
         let code = match fault {
             Fault::Drop => 1,
             Fault::Unavailable => 2,
@@ -98,7 +100,7 @@ impl Verdict {
         self.0.store(code, Ordering::Release);
     }
 
-    pub(crate) fn get(&self) -> Fault {
+    pub fn get(&self) -> Fault {
         match self.0.load(Ordering::Acquire) {
             1 => Fault::Drop,
             2 => Fault::Unavailable,
@@ -109,7 +111,7 @@ impl Verdict {
 
 /// Ends a connection without an answer.
 #[derive(Debug)]
-pub(crate) struct Dropped;
+pub struct Dropped;
 
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

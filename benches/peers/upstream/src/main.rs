@@ -3,10 +3,7 @@
 //! `/mcp` is the server. `/control/` is for whoever measures: `GET counts`, `POST reset`, `POST faults`.
 
 mod control;
-mod fault;
 mod server;
-mod state;
-mod tools;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -18,13 +15,12 @@ use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use peers_upstream::{Dropped, Fault, State, Verdict};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::fault::{Dropped, Fault, Verdict};
 use crate::server::Tools;
-use crate::state::State;
 
 type Body = BoxBody<Bytes, Infallible>;
 type Mcp = StreamableHttpService<Tools, NeverSessionManager>;

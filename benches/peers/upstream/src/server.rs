@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::fault::{Fault, Verdict};
-use crate::state::State;
-use crate::tools::{self, Work};
+use peers_upstream::{ALL, Fault, State, Verdict, Work, find, hints, schema};
 
 /// Longer waits are cut to this.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -22,35 +20,30 @@ const LONGEST: Duration = Duration::from_secs(10);
 pub(crate) struct Tools {
     state: Arc<State>,
     listed: Arc<[Tool]>,
-    noop: Arc<str>,
 }
 
 impl Tools {
     pub(crate) fn new(state: Arc<State>) -> Self {
         Self {
             state,
-            listed: tools::listed().into(),
-            noop: "x".repeat(200).into(),
+            listed: ALL.iter().map(listed).collect(),
         }
     }
+}
 
-    fn work(&self, work: Work, key: &str, value: &str) -> String {
-        match work {
-            Work::Noop => self.noop.to_string(),
-            Work::Get | Work::Slow => self.state.get(key).unwrap_or_else(|| "nothing".to_owned()),
-            Work::Append => {
-                self.state.append(key, value);
-                "appended".to_owned()
-            }
-            Work::Set => {
-                self.state.set(key, value);
-                "set".to_owned()
-            }
-            Work::Delete => {
-                self.state.delete(key);
-                "deleted".to_owned()
-            }
-        }
+fn listed((name, work, description): &(&'static str, Work, &'static str)) -> Tool {
+    let tool = Tool::new(*name, *description, Arc::new(schema(*work)));
+    let hint = |hints: &Map<String, Value>, name| hints.get(name).and_then(Value::as_bool);
+    let title = |hints: &Map<String, Value>| Some(hints.get("title")?.as_str()?.to_owned());
+    match hints(name, *work) {
+        Some(hints) => tool.with_annotations(ToolAnnotations::from_raw(
+            title(&hints),
+            hint(&hints, "readOnlyHint"),
+            hint(&hints, "destructiveHint"),
+            hint(&hints, "idempotentHint"),
+            hint(&hints, "openWorldHint"),
+        )),
+        None => tool,
     }
 }
 
@@ -72,7 +65,7 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some((name, work)) = tools::find(&request.name) else {
+        let Some((name, work)) = find(&request.name) else {
             let message = format!("no tool {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
@@ -81,18 +74,11 @@ impl ServerHandler for Tools {
         let value = argument("value")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let nth = if work == Work::Noop {
-            self.state.noop();
-            0
-        } else {
-            self.state.ran(name, key)
-        };
+        let (answer, fault) = self.state.run(name, work, key, value);
         if work == Work::Slow {
             let wait = argument("ms").and_then(Value::as_u64).unwrap_or(300);
             tokio::time::sleep(Duration::from_millis(wait).min(LONGEST)).await;
         }
-        let answer = self.work(work, key, value);
-        let fault = self.state.faults.decide(name, key, nth);
         let connection = context.extensions.get::<http::request::Parts>();
         if let Some(verdict) = connection.and_then(|parts| parts.extensions.get::<Verdict>()) {
             verdict.set(fault);

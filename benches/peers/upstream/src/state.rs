@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::fault::Faults;
+use crate::fault::{Fault, Faults};
+use crate::tools::Work;
 
 /// Everything there is. The tool that does nothing has a counter of its own and takes no lock.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) faults: Faults,
+pub struct State {
+    pub faults: Faults,
     noops: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -23,13 +24,28 @@ struct Inner {
 }
 
 /// What ran, and what has become of the items.
-#[derive(Debug, Serialize)]
-pub(crate) struct Counts {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Counts {
     /// Executions of each tool.
-    total: BTreeMap<&'static str, u64>,
+    pub total: BTreeMap<String, u64>,
     /// And of each key with it, except for `noop_get`.
-    by_key: BTreeMap<&'static str, BTreeMap<String, u64>>,
-    items: BTreeMap<String, String>,
+    pub by_key: BTreeMap<String, BTreeMap<String, u64>>,
+    pub items: BTreeMap<String, String>,
+}
+
+impl Counts {
+    /// How often a tool ran with a key.
+    #[must_use]
+    pub fn of(&self, tool: &str, key: &str) -> u64 {
+        let runs = self.by_key.get(tool).and_then(|keys| keys.get(key));
+        runs.copied().unwrap_or_default()
+    }
+
+    /// How often a tool ran, whatever the key.
+    #[must_use]
+    pub fn all(&self, tool: &str) -> u64 {
+        self.total.get(tool).copied().unwrap_or_default()
+    }
 }
 
 impl State {
@@ -37,62 +53,71 @@ impl State {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn noop(&self) {
-        self.noops.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts an execution, and says which one of this tool and key it is, from one.
-    pub(crate) fn ran(&self, tool: &'static str, key: &str) -> u64 {
+    /// Runs a tool, and says what it answers and what becomes of the answer. A slow tool is as quick
+    /// here as any: whoever calls this waits.
+    pub fn run(&self, tool: &'static str, work: Work, key: &str, value: &str) -> (String, Fault) {
+        if work == Work::Noop {
+            self.noops.fetch_add(1, Ordering::Relaxed);
+            return ("x".repeat(200), self.faults.decide(tool, key, 0));
+        }
         let mut inner = self.inner();
         let runs = inner.runs.entry(tool).or_default();
         let count = runs.entry(key.to_owned()).or_default();
         *count += 1;
-        *count
+        let nth = *count;
+        let answer = inner.work(work, key, value);
+        drop(inner);
+        (answer, self.faults.decide(tool, key, nth))
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<String> {
-        self.inner().items.get(key).cloned()
-    }
-
-    pub(crate) fn set(&self, key: &str, value: &str) {
-        self.inner().items.insert(key.to_owned(), value.to_owned());
-    }
-
-    pub(crate) fn append(&self, key: &str, value: &str) {
-        let mut inner = self.inner();
-        inner
-            .items
-            .entry(key.to_owned())
-            .or_default()
-            .push_str(value);
-    }
-
-    pub(crate) fn delete(&self, key: &str) {
-        self.inner().items.remove(key);
-    }
-
-    pub(crate) fn reset(&self) {
+    pub fn reset(&self) {
         self.faults.set(HashMap::new());
         self.noops.store(0, Ordering::Relaxed);
         *self.inner() = Inner::default();
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub fn counts(&self) -> Counts {
         let inner = self.inner();
         let by_key: BTreeMap<_, _> = inner
             .runs
             .iter()
-            .map(|(tool, runs)| (*tool, runs.clone()))
+            .map(|(tool, runs)| ((*tool).to_owned(), runs.clone()))
             .collect();
         let mut total: BTreeMap<_, _> = by_key
             .iter()
-            .map(|(tool, runs)| (*tool, runs.values().sum()))
+            .map(|(tool, runs)| (tool.clone(), runs.values().sum()))
             .collect();
-        total.insert("noop_get", self.noops.load(Ordering::Relaxed));
+        total.insert("noop_get".to_owned(), self.noops.load(Ordering::Relaxed));
         Counts {
             total,
             by_key,
             items: inner.items.clone(),
+        }
+    }
+}
+
+impl Inner {
+    fn work(&mut self, work: Work, key: &str, value: &str) -> String {
+        match work {
+            Work::Noop | Work::Get | Work::Slow => {
+                let found = self.items.get(key).cloned();
+                found.unwrap_or_else(|| "nothing".to_owned())
+            }
+            Work::Append => {
+                self.items
+                    .entry(key.to_owned())
+                    .or_default()
+                    .push_str(value);
+                "appended".to_owned()
+            }
+            Work::Set => {
+                self.items.insert(key.to_owned(), value.to_owned());
+                "set".to_owned()
+            }
+            Work::Delete => {
+                self.items.remove(key);
+                "deleted".to_owned()
+            }
         }
     }
 }
@@ -104,25 +129,30 @@ mod tests {
     #[test]
     fn each_execution_counts_until_a_reset() {
         let state = State::default();
-        state.noop();
-        assert_eq!(state.ran("get_item", "a"), 1);
-        assert_eq!(state.ran("get_item", "a"), 2);
-        assert_eq!(state.ran("get_item", "b"), 1);
+        let (answer, fault) = state.run("noop_get", Work::Noop, "", "");
+        assert_eq!((answer.len(), fault), (200, Fault::None));
+        for key in ["a", "a", "b"] {
+            state.run("get_item", Work::Get, key, "");
+        }
         let counts = state.counts();
-        assert_eq!(counts.total["noop_get"], 1);
-        assert_eq!(counts.total["get_item"], 3);
-        assert_eq!(counts.by_key["get_item"]["a"], 2);
+        assert_eq!((counts.all("noop_get"), counts.all("get_item")), (1, 3));
+        assert_eq!(
+            (counts.of("get_item", "a"), counts.of("get_item", "c")),
+            (2, 0)
+        );
         state.reset();
-        assert_eq!(state.counts().total, BTreeMap::from([("noop_get", 0)]));
+        assert_eq!(state.counts().all("get_item"), 0);
+        assert_eq!(state.counts().all("noop_get"), 0);
     }
 
     #[test]
     fn items_are_what_was_written() {
         let state = State::default();
-        state.set("k", "a");
-        state.append("k", "b");
-        assert_eq!(state.get("k").as_deref(), Some("ab"));
-        state.delete("k");
-        assert_eq!(state.get("k"), None);
+        let run = |tool, work, value| state.run(tool, work, "k", value).0;
+        run("set_item", Work::Set, "a");
+        run("append_item", Work::Append, "b");
+        assert_eq!(run("get_item", Work::Get, ""), "ab");
+        run("delete_item", Work::Delete, "");
+        assert_eq!(run("get_item", Work::Get, ""), "nothing");
     }
 }

@@ -1,13 +1,10 @@
 //! The tools and what they say about themselves.
 
-use std::sync::Arc;
-
-use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What a tool does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Work {
     /// Answers 200 bytes.
     Noop,
     Get,
@@ -19,7 +16,7 @@ pub(crate) enum Work {
 }
 
 /// Each tool of the server, once.
-pub(crate) const ALL: &[(&str, Work, &str)] = &[
+pub const ALL: &[(&str, Work, &str)] = &[
     ("noop_get", Work::Noop, "Gets 200 bytes"),
     ("get_item", Work::Get, "Gets an item"),
     ("slow_get", Work::Slow, "Gets an item, slowly"),
@@ -35,40 +32,40 @@ pub(crate) const ALL: &[(&str, Work, &str)] = &[
 ];
 
 /// The tool of a name, with its name as it is kept.
-pub(crate) fn find(name: &str) -> Option<(&'static str, Work)> {
+pub fn find(name: &str) -> Option<(&'static str, Work)> {
     ALL.iter()
         .find(|(known, ..)| *known == name)
         .map(|(known, work, _)| (*known, *work))
 }
 
-pub(crate) fn listed() -> Vec<Tool> {
-    ALL.iter()
-        .map(|(name, work, description)| {
-            let tool = Tool::new(*name, *description, schema(*work));
-            match hints(name, *work) {
-                Some(hints) => tool.with_annotations(hints),
-                None => tool,
-            }
-        })
-        .collect()
-}
-
 /// Between them every hint is there as true, as false, and not at all.
-fn hints(name: &str, work: Work) -> Option<ToolAnnotations> {
+pub fn hints(name: &str, work: Work) -> Option<Map<String, Value>> {
     if name == "plain_get" {
         return None;
     }
-    let said = ToolAnnotations::with_title(format!("The tool {name}")).open_world(false);
-    Some(match work {
-        Work::Noop | Work::Slow => said.read_only(true),
-        Work::Get => said.read_only(true).idempotent(true).destructive(false),
-        Work::Append => said.read_only(false).idempotent(false).destructive(false),
-        Work::Set => said.read_only(false).idempotent(true).destructive(true),
-        Work::Delete => said.destructive(true),
-    })
+    let mut hints = match work {
+        Work::Noop | Work::Slow => json!({ "readOnlyHint": true }),
+        Work::Get => {
+            json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true })
+        }
+        Work::Append => {
+            json!({ "readOnlyHint": false, "destructiveHint": false, "idempotentHint": false })
+        }
+        Work::Set => {
+            json!({ "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true })
+        }
+        Work::Delete => json!({ "destructiveHint": true }),
+    };
+    hints["title"] = json!(format!("The tool {name}"));
+    hints["openWorldHint"] = json!(false);
+    match hints {
+        Value::Object(hints) => Some(hints),
+        _ => None,
+    }
 }
 
-fn schema(work: Work) -> Arc<serde_json::Map<String, Value>> {
+/// The schema of a tool's arguments.
+pub fn schema(work: Work) -> Map<String, Value> {
     let mut properties = json!({ "key": { "type": "string" } });
     let mut required = vec!["key"];
     match work {
@@ -79,11 +76,11 @@ fn schema(work: Work) -> Arc<serde_json::Map<String, Value>> {
         Work::Slow => properties["ms"] = json!({ "type": "integer", "minimum": 0 }),
         Work::Noop | Work::Get | Work::Delete => {}
     }
-    Arc::new(serde_json::Map::from_iter([
+    Map::from_iter([
         ("type".to_owned(), json!("object")),
         ("properties".to_owned(), properties),
         ("required".to_owned(), json!(required)),
-    ]))
+    ])
 }
 
 #[cfg(test)]
@@ -93,10 +90,13 @@ mod tests {
     #[test]
     fn every_hint_is_there_in_each_way() {
         let said: Vec<_> = ALL.iter().filter_map(|(n, w, _)| hints(n, *w)).collect();
-        for way in [Some(true), Some(false), None] {
-            assert!(said.iter().any(|hints| hints.destructive_hint == way));
-            assert!(said.iter().any(|hints| hints.idempotent_hint == way));
-            assert!(said.iter().any(|hints| hints.read_only_hint == way));
+        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint"] {
+            for way in [Some(&json!(true)), Some(&json!(false)), None] {
+                assert!(
+                    said.iter().any(|hints| hints.get(hint) == way),
+                    "{hint} {way:?}"
+                );
+            }
         }
         assert_eq!(said.len() + 1, ALL.len());
     }
