@@ -55,6 +55,7 @@ pub(crate) struct Lost {
     pub(crate) never: u64,
     /// Calls whose caller was told of a failure.
     pub(crate) errors: u64,
+    pub(crate) slowest_seconds: f64,
 }
 
 /// What a cache makes of writes.

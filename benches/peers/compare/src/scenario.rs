@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use peers_load::{Answer, Client, Endpoint, Era};
 use peers_upstream::{Counts, Fault};
 use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::Outcome;
 use crate::upstream::Upstream;
@@ -107,7 +109,7 @@ pub(crate) async fn all(
     subject: &dyn Subject,
     callers: usize,
     calls: Vec<Call>,
-) -> Outcome<Vec<Answer>> {
+) -> Outcome<Vec<Reply>> {
     let count = calls.len();
     let queue: VecDeque<(usize, Call)> = calls.into_iter().enumerate().collect();
     let queue = Arc::new(Mutex::new(queue));
@@ -115,9 +117,11 @@ pub(crate) async fn all(
     for _ in 0..callers {
         own.push(subject.caller().await?);
     }
-    let tasks = own.into_iter().map(|mut caller| {
+    // dropped with this future, and the calls with it
+    let mut tasks = JoinSet::new();
+    for mut caller in own {
         let queue = Arc::clone(&queue);
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             let mut answers = Vec::new();
             loop {
                 let next = queue
@@ -127,23 +131,45 @@ pub(crate) async fn all(
                 let Some((place, (tool, arguments))) = next else {
                     return answers;
                 };
-                answers.push((place, caller.call(tool, arguments).await));
+                let begun = Instant::now();
+                let answer = caller.call(tool, arguments).await;
+                answers.push((
+                    place,
+                    Reply {
+                        answer,
+                        seconds: begun.elapsed().as_secs_f64(),
+                    },
+                ));
             }
-        })
-    });
-    let tasks: Vec<_> = tasks.collect();
-    let mut found = vec![Answer::Lost("not called".to_owned()); count];
-    for task in tasks {
-        for (place, answer) in task.await? {
+        });
+    }
+    let mut found: Vec<Option<Reply>> = (0..count).map(|_| None).collect();
+    while let Some(answers) = tasks.join_next().await {
+        for (place, reply) in answers? {
             if let Some(slot) = found.get_mut(place) {
-                *slot = answer;
+                *slot = Some(reply);
             }
         }
     }
-    Ok(found)
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// An answer, and how long it took.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    pub(crate) seconds: f64,
 }
 
 /// How many calls did not get the tool's answer.
-pub(crate) fn failed(answers: &[Answer]) -> u64 {
-    answers.iter().filter(|answer| !answer.is_ok()).count() as u64
+pub(crate) fn failed(replies: &[Reply]) -> u64 {
+    replies.iter().filter(|reply| !reply.answer.is_ok()).count() as u64
+}
+
+/// How long the longest call took.
+pub(crate) fn slowest(replies: &[Reply]) -> f64 {
+    replies
+        .iter()
+        .map(|reply| reply.seconds)
+        .fold(0.0, f64::max)
 }

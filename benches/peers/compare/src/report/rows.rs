@@ -82,6 +82,15 @@ pub(crate) const ROWS: &[Row] = &[
             Some((failed, short(failed)))
         },
     ),
+    right(
+        "lost replies: the slowest read, s",
+        Better::Neither,
+        |peer| {
+            let reads = peer.lost.iter().filter(|lost| !lost.writes);
+            let slowest = reads.map(|lost| lost.slowest_seconds).reduce(f64::max)?;
+            Some((slowest, short(slowest)))
+        },
+    ),
     right("stale reads after a write, per 100", Better::Low, |peer| {
         let memory = peer.memory.as_ref()?;
         percent(memory.stale, memory.reads)
@@ -310,6 +319,7 @@ mod tests {
             extra,
             never: 0,
             errors: 0,
+            slowest_seconds: 0.0,
         };
         let peer = PeerFigures {
             lost: vec![lost(true, 10, 1), lost(true, 30, 3), lost(false, 10, 9)],

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::figures::Lost;
-use crate::scenario::{Subject, all, failed};
+use crate::scenario::{Subject, all, failed, slowest};
 
 /// The ways in which a reply is lost, and what they are called.
 pub(crate) const WAYS: &[(Fault, &str)] = &[
@@ -48,19 +48,16 @@ pub(crate) async fn run(
             .collect();
         let answers = all(subject, CALLERS, calls).await?;
         let counts = subject.counts().await?;
-        found.push(score(tool, *writes, way, &keys, &counts, failed(&answers)));
+        found.push(Lost {
+            errors: failed(&answers),
+            slowest_seconds: slowest(&answers),
+            ..score(tool, *writes, way, &keys, &counts)
+        });
     }
     Ok(found)
 }
 
-fn score(
-    tool: &str,
-    writes: bool,
-    way: &str,
-    keys: &[String],
-    counts: &Counts,
-    errors: u64,
-) -> Lost {
+fn score(tool: &str, writes: bool, way: &str, keys: &[String], counts: &Counts) -> Lost {
     let mut lost = Lost {
         way: way.to_owned(),
         tool: tool.to_owned(),
@@ -69,7 +66,8 @@ fn score(
         executed: 0,
         extra: 0,
         never: 0,
-        errors,
+        errors: 0,
+        slowest_seconds: 0.0,
     };
     for key in keys {
         let runs = counts.of(tool, key);
@@ -94,8 +92,8 @@ mod tests {
             ..Counts::default()
         };
         let keys = ["a", "b", "c"].map(str::to_owned);
-        let lost = score("t", true, "w", &keys, &counts, 1);
+        let lost = score("t", true, "w", &keys, &counts);
         assert_eq!((lost.intended, lost.executed), (3, 4));
-        assert_eq!((lost.extra, lost.never, lost.errors), (2, 1, 1));
+        assert_eq!((lost.extra, lost.never), (2, 1));
     }
 }
