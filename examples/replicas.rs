@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tollgate::router::StrategyName;
 use tollgate::{CallRecord, Server, Stack, ToolSpec, Tools};
 
 fn orders(id: &str) -> Result<Tools, Box<dyn std::error::Error>> {
@@ -21,6 +22,7 @@ fn orders(id: &str) -> Result<Tools, Box<dyn std::error::Error>> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stack = Stack::builder()
+        .strategy(StrategyName::RoundRobin)
         .server(
             Server::new(orders("primary")?)
                 .in_set("orders".parse()?)

@@ -122,6 +122,7 @@ impl Scan {
                         running = None;
                         is_down = false;
                         self.herald.tell(Witness::Connection, Presence::Up);
+                        self.shared.retry.server_is_back(&self.set);
                         self.connected.send_replace(true);
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }

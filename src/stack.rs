@@ -416,7 +416,10 @@ const LONGEST_TOLD: usize = 200;
 fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
     let similar = catalogue.similar(tool);
     let hint = if similar.is_empty() {
-        format!("{} tools are known", catalogue.entries().len())
+        match catalogue.entries().len() {
+            1 => "1 tool is known".to_owned(),
+            known => format!("{known} tools are known"),
+        }
     } else {
         format!("did you mean {}?", similar.join(" or "))
     };

@@ -25,7 +25,7 @@ enum Listing {
     Works,
 }
 
-/// A server with six tools that write, whose listings and calls do as they are told.
+/// A server with six tools that write and one that reads, whose listings and calls do as they are told.
 struct Scripted {
     id: ServerId,
     listing: Mutex<Listing>,
@@ -85,8 +85,10 @@ impl ToolServer for Scripted {
                             "name": format!("add_{n}"),
                             "annotations": {"destructiveHint": false},
                         });
-                        ToolDefinition::from_json(tool.to_string()).unwrap()
+                        tool.to_string()
                     })
+                    .chain([r#"{"name":"get_it","annotations":{"readOnlyHint":true}}"#.into()])
+                    .map(|tool: String| ToolDefinition::from_json(tool).unwrap())
                     .collect()),
             }
         })
@@ -253,6 +255,37 @@ async fn one_tools_faults_leave_the_server_alone() {
         stack.call("s.add_good", json!({})).await.unwrap();
     }
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_breaker_of_a_server_is_answered_when_the_server_is_back() {
+    let server = Scripted::new(Listing::Works);
+    let events = server.with_events();
+    events.send(ServerEvent::Up).unwrap();
+    let stack = start(&server).await;
+    *server.reachable.lock() = false;
+    for number in 0..5 {
+        let call = stack.prepare(&format!("s.add_{number}"), "{}").unwrap();
+        let deadline = Instant::now() + Duration::from_millis(1);
+        let told = stack.run(call.with_deadline(deadline.into_std())).await;
+        told.unwrap_err();
+    }
+    assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
+    let began = Instant::now();
+    let deadline = began + Duration::from_secs(60);
+    let read = stack.prepare("s.get_it", "{}").unwrap();
+    let waiting = tokio::spawn(stack.run(read.with_deadline(deadline.into_std())));
+    sleep(Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished());
+    *server.reachable.lock() = true;
+    events.send(ServerEvent::Up).unwrap();
+    waiting.await.unwrap().unwrap();
+    // the breaker alone would have let nothing through for 10 s
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,6 +43,13 @@ impl RetryLayer {
         self.policy.retain_sets(keep);
     }
 
+    /// Says that a server of this set is back and its breakers are closed: calls that wait for one of
+    /// them try at once, in the order of their jitter. Without it they wait for as long as the breaker
+    /// said it would stay open.
+    pub fn server_is_back(&self, set: &ReplicaSetId) {
+        self.policy.server_is_back(set);
+    }
+
     pub(crate) fn policy(&self) -> &RepeatPolicy {
         &self.policy
     }

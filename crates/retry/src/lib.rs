@@ -22,7 +22,8 @@
 //! or the layer gives up at once: it never waits longer than [`RetryConfig::max_retry_after`], nor
 //! beyond the deadline. So is the time until an open breaker lets a probe through, but only of a call
 //! that has a deadline, and all such pauses together are no longer than that: others fail fast, as
-//! breakers are for. To be refused so is not counted among the attempts that are allowed. Repeats are
+//! breakers are for. Whoever knows that the server is back ends such pauses
+//! ([`RetryLayer::server_is_back`]). To be refused so is not counted among the attempts that are allowed. Repeats are
 //! paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with a
 //! multiple of the usual load. One that our own breaker or limit refused was no load, and costs nothing.
 //!
@@ -134,6 +135,7 @@ pub mod hedge;
 #[cfg(all(test, shuttle))]
 mod interleavings;
 mod layer;
+mod pause;
 mod policy;
 mod repeats;
 mod schedule;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, sleep};
 use tollgate_core::{
     Delivery, ErrorKind, InvalidConfig, ReplicaSetId, Share, ToolCall, ToolError, ToolOutput,
 };
@@ -16,6 +16,7 @@ use tracing::debug;
 use crate::budget::{Budgets, Hold};
 use crate::deadline::{Outlook, ends_in_time};
 use crate::give::{Reason, given_up, may_have_an_effect};
+use crate::pause::{Pause, Returns};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
 use crate::share::Paid;
@@ -46,6 +47,7 @@ struct Shared {
     schedule: Option<Arc<dyn MakeSchedule>>,
     budgets: Budgets,
     seeds: AtomicU64,
+    returns: Returns,
 }
 
 impl RepeatPolicy {
@@ -71,6 +73,7 @@ impl RepeatPolicy {
                 schedule,
                 budgets: Budgets::default(),
                 seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
+                returns: Returns::default(),
             }),
             paid: false,
             sent: None,
@@ -85,6 +88,11 @@ impl RepeatPolicy {
 
     pub(crate) fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
         self.shared.budgets.retain(keep);
+    }
+
+    /// Wakes calls of the set that wait for a breaker.
+    pub(crate) fn server_is_back(&self, set: &ReplicaSetId) {
+        self.shared.returns.tell(set);
     }
 
     /// Takes from the budget what a call costs that nobody would miss, before its first attempt.
@@ -131,7 +139,7 @@ impl RepeatPolicy {
 
     /// Returns the pause before a repeat, or why there is none. The budget is asked last: a repeat
     /// that is refused for another reason costs nothing.
-    fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Duration, Reason> {
+    fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Pause, Reason> {
         // paid when the attempt was ended for it; put back unless it comes to that
         let share = call.attempt().share.as_ref();
         let paid = share.and_then(|share| share.downcast_ref::<Paid>()?.take());
@@ -175,13 +183,17 @@ impl RepeatPolicy {
         let pause = repeats.pauses.next(&step).ok_or(Reason::Schedule)?;
         let pause = match (floor, error.kind()) {
             // all who were refused know the same moment: they do not come all at once
-            (Some(floor), ErrorKind::BreakerOpen) => pause.saturating_add(floor),
-            (floor, _) => pause.max(floor.unwrap_or_default()),
+            (Some(open), ErrorKind::BreakerOpen) => Pause::Open {
+                open,
+                spread: pause,
+            },
+            (floor, _) => Pause::For(pause.max(floor.unwrap_or_default())),
         };
         let usual = call.plan().limits.estimated_duration;
         if let Some(left) = left(call, Instant::now)
-            && !ends_in_time(left, pause, usual)
+            && !ends_in_time(left, pause.longest(), usual)
         {
+            let pause = pause.longest();
             return Err(Reason::Deadline { left, pause, usual });
         }
         repeats.hold = paid.or_else(|| shared.hold(call));
@@ -228,7 +240,7 @@ impl Default for RepeatPolicy {
 
 impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
     /// Boxed, as few calls have a pause and all would carry the timer's bytes.
-    type Future = Pin<Box<Sleep>>;
+    type Future = Pin<Box<dyn Future<Output = ()> + Send>>;
 
     fn retry(
         &mut self,
@@ -243,7 +255,8 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             self.with_budget(call, TokenBucket::refund);
         }
         match self.decide(call, error) {
-            Ok(pause) => {
+            Ok(kind) => {
+                let pause = kind.longest();
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -252,7 +265,13 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     "repeats a failed call"
                 );
                 self.advance(call, error, pause);
-                Some(Box::pin(sleep(pause)))
+                Some(match kind {
+                    Pause::For(pause) => Box::pin(sleep(pause)),
+                    Pause::Open { open, spread } => {
+                        let set = call.tool().set();
+                        Box::pin(self.shared.returns.wait(set, open, spread))
+                    }
+                })
             }
             Err(reason) => {
                 debug!(
@@ -277,7 +296,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         if let Some(hold) = self
             .repeats
             .as_mut()
-            .and_then(|repeats| repeats.hold.take())
+            .and_then(|repeats| repeats.end_pause())
         {
             hold.spend();
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, FailedAttempt, ToolError};
 
 use crate::budget::Hold;
@@ -15,8 +16,10 @@ pub(crate) struct Repeats {
     pub(crate) hold: Option<Hold>,
     /// The attempts before the current one.
     failed: Vec<FailedAttempt>,
-    /// The pause before the current one.
+    /// The pause before the current one; while it lasts, how long it may be.
     pause: Duration,
+    /// When the pause that lasts began, and whether an open breaker is waited for.
+    pausing: Option<(Instant, bool)>,
     /// The pauses in which it waited for an open breaker.
     waited: Duration,
     /// One of those before may have run.
@@ -30,6 +33,7 @@ impl Repeats {
             hold: None,
             failed: Vec::new(),
             pause: Duration::ZERO,
+            pausing: None,
             waited: Duration::ZERO,
             may_have_run: false,
         }
@@ -39,10 +43,20 @@ impl Repeats {
     pub(crate) fn note(&mut self, error: &ToolError, pause: Duration) {
         self.failed.push(FailedAttempt::new(error, self.pause));
         self.pause = pause;
-        if error.kind() == ErrorKind::BreakerOpen {
-            self.waited = self.waited.saturating_add(pause);
-        }
+        self.pausing = Some((Instant::now(), error.kind() == ErrorKind::BreakerOpen));
         self.may_have_run |= error.delivery() != Delivery::NotSent;
+    }
+
+    /// Takes note that the pause is over, which a server that is back cuts short; returns the repeat
+    /// that is paid for.
+    pub(crate) fn end_pause(&mut self) -> Option<Hold> {
+        if let Some((began, for_breaker)) = self.pausing.take() {
+            self.pause = self.pause.min(began.elapsed());
+            if for_breaker {
+                self.waited = self.waited.saturating_add(self.pause);
+            }
+        }
+        self.hold.take()
     }
 
     /// Returns how long the call waited for open breakers so far.

@@ -1,11 +1,12 @@
-//! The layers without the stack: cache and retry around a service of one's own, in a plain
-//! `ServiceBuilder`. `cargo run --example layers`.
+//! The layers without the stack: cache, retry and breaker around a service of one's own, in a plain
+//! `ServiceBuilder`. `cargo run --example tower_stack`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
+use tollgate::breaker::{BreakerConfig, BreakerLayer, BreakerSet};
 use tollgate::cache::{CacheConfig, CacheLayer};
 use tollgate::core::{Resolved, Source};
 use tollgate::retry::{RetryConfig, RetryLayer};
@@ -46,9 +47,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let cache = CacheLayer::new(CacheConfig::default());
     let stats = cache.handle();
+    let breakers = BreakerSet::new(BreakerConfig::default())?;
     let mut service = ServiceBuilder::new()
         .layer(cache)
         .layer(RetryLayer::new(RetryConfig::default())?)
+        .layer(BreakerLayer::new(breakers.clone(), "rates".parse()?))
         .service(flaky);
     for _ in 0..3 {
         let call = ToolCall::new(tool.clone(), r#"{"currency":"EUR"}"#);
@@ -59,5 +62,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         runs.load(Ordering::Relaxed),
         stats.stats().hits
     );
+    for breaker in breakers.snapshot() {
+        println!("breaker of {}: {}", breaker.server, breaker.state.as_str());
+    }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Two in-process tools behind the whole stack: `cargo run --example minimal`.
+//! Two in-process tools behind the whole stack: `cargo run --example quickstart`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
