@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::figures::{Figures, PeerFigures};
-use crate::report::rows::{Better, ROWS, Row};
+use crate::report::rows::{Better, GROUPS, Row};
 
 const DIRECT: &str = "direct";
 const OURS: &str = "Tollgate";
@@ -52,35 +52,31 @@ fn table(page: &mut String, figures: &Figures) -> std::fmt::Result {
         write!(page, " {} |", peer.version)?;
     }
     writeln!(page)?;
-    let mut correctness = None;
-    for row in ROWS {
-        if correctness != Some(row.correctness) {
-            let what = if row.correctness {
-                "right and wrong"
-            } else {
-                "speed and size"
-            };
-            writeln!(page, "| *{what}* |{}", " |".repeat(peers.len()))?;
-            correctness = Some(row.correctness);
+    for group in GROUPS {
+        writeln!(page, "| **{}** |{}", group.name, " |".repeat(peers.len()))?;
+        for row in group.rows {
+            self::row(page, row, peers)?;
         }
-        let cells: Vec<_> = peers.iter().map(row.cell).collect();
-        let best = best(row, peers);
-        write!(page, "| {} |", row.name)?;
-        for (peer, cell) in peers.iter().zip(cells) {
-            match cell {
-                None => write!(page, " – |")?,
-                Some((value, text)) if Some(value) == best && peer.name != DIRECT => {
-                    write!(page, " **{text}** |")?;
-                }
-                Some((_, text)) => write!(page, " {text} |")?,
-            }
-        }
-        writeln!(page)?;
     }
     writeln!(
         page,
         "\n**Bold**: the best of a row, *direct* left out. –: not measured, or there is nothing of the kind."
     )
+}
+
+fn row(page: &mut String, row: &Row, peers: &[PeerFigures]) -> std::fmt::Result {
+    let best = best(row, peers);
+    write!(page, "| {} |", row.name)?;
+    for peer in peers {
+        match (row.cell)(peer) {
+            None => write!(page, " – |")?,
+            Some((value, text)) if Some(value) == best && peer.name != DIRECT => {
+                write!(page, " **{text}** |")?;
+            }
+            Some((_, text)) => write!(page, " {text} |")?,
+        }
+    }
+    writeln!(page)
 }
 
 /// The best value of a row among peers, where one end is better than the other.
@@ -100,32 +96,26 @@ fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
         return Ok(());
     };
     let mut lines = String::new();
-    let mut group = "";
-    for row in ROWS {
-        let (name, of) = match row.name.strip_prefix("— ") {
-            Some(rest) => (rest, group),
-            None => {
-                group = row.name.split(": calls/s").next().unwrap_or(row.name);
-                (row.name, "")
-            }
-        };
+    for (group, row) in GROUPS
+        .iter()
+        .flat_map(|group| group.rows.iter().map(move |row| (group, row)))
+    {
         let Some(((value, text), best)) = (row.cell)(ours).zip(best(row, &figures.peers)) else {
             continue;
         };
         if value == best {
             continue;
         }
-        let separator = if of.is_empty() { "" } else { ", " };
-        let holds = |peer: &&PeerFigures| {
-            peer.name != DIRECT && (row.cell)(peer).is_some_and(|(value, _)| value == best)
-        };
-        for peer in figures.peers.iter().filter(holds) {
-            let theirs = (row.cell)(peer).map(|(_, text)| text).unwrap_or_default();
-            writeln!(
-                lines,
-                "- {of}{separator}{name}: {} {theirs}, Tollgate {text}",
-                peer.name
-            )?;
+        let others = figures.peers.iter().filter(|peer| peer.name != DIRECT);
+        for (peer, (value, theirs)) in others.filter_map(|peer| Some((peer, (row.cell)(peer)?))) {
+            if value == best {
+                let (group, row) = (group.name, row.name);
+                writeln!(
+                    lines,
+                    "- {group}: {row}: {} {theirs}, Tollgate {text}",
+                    peer.name
+                )?;
+            }
         }
     }
     if lines.is_empty() {
@@ -207,7 +197,7 @@ mod tests {
     fn the_best_is_bold_and_direct_is_not_among_them() {
         let page = page();
         assert!(
-            page.contains("| stale reads after a write, per 100 | 0 | **0** | 50 |"),
+            page.contains("| reads that were stale | 0 | **0** | 50 |"),
             "{page}"
         );
         assert!(
@@ -220,10 +210,10 @@ mod tests {
     fn where_another_is_better_it_is_said() {
         let page = page();
         assert!(
-            page.contains("- start to first listing, s: other 0.25, Tollgate 0.50\n"),
+            page.contains("- Process: start to first listing, s: other 0.25, Tollgate 0.50\n"),
             "{page}"
         );
-        assert!(!page.contains("- stale"), "{page}");
+        assert!(!page.contains("- After a write"), "{page}");
     }
 
     #[test]
