@@ -39,17 +39,16 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-# Runs a command in the background of everything else; what it says goes to a file, and the end of that
-# to where the table finds it, if it fails.
+# Runs a command. What it says goes to a file, and the end of that, if it fails, to where the table finds it.
 install() {
     local name=$1
     shift
     rm -f "$home/failed/$name"
-    say "$name: installing"
+    say "$name: installing or building"
     if "$@" >"$home/logs/install-$name.log" 2>&1; then
-        say "$name: installed"
+        say "$name: done"
     else
-        say "$name: did not install, see $home/logs/install-$name.log"
+        say "$name: failed, see $home/logs/install-$name.log"
         tail -n 3 "$home/logs/install-$name.log" >"$home/failed/$name"
     fi
 }
@@ -80,11 +79,17 @@ mkdir -p "$home/logs" "$home/failed" "$folder"
 if [ -z "$report" ]; then
     install fastmcp fastmcp &
     install neurolink neurolink &
-    say "building the upstream and the driver"
-    peers --quiet --package peers-upstream --package peers-load --package peers-compare
-    install mcp-proxy peers --package peers-proxy
-    say "building Tollgate"
-    cargo build --quiet --locked --release --package tollgate-gateway
+    say "Tollgate: building"
+    cargo build --quiet --locked --release --package tollgate-gateway &
+    ours=$!
+    # All of the workspace in one go, so that nothing is built twice with other features.
+    install mcp-proxy peers
+    if [ -e "$home/failed/mcp-proxy" ]; then
+        say "building the upstream and the driver"
+        peers --quiet --package peers-upstream --package peers-load --package peers-compare
+    fi
+    wait "$ours"
+    say "Tollgate: done"
     wait
     say "measuring"
     out=$folder/peers.json
@@ -97,7 +102,7 @@ if [ -z "$report" ]; then
         exit
     fi
 else
-    peers --quiet --package peers-compare
+    peers --quiet
 fi
 if [ -d "$target/bench-reports" ]; then
     find "$target/bench-reports" -maxdepth 1 \( -name '*.md' -o -name '*.txt' \) -exec cp {} "$folder/" \;

@@ -82,7 +82,11 @@ fn row(page: &mut String, row: &Row, peers: &[PeerFigures]) -> std::fmt::Result 
 /// The best value of a row among peers, where one end is better than the other.
 fn best(row: &Row, peers: &[PeerFigures]) -> Option<f64> {
     let values = peers.iter().filter(|peer| peer.name != DIRECT);
-    let values = values.filter_map(row.cell).map(|(value, _)| value);
+    // who is dead, or never came back, is best at nothing
+    let values = values
+        .filter_map(row.cell)
+        .map(|(value, _)| value)
+        .filter(|value| value.is_finite());
     match row.better {
         Better::Low => values.min_by(f64::total_cmp),
         Better::High => values.max_by(f64::total_cmp),
