@@ -1,0 +1,118 @@
+//! Figures of benches that compare nothing with peers: each a report in the folder, shown as it is.
+
+use std::fs;
+use std::path::Path;
+
+use crate::Outcome;
+
+/// What is known of a report beyond its name: a heading, and the command that makes it.
+const KNOWN: &[(&str, &str, &str)] = &[
+    (
+        "stack_cost",
+        "What the whole stack costs in process",
+        "cargo bench --bench stack_cost",
+    ),
+    (
+        "layer_cost",
+        "What each layer costs",
+        "cargo bench --bench layer_cost",
+    ),
+    (
+        "cache_cost",
+        "What each way of a cached call costs",
+        "cargo bench -p tollgate-cache --features lean --bench cache_cost",
+    ),
+    (
+        "cache_hit_rate",
+        "How often the cache answers",
+        "cargo bench --bench cache_hit_rate",
+    ),
+    (
+        "balance",
+        "How well calls are spread",
+        "cargo bench --bench balance",
+    ),
+    (
+        "pool_scale",
+        "What one choice of a server costs",
+        "cargo bench -p tollgate-router --bench pool_scale",
+    ),
+    (
+        "registry_scale",
+        "What many tools cost",
+        "cargo bench --bench registry_scale",
+    ),
+    (
+        "telemetry_cost",
+        "What telemetry costs",
+        "cargo bench -p tollgate-telemetry --features otlp --bench telemetry_cost",
+    ),
+    (
+        "metastable",
+        "What an outage does to callers",
+        "cargo bench --bench metastable",
+    ),
+];
+
+/// A section for each report, those that are known first and in the order of the list.
+pub(crate) fn read(folder: &Path) -> Outcome<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let part =
+            |part: Option<&std::ffi::OsStr>| part.and_then(|part| part.to_str()).map(str::to_owned);
+        let (Some(name), Some(kind)) = (part(path.file_stem()), part(path.extension())) else {
+            continue;
+        };
+        if kind == "md" || kind == "txt" {
+            found.push((name, kind, fs::read_to_string(&path)?));
+        }
+    }
+    let rank = |name: &str| {
+        KNOWN
+            .iter()
+            .position(|known| known.0 == name)
+            .unwrap_or(KNOWN.len())
+    };
+    found.sort_by(|one, two| (rank(&one.0), &one.0).cmp(&(rank(&two.0), &two.0)));
+    Ok(found
+        .iter()
+        .map(|(name, kind, text)| section(name, kind, text))
+        .collect())
+}
+
+/// Markdown stands as it is; text keeps its columns.
+fn section(name: &str, kind: &str, text: &str) -> String {
+    let known = KNOWN.iter().find(|known| known.0 == name);
+    let heading = known.map_or(name, |known| known.1);
+    let command = known.map_or_else(
+        || format!("cargo bench --bench {name}"),
+        |known| known.2.to_owned(),
+    );
+    let text = text.trim_end();
+    let body = if kind == "md" {
+        text.to_owned()
+    } else {
+        format!("```text\n{text}\n```")
+    };
+    format!("\n## {heading}\n\n```sh\n{command}\n```\n\n{body}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_comes_with_its_command() {
+        let known = section("balance", "md", "| a |\n\n");
+        assert!(known.contains("## How well calls are spread\n"), "{known}");
+        assert!(known.contains("cargo bench --bench balance\n"), "{known}");
+        assert!(known.ends_with("\n| a |\n"), "{known}");
+        let other = section("new_bench", "txt", "a  b");
+        assert!(
+            other.contains("## new_bench\n") && other.contains("```text\na  b\n```"),
+            "{other}"
+        );
+        assert!(other.contains("cargo bench --bench new_bench\n"), "{other}");
+    }
+}

@@ -1,0 +1,238 @@
+//! The table, what was compared in it, and where somebody else is better.
+
+use std::fmt::Write;
+
+use crate::figures::{Figures, PeerFigures};
+use crate::report::rows::{Better, GROUPS, Row};
+
+const DIRECT: &str = "direct";
+const OURS: &str = "Tollgate";
+
+pub(crate) fn render(figures: &Figures) -> String {
+    let mut page = String::new();
+    // writing to a string cannot fail
+    let _ = head(&mut page, figures)
+        .and_then(|()| table(&mut page, figures))
+        .and_then(|()| better(&mut page, figures))
+        .and_then(|()| setups(&mut page, figures));
+    page
+}
+
+fn head(page: &mut String, figures: &Figures) -> std::fmt::Result {
+    let of = |name: &str| figures.machine.get(name).map_or("unknown", String::as_str);
+    writeln!(
+        page,
+        "Measured {} on {} cores of {}, {} memory, {}; {}, Node {}. The machine's load before it: {}.",
+        of("date"),
+        of("cores"),
+        of("cpu"),
+        of("memory"),
+        of("system"),
+        of("rustc"),
+        of("node"),
+        of("load average"),
+    )?;
+    let minutes = figures.seconds / 60.0;
+    write!(page, "The measuring took {minutes:.0} minutes")?;
+    if figures.quick {
+        write!(page, ", with `--quick`: few calls and short rounds")?;
+    }
+    writeln!(page, ".\n")
+}
+
+fn table(page: &mut String, figures: &Figures) -> std::fmt::Result {
+    let peers = &figures.peers;
+    write!(page, "| |")?;
+    for peer in peers {
+        write!(page, " {} |", peer.name)?;
+    }
+    writeln!(page, "\n| --- |{}", " ---: |".repeat(peers.len()))?;
+    write!(page, "| version |")?;
+    for peer in peers {
+        write!(page, " {} |", peer.version)?;
+    }
+    writeln!(page)?;
+    for group in GROUPS {
+        writeln!(page, "| **{}** |{}", group.name, " |".repeat(peers.len()))?;
+        for row in group.rows {
+            self::row(page, row, peers)?;
+        }
+    }
+    writeln!(
+        page,
+        "\n**Bold**: the best of a row, *direct* left out. –: not measured, or there is nothing of the kind."
+    )
+}
+
+fn row(page: &mut String, row: &Row, peers: &[PeerFigures]) -> std::fmt::Result {
+    let best = best(row, peers);
+    write!(page, "| {} |", row.name)?;
+    for peer in peers {
+        match (row.cell)(peer) {
+            None => write!(page, " – |")?,
+            Some((value, text)) if Some(value) == best && peer.name != DIRECT => {
+                write!(page, " **{text}** |")?;
+            }
+            Some((_, text)) => write!(page, " {text} |")?,
+        }
+    }
+    writeln!(page)
+}
+
+/// The best value of a row among peers, where one end is better than the other.
+fn best(row: &Row, peers: &[PeerFigures]) -> Option<f64> {
+    let values = peers.iter().filter(|peer| peer.name != DIRECT);
+    // who is dead, or never came back, is best at nothing
+    let values = values
+        .filter_map(row.cell)
+        .map(|(value, _)| value)
+        .filter(|value| value.is_finite());
+    match row.better {
+        Better::Low => values.min_by(f64::total_cmp),
+        Better::High => values.max_by(f64::total_cmp),
+        Better::Neither => None,
+    }
+}
+
+/// Every row in which ours is not the best.
+fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
+    let Some(ours) = figures.peers.iter().find(|peer| peer.name == OURS) else {
+        return Ok(());
+    };
+    let mut lines = String::new();
+    for (group, row) in GROUPS
+        .iter()
+        .flat_map(|group| group.rows.iter().map(move |row| (group, row)))
+    {
+        let Some(((value, text), best)) = (row.cell)(ours).zip(best(row, &figures.peers)) else {
+            continue;
+        };
+        if value == best {
+            continue;
+        }
+        let others = figures.peers.iter().filter(|peer| peer.name != DIRECT);
+        for (peer, (value, theirs)) in others.filter_map(|peer| Some((peer, (row.cell)(peer)?))) {
+            if value == best {
+                let (group, row) = (group.name, row.name);
+                writeln!(
+                    lines,
+                    "- {group}: {row}: {} {theirs}, Tollgate {text}",
+                    peer.name
+                )?;
+            }
+        }
+    }
+    if lines.is_empty() {
+        return writeln!(page, "\nIn no row is another peer better than Tollgate.");
+    }
+    writeln!(
+        page,
+        "\nWhere another peer is better than Tollgate:\n\n{}",
+        lines.trim_end()
+    )
+}
+
+fn setups(page: &mut String, figures: &Figures) -> std::fmt::Result {
+    writeln!(page, "\n| name here | version | how it is set up |")?;
+    writeln!(page, "| --- | --- | --- |")?;
+    for peer in &figures.peers {
+        writeln!(
+            page,
+            "| {} | {} | {} |",
+            peer.name, peer.version, peer.setup
+        )?;
+    }
+    let failures: Vec<_> = figures
+        .peers
+        .iter()
+        .flat_map(|peer| {
+            peer.failures
+                .iter()
+                .map(move |failure| (&peer.name, failure))
+        })
+        .collect();
+    if failures.is_empty() {
+        return Ok(());
+    }
+    writeln!(page, "\nWhat could not be measured, and why:\n")?;
+    for (name, failure) in failures {
+        writeln!(page, "- {name}: {}", one_line(failure))?;
+    }
+    Ok(())
+}
+
+/// Of a long report, the beginning, in one line.
+fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Memory;
+
+    fn peer(name: &str, stale: u64, start: f64) -> PeerFigures {
+        PeerFigures {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            memory: Some(Memory {
+                reads: 10,
+                stale,
+                ..Memory::default()
+            }),
+            start_seconds: Some(start),
+            ..PeerFigures::default()
+        }
+    }
+
+    fn page() -> String {
+        render(&Figures {
+            peers: vec![
+                peer(DIRECT, 0, 0.0),
+                peer(OURS, 0, 0.5),
+                peer("other", 5, 0.25),
+            ],
+            ..Figures::default()
+        })
+    }
+
+    #[test]
+    fn the_best_is_bold_and_direct_is_not_among_them() {
+        let page = page();
+        assert!(
+            page.contains("| reads that were stale | 0 | **0** | 50 |"),
+            "{page}"
+        );
+        assert!(
+            page.contains("| start to first listing, s | 0.00 | 0.50 | **0.25** |"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn where_another_is_better_it_is_said() {
+        let page = page();
+        assert!(
+            page.contains("- Process: start to first listing, s: other 0.25, Tollgate 0.50\n"),
+            "{page}"
+        );
+        assert!(!page.contains("- After a write"), "{page}");
+    }
+
+    #[test]
+    fn what_failed_is_told_in_one_line() {
+        let mut failed = peer("other", 0, 1.0);
+        failed
+            .failures
+            .push("not installed:\n  no such release".to_owned());
+        let page = render(&Figures {
+            peers: vec![failed],
+            ..Figures::default()
+        });
+        assert!(
+            page.contains("- other: not installed: no such release\n"),
+            "{page}"
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! The server behind all peers, as a process that can be killed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use peers_load::{Client, Endpoint, Era, fetch};
+use peers_upstream::{Counts, Fault, Rule};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use crate::Outcome;
+
+/// A running upstream.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    program: PathBuf,
+    port: u16,
+    pub(crate) endpoint: Endpoint,
+    child: Child,
+}
+
+impl Upstream {
+    pub(crate) async fn start(program: &Path) -> Outcome<Self> {
+        let port = free_port()?;
+        let endpoint =
+            Endpoint::new(&format!("http://127.0.0.1:{port}/mcp")).ok_or("no address")?;
+        let child = spawn(program, port)?;
+        let upstream = Self {
+            program: program.to_owned(),
+            port,
+            endpoint,
+            child,
+        };
+        answers(&upstream.endpoint, Duration::from_secs(10)).await?;
+        Ok(upstream)
+    }
+
+    async fn control(&self, method: Method, path: &str, body: Bytes) -> Outcome<Bytes> {
+        let exchange = fetch(&self.endpoint.at(path), method, body).await?;
+        if exchange.status.is_success() {
+            return Ok(exchange.body);
+        }
+        let body = String::from_utf8_lossy(&exchange.body).into_owned();
+        Err(format!("{path}: {body}").into())
+    }
+
+    pub(crate) async fn reset(&self) -> Outcome<()> {
+        self.control(Method::POST, "/control/reset", Bytes::new())
+            .await?;
+        Ok(())
+    }
+
+    /// From now on this share of each of these tools' answers is lost.
+    pub(crate) async fn lose(&self, tools: &[&str], fault: Fault, share: f64) -> Outcome<()> {
+        let rule = Rule {
+            fault,
+            share,
+            seed: 1,
+        };
+        let rules: HashMap<_, _> = tools.iter().map(|tool| (*tool, rule.clone())).collect();
+        let body = serde_json::to_vec(&rules)?.into();
+        self.control(Method::POST, "/control/faults", body).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn counts(&self) -> Outcome<Counts> {
+        let body = self
+            .control(Method::GET, "/control/counts", Bytes::new())
+            .await?;
+        Ok(serde_json::from_slice(&body)?)
+    }
+
+    pub(crate) async fn kill(&mut self) -> Outcome<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Another process at the same address.
+    pub(crate) async fn again(&mut self) -> Outcome<()> {
+        self.child = spawn(&self.program, self.port)?;
+        answers(&self.endpoint, Duration::from_secs(10)).await
+    }
+}
+
+fn spawn(program: &Path, port: u16) -> Outcome<Child> {
+    Command::new(program)
+        .arg(format!("127.0.0.1:{port}"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", program.display()).into())
+}
+
+/// A port that nobody listens on at the moment.
+pub(crate) fn free_port() -> Outcome<u16> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// Waits until tools are listed.
+pub(crate) async fn answers(endpoint: &Endpoint, long: Duration) -> Outcome<()> {
+    let until = Instant::now() + long;
+    loop {
+        let found = match Client::connect(endpoint, Era::Legacy).await {
+            Ok(mut client) => client.name_of("noop_get").await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > until => {
+                return Err(format!("not up after {} s: {error}", long.as_secs()).into());
+            }
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
