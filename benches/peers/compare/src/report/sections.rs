@@ -38,11 +38,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "cargo bench -p tollgate-router --bench pool_scale",
     ),
     (
-        "registry_scale",
-        "What many tools cost",
-        "cargo bench --bench registry_scale",
-    ),
-    (
         "telemetry_cost",
         "What telemetry costs",
         "cargo bench -p tollgate-telemetry --features otlp --bench telemetry_cost",
