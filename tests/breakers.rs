@@ -12,7 +12,7 @@ use tollgate::breaker::{BreakerConfig, BreakerState, Subject};
 use tollgate::core::{BoxFuture, BoxStream, ServerEvent};
 use tollgate::{
     BuildError, Delivery, DiscoveryConfig, ErrorKind, Server, ServerId, Stack, ToolCall,
-    ToolDefinition, ToolError, ToolOutput, ToolServer,
+    ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer,
 };
 use tollgate_testkit::{MockServer, MockService};
 use tower::ServiceExt;
@@ -228,20 +228,19 @@ async fn a_server_that_cannot_be_reached_is_probed_by_its_listing_and_by_no_writ
     stack.call("s.add_5", json!({})).await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
-async fn one_tools_faults_leave_the_server_alone() {
-    let mock = MockService::new(|call: ToolCall, _| async move {
-        if call.tool().name().as_str() == "add_bad" {
-            let text = "out of memory";
-            let (kind, delivery) = (ErrorKind::ServerFault, Delivery::Answered);
-            Err(ToolError::new(kind, delivery, text))
+/// A server whose tools `sick_0` to `sick_2` fail in this way, and whose other one is well.
+async fn with_sick_tools(kind: ErrorKind, delivery: Delivery) -> (Stack, MockService) {
+    let mock = MockService::new(move |call: ToolCall, _| async move {
+        tokio::task::yield_now().await;
+        if call.tool().name().as_str().starts_with("sick") {
+            Err(ToolError::new(kind, delivery, "scripted"))
         } else {
             Ok(ToolOutput::text("fine"))
         }
     });
-    let tools = ["add_bad", "add_good"]
+    let tools = ["sick_0", "sick_1", "sick_2", "well"]
         .map(|name| json!({"name": name, "annotations": {"destructiveHint": false}}));
-    let server = MockServer::new("s", tools.to_vec(), mock);
+    let server = MockServer::new("s", tools.to_vec(), mock.clone());
     let building = tokio::spawn(
         Stack::builder()
             .server(Server::shared(server.clone()))
@@ -249,12 +248,40 @@ async fn one_tools_faults_leave_the_server_alone() {
     );
     tokio::task::yield_now().await;
     server.emit(&ServerEvent::Up);
-    let stack = building.await.unwrap().unwrap();
-    for _ in 0..20 {
-        stack.call("s.add_bad", json!({})).await.unwrap_err();
-        stack.call("s.add_good", json!({})).await.unwrap();
+    (building.await.unwrap().unwrap(), mock)
+}
+
+#[tokio::test(start_paused = true)]
+async fn sick_tools_leave_the_server_alone_however_they_fail() {
+    for (kind, delivery) in [
+        (ErrorKind::ServerFault, Delivery::Answered),
+        (ErrorKind::ConnectionLost, Delivery::Unknown),
+    ] {
+        let (stack, _) = with_sick_tools(kind, delivery).await;
+        for _ in 0..20 {
+            for tool in ["s.sick_0", "s.sick_1", "s.sick_2"] {
+                stack.call(tool, json!({})).await.unwrap_err();
+            }
+            stack.call("s.well", json!({})).await.unwrap();
+        }
+        assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_at_a_tool_that_drops_its_connections_blocks_no_neighbour() {
+    let (stack, mock) = with_sick_tools(ErrorKind::ConnectionLost, Delivery::Unknown).await;
+    // all of them are under way before the first fails
+    let crowd = (0..24).map(|_| stack.call("s.sick_0", json!({})));
+    let failed = futures_util::future::join_all(crowd).await;
+    assert!(failed.iter().all(Result::is_err));
+    assert!(mock.started() > 5, "{} reached the server", mock.started());
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
+    let sick = Subject::Tool(ToolName::new("sick_0").unwrap());
+    assert_eq!(state(&stack, &sick), BreakerState::Open);
+    for _ in 0..40 {
+        stack.call("s.well", json!({})).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

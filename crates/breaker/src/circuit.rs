@@ -1,6 +1,5 @@
 //! One breaker, shared: the state machine behind a word that says "go on" without a lock.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tracing::{info, warn};
 
 use tollgate_core::InvalidConfig;
 
-use crate::permit::nanos;
+use crate::permit::{Cause, nanos};
 use crate::state::{Change, State, Ticket};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::trip::describe;
@@ -274,15 +273,14 @@ impl Circuit {
     }
 
     /// `timing` is when the call began, by [`time_now`](Self::time_now), or 0 where that does not count,
-    /// and how long it then waited for a person; `cause` is only asked when a failure opens the
-    /// breaker.
+    /// and how long it then waited for a person; `cause` is that of a failure.
     #[inline]
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
         verdict: Verdict,
         timing: (u64, u64),
-        cause: Option<&dyn fmt::Display>,
+        cause: Option<Cause<'_>>,
     ) {
         let word = self.word();
         if word.ticket() != ticket || word.is_indifferent_to(verdict) {
@@ -298,7 +296,7 @@ impl Circuit {
         ticket: Ticket,
         verdict: Verdict,
         timing: (u64, u64),
-        cause: Option<&dyn fmt::Display>,
+        cause: Option<Cause<'_>>,
     ) {
         // one look at the clock tells both
         let now = Instant::now();
@@ -309,10 +307,12 @@ impl Circuit {
         });
         let (change, trip) = self.change(|guarded| {
             let state = &mut guarded.state;
-            let change = state.settle(ticket, verdict, took, &self.config, now);
+            let tool = cause.and_then(|cause| cause.tool);
+            let change = state.settle(ticket, verdict, tool, took, &self.config, now);
             guarded.count(change.as_ref());
             if let Some(Change::Opened { trip, .. }) = change {
-                guarded.last_trip = Some(describe(trip, &self.config, cause));
+                guarded.last_trip =
+                    Some(describe(trip, &self.config, cause.map(|cause| cause.text)));
             }
             (change, guarded.last_trip.clone())
         });

@@ -23,7 +23,8 @@ use tollgate_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many failures in a row open it; 0 if no number does. Default: 3.
+    /// How many failures in a row open it; 0 if no number does. Before a whole server, connections that
+    /// one tool lost after its calls were sent are one failure together. Default: 3.
     pub failures: u32,
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.
@@ -84,8 +85,8 @@ impl BreakerConfig {
 
     /// Returns what suits a whole server: 5 transport faults in a row, then 10 s, 1 min at most.
     ///
-    /// More failures than a tool's, since one lost connection fails all calls that were on it; and
-    /// less time, since everything waits for it, and a refused connection costs the server little.
+    /// More failures than a tool's, since one lost connection fails all calls that were on it, and may
+    /// be the doing of any tool among them; and less time, since everything waits for it, and a refused connection costs the server little.
     #[must_use]
     pub const fn server() -> Self {
         Self::standard()

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tollgate_core::{ErrorKind, Share, ToolError, ToolOutput};
+use tollgate_core::{ErrorKind, Fingerprint, Share, ToolError, ToolOutput};
 
 use crate::person::Listener;
+use crate::verdict::may_be_the_tool;
 use crate::{Permit, Verdict};
 
 /// What decides how an outcome counts.
@@ -82,6 +83,8 @@ impl<F> fmt::Debug for BreakerFuture<F> {
 pub(crate) struct Held {
     pub(crate) permit: Permit,
     pub(crate) judge: Judge,
+    /// The tool that is called, where the breaker stands before more than that.
+    pub(crate) tool: Option<Fingerprint>,
     /// What may end the attempt so soon that it says more of the caller's hurry than of the server.
     pub(crate) hurry: Option<Share>,
     /// Where calls are timed: what tells how long this one waited for a person.
@@ -101,7 +104,10 @@ impl Held {
             {
                 drop(self.permit);
             }
-            (Verdict::Failure, Err(error)) => self.permit.fail(error),
+            (Verdict::Failure, Err(error)) => match self.tool.filter(|_| may_be_the_tool(error)) {
+                Some(tool) => self.permit.fail_of(tool, error),
+                None => self.permit.fail(error),
+            },
             // the place of a probe goes back
             (Verdict::Failure | Verdict::Nothing, _) => drop(self.permit),
         }

@@ -22,6 +22,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
+use tollgate_core::Fingerprint;
 
 use crate::{BreakerConfig, BreakerState, Circuit, Permit, Risk};
 
@@ -166,6 +167,34 @@ fn failures() {
     assert_eq!(circuit.state(), BreakerState::Open);
 }
 
+/// One tool that loses its connections, from however many threads, neither opens the breaker of its
+/// server nor keeps it half open: its probes are given back, and the first answer closes it.
+fn losers() {
+    let circuit = circuit(2, 2);
+    if thread_rng().gen_range(0..2) == 0 {
+        trip(&circuit);
+    }
+    let lose = || -> Box<dyn FnOnce() + Send> {
+        let circuit = circuit.clone();
+        Box::new(move || {
+            for _ in 0..2 {
+                // half open, others may have all places
+                if let Ok(permit) = circuit.clone().admit() {
+                    permit.fail_of(Fingerprint::from_u128(1), &"lost");
+                }
+            }
+        })
+    };
+    together((0..4).map(|_| lose()).collect());
+    circuit.assert_published();
+    let places: Vec<_> = (0..2).filter_map(|_| circuit.admit_ref().ok()).collect();
+    assert_eq!(places.len(), 2, "each place is back");
+    for permit in places {
+        permit.succeed();
+    }
+    assert_eq!(circuit.state(), BreakerState::Closed);
+}
+
 /// Whatever happened, the word lets calls through if, and only if, the state does.
 fn anything() {
     let circuit = circuit(2, 1);
@@ -181,6 +210,11 @@ fn anything() {
                     4 => {
                         if let Ok(permit) = circuit.admit_ref() {
                             permit.succeed();
+                        }
+                    }
+                    5 => {
+                        if let Ok(permit) = circuit.clone().admit() {
+                            permit.fail_of(Fingerprint::from_u128(1), &"lost");
                         }
                     }
                     _ => {
@@ -226,6 +260,12 @@ fn what_is_late_changes_nothing() {
 fn no_failure_is_lost() {
     shuttle::check_random(failures, ORDERS);
     shuttle::check_pct(failures, ORDERS, 3);
+}
+
+#[test]
+fn one_tool_that_loses_its_connections_holds_nobody_up() {
+    shuttle::check_random(losers, ORDERS);
+    shuttle::check_pct(losers, ORDERS, 3);
 }
 
 #[test]

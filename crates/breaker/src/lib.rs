@@ -17,12 +17,22 @@
 //! | --- | --- | --- |
 //! | answer, also the tool's own failure (`isError: true`) | success | success |
 //! | the server refuses the call as the caller's fault | success: the server works | success |
-//! | connection refused or lost | failure | failure |
+//! | connection refused, or lost before the call was sent | failure | failure |
+//! | connection lost after that | failure | failure, once for each tool in a row |
 //! | the server's own fault, protocol error | failure | success: it can be reached |
 //! | timeout | failure | nothing: it may be the one tool |
 //! | timeout of an attempt that the caller's deadline left less than 5 s | nothing | nothing |
 //! | 429 | nothing | success |
 //! | cancellation, a refusal by this runtime, a dropped call | nothing | nothing |
+//!
+//! A connection that is lost after the call was sent has two readings: the server went away, or this
+//! one tool ends its connections, as one does that crashes its worker or answers more than a proxy
+//! lets through. Which of them it is, only another tool can tell. So the breaker of a server counts such
+//! failures once for each tool since the last answer of any, and a run of one tool's alone never opens
+//! it: that tool's own breaker does what there is to do, and its neighbours are not refused. A server
+//! that has really gone refuses connections, which counts each time, or fails all of its tools. Half
+//! open it is the same: such a probe of one tool gives its place to the next call, and only one
+//! of another tool opens the breaker again.
 //!
 //! The breaker of a server opens after 5 failures in a row, for 10 s, a minute at most
 //! ([`BreakerConfig::server`]); that of its discovery after 2, for 60 s
@@ -35,7 +45,8 @@
 //! ([`with_failure_rate`](BreakerConfig::with_failure_rate)) or are slow
 //! ([`with_slow_calls`](BreakerConfig::with_slow_calls)), of all calls of the last minute, once there
 //! were enough of them. A good call never opens a breaker, even if it is the one that makes them
-//! enough. Time in which a call waits for a person makes it no slower: whoever asks one says so
+//! enough. Before a whole server, the share of failures is taken without the lost connections of the
+//! tool that has most of them, and there must be enough calls without those. Time in which a call waits for a person makes it no slower: whoever asks one says so
 //! through the call's [`ProgressSink`](tollgate_core::ProgressSink). Where slow calls open a breaker,
 //! a slow probe does not close it.
 //!
@@ -145,6 +156,7 @@ mod person;
 mod prune;
 mod rejection;
 mod risk;
+mod run;
 mod service;
 mod set;
 mod state;

@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_core::Fingerprint;
+
 use crate::state::Ticket;
 use crate::{Circuit, Verdict};
 
@@ -52,11 +54,23 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
 
     /// The call failed, and why. The cause is only read if this failure opens the breaker.
     pub fn fail(mut self, cause: &dyn fmt::Display) {
-        self.settle(Verdict::Failure, Some(cause));
+        self.settle(
+            Verdict::Failure,
+            Some(Cause {
+                text: cause,
+                tool: None,
+            }),
+        );
+    }
+
+    /// The call failed, and this tool may be all that is wrong.
+    pub(crate) fn fail_of(mut self, tool: Fingerprint, cause: &dyn fmt::Display) {
+        let tool = Some(tool);
+        self.settle(Verdict::Failure, Some(Cause { text: cause, tool }));
     }
 
     #[inline]
-    fn settle(&mut self, verdict: Verdict, cause: Option<&dyn fmt::Display>) {
+    fn settle(&mut self, verdict: Verdict, cause: Option<Cause<'_>>) {
         if !std::mem::replace(&mut self.settled, true) {
             let timing = (self.began, self.waited);
             self.circuit.settle(self.ticket, verdict, timing, cause);
@@ -69,6 +83,15 @@ impl<C: Deref<Target = Circuit>> Drop for Permit<C> {
     fn drop(&mut self) {
         self.settle(Verdict::Nothing, None);
     }
+}
+
+/// What made a call fail.
+#[derive(Clone, Copy)]
+pub(crate) struct Cause<'a> {
+    /// Only asked when the failure opens the breaker.
+    pub(crate) text: &'a dyn fmt::Display,
+    /// The tool that may be all that is wrong, if there is one.
+    pub(crate) tool: Option<Fingerprint>,
 }
 
 /// A duration as a permit holds it: half a millennium fits.

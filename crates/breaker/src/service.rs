@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tollgate_core::trail::{Decision, Stage, Verdict as Told};
 use tollgate_core::{
-    ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
+    ByTool, Delivery, ErrorKind, Fingerprint, ServerId, Share, ToolCall, ToolError, ToolOutput,
+    ToolService,
 };
 use tower_service::Service;
 
@@ -91,6 +92,14 @@ impl Site {
         }
     }
 
+    /// The tool that may be all that is wrong with a call, where others stand behind the same breaker.
+    fn suspect(&self, call: &ToolCall) -> Option<Fingerprint> {
+        match self.breakers {
+            Breakers::Server(_) => Some(call.tool().digest()),
+            Breakers::Tools { .. } => None,
+        }
+    }
+
     /// Writes down that the breaker refused a call, or lets it through to find out how the server is.
     fn tell(&self, call: &ToolCall, verdict: Told, why: &str) {
         call.decided(|| {
@@ -172,6 +181,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         let held = Held {
             permit: Permit::new(circuit, ticket),
             judge: self.site.judge(),
+            tool: self.site.suspect(&call),
             hurry: hurry(&call),
             person,
         };

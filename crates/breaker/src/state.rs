@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_core::Fingerprint;
 
+use crate::run::Run;
 use crate::window::{Counts, Window};
 use crate::{BreakerConfig, BreakerState, Risk, Verdict};
 
@@ -18,6 +20,8 @@ pub(crate) struct State {
     generation: u32,
     /// In a row, without closing in between.
     trips: u32,
+    /// In a row, within one phase.
+    run: Run,
     /// Whether it ever let a safe call through: then it is worth waiting for one as a probe.
     safe_calls: bool,
     /// Of the calls while closed, if any share of them opens it.
@@ -26,9 +30,7 @@ pub(crate) struct State {
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    Closed {
-        failures: u32,
-    },
+    Closed,
     ForcedClosed,
     ForcedOpen,
     HalfOpen {
@@ -70,9 +72,10 @@ pub(crate) enum Trip {
 impl State {
     pub(crate) fn new(config: &BreakerConfig, now: Instant) -> Self {
         Self {
-            phase: Phase::Closed { failures: 0 },
+            phase: Phase::Closed,
             generation: 0,
             trips: 0,
+            run: Run::default(),
             safe_calls: false,
             window: config
                 .takes_shares()
@@ -94,7 +97,7 @@ impl State {
         }
         self.safe_calls |= risk == Risk::Safe;
         let (probes, writes) = match self.phase {
-            Phase::Closed { .. } | Phase::ForcedClosed | Phase::ForcedOpen => {
+            Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
                 return Ok(Ticket(self.generation));
             }
             Phase::HalfOpen { probes, writes, .. } => (probes, writes),
@@ -125,7 +128,7 @@ impl State {
     ) -> Option<Duration> {
         let waits_for_safe = risk == Risk::Write && self.safe_calls;
         let from = match self.phase {
-            Phase::Closed { .. } | Phase::ForcedClosed => return Some(Duration::ZERO),
+            Phase::Closed | Phase::ForcedClosed => return Some(Duration::ZERO),
             Phase::ForcedOpen => return None,
             Phase::HalfOpen {
                 probes,
@@ -145,11 +148,13 @@ impl State {
         Some(from.saturating_duration_since(now))
     }
 
-    /// Takes the outcome of a call that was let through, and how long it took, if that is known.
+    /// Takes the outcome of a call that was let through: the tool that may be all that is wrong, if it
+    /// failed and there is one, and how long it took, if that is known.
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
         verdict: Verdict,
+        tool: Option<Fingerprint>,
         took: Option<Duration>,
         config: &BreakerConfig,
         now: Instant,
@@ -159,21 +164,27 @@ impl State {
         }
         let slow = config.is_slow(took);
         match (&mut self.phase, verdict) {
-            (Phase::Closed { failures }, Verdict::Failure | Verdict::Success) => {
+            (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
-                *failures = if failed {
-                    failures.saturating_add(1)
+                if failed {
+                    self.run.count(tool);
                 } else {
-                    0
-                };
-                let failures = *failures;
-                if let Some(window) = &mut self.window {
-                    window.count(failed, slow, now);
+                    self.run.clear();
                 }
-                self.reason(failures, slow, config, now)
+                if let Some(window) = &mut self.window {
+                    let tool = tool.filter(|_| failed);
+                    window.count(failed, slow, tool, now);
+                }
+                self.reason(failed, slow, config, now)
                     .map(|trip| self.trip(trip, config, now))
             }
-            (Phase::HalfOpen { .. }, Verdict::Failure) => {
+            (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
+                self.run.count(tool);
+                if self.run.is_one_tools() {
+                    // it says no more of the server than before: the next call tells
+                    *probes = probes.saturating_sub(1);
+                    return None;
+                }
                 Some(self.trip(Trip::ProbeFailed, config, now))
             }
             // whoever says that slow is sick does not want it back slow
@@ -188,7 +199,7 @@ impl State {
                 *probes = probes.saturating_sub(1);
                 None
             }
-            (Phase::Closed { .. }, Verdict::Nothing)
+            (Phase::Closed, Verdict::Nothing)
             | (Phase::ForcedClosed | Phase::ForcedOpen | Phase::Open { .. }, _) => None,
         }
     }
@@ -197,7 +208,7 @@ impl State {
     pub(crate) fn reset(&mut self) -> Option<Change> {
         match self.phase {
             Phase::ForcedClosed | Phase::ForcedOpen => None,
-            Phase::Closed { .. } => {
+            Phase::Closed => {
                 self.close();
                 None
             }
@@ -240,7 +251,7 @@ impl State {
 
     pub(crate) const fn failures(&self) -> u32 {
         match self.phase {
-            Phase::Closed { failures } => failures,
+            Phase::Closed => self.run.failures(),
             _ => 0,
         }
     }
@@ -252,7 +263,7 @@ impl State {
 
     pub(crate) const fn state(&self) -> BreakerState {
         match self.phase {
-            Phase::Closed { .. } => BreakerState::Closed,
+            Phase::Closed => BreakerState::Closed,
             Phase::ForcedClosed => BreakerState::ForcedClosed,
             Phase::ForcedOpen => BreakerState::ForcedOpen,
             Phase::HalfOpen { .. } => BreakerState::HalfOpen,
@@ -263,7 +274,7 @@ impl State {
     /// How long until a probe is let through; `None` while closed or forced.
     pub(crate) fn time_to_probe(&self, config: &BreakerConfig, now: Instant) -> Option<Duration> {
         match self.phase {
-            Phase::Closed { .. } | Phase::ForcedClosed | Phase::ForcedOpen => None,
+            Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => None,
             Phase::HalfOpen { .. } | Phase::Open { .. } => {
                 self.time_to_pass(Risk::Safe, config, now)
             }
@@ -274,31 +285,32 @@ impl State {
     /// may be the one that makes the window big enough to tell.
     fn reason(
         &self,
-        failures: u32,
+        failed: bool,
         slow: bool,
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Trip> {
-        let failed = failures > 0;
-        if failed && config.failures > 0 && failures >= config.failures {
-            return Some(Trip::InARow(failures));
+        if failed && self.run.reaches(config.failures) {
+            return Some(Trip::InARow(self.run.failures()));
         }
         if !failed && !slow {
             return None;
         }
-        let counts = self.counts(now)?;
-        if counts.calls < config.min_calls {
-            return None;
+        let window = self.window.as_ref()?;
+        let counts = window.counts(now);
+        let reaches = |counts: Counts, part, share: Option<u32>| {
+            let are_enough = counts.calls >= config.min_calls;
+            are_enough && share.is_some_and(|percent| counts.reaches(part, percent))
+        };
+        if failed {
+            // what one tool alone may be the reason of is left out on both sides
+            let others = counts.without(window.most_of_one_tool(now));
+            if reaches(others, others.failed, config.failure_rate) {
+                return Some(Trip::FailureRate(counts));
+            }
         }
-        let reaches =
-            |part, share: Option<u32>| share.is_some_and(|percent| counts.reaches(part, percent));
-        if failed && reaches(counts.failed, config.failure_rate) {
-            Some(Trip::FailureRate(counts))
-        } else if slow && reaches(counts.slow, config.slow_calls.map(|slow| slow.rate)) {
-            Some(Trip::SlowRate(counts))
-        } else {
-            None
-        }
+        let slow_share = config.slow_calls.map(|slow| slow.rate);
+        (slow && reaches(counts, counts.slow, slow_share)).then_some(Trip::SlowRate(counts))
     }
 
     fn trip(&mut self, trip: Trip, config: &BreakerConfig, now: Instant) -> Change {
@@ -312,12 +324,13 @@ impl State {
 
     fn close(&mut self) {
         self.trips = 0;
-        self.enter(Phase::Closed { failures: 0 });
+        self.enter(Phase::Closed);
     }
 
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.generation = self.generation.wrapping_add(1);
+        self.run.clear();
         // a share is one of the calls of one generation
         if let Some(window) = &mut self.window {
             window.clear();

@@ -44,6 +44,9 @@ pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
 /// Only a connection that could not be made or was lost speaks against it. An answer of any kind
 /// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it may
 /// be the one tool that is slow.
+///
+/// A connection that was lost after the call was sent may be the one tool, too, and the breaker of a
+/// server so counts it once for each tool, where this function has only one word for a failure.
 #[must_use]
 pub fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
     match result {
@@ -62,6 +65,12 @@ pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
         (_, Delivery::Answered) => Verdict::Success,
         (_, Delivery::NotSent | Delivery::Unknown) => Verdict::Nothing,
     }
+}
+
+/// Says whether a failure that speaks against the way to a server may be the doing of the tool that was
+/// called: the server had the call, or some of it.
+pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
+    error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_core::Fingerprint;
 
 /// How many counters a window has.
 const TENTHS: u64 = 10;
@@ -19,12 +20,17 @@ pub(crate) struct Window {
     ring: [Counter; TENTHS as usize],
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Counter {
     /// Which tenth since the origin it is for.
     number: u64,
     counts: Counts,
+    /// The tools that may be the reason of failures, and of how many.
+    tools: Vec<(Fingerprint, u32)>,
 }
+
+/// Of how many tools a tenth keeps account. Where more than these fail, it is not the one tool.
+const TOOLS: usize = 8;
 
 /// How many calls there were, and what became of them. A call may be both failed and slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,12 +47,18 @@ impl Window {
             origin: now,
             // never zero: there is no division by it
             tenth: (lasts / 10).max(Duration::from_nanos(1)),
-            ring: [Counter::default(); TENTHS as usize],
+            ring: Default::default(),
         }
     }
 
-    /// Counts a call that ends now.
-    pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Instant) {
+    /// Counts a call that ends now, and the tool that may be all that is wrong, if there is one.
+    pub(crate) fn count(
+        &mut self,
+        failed: bool,
+        slow: bool,
+        tool: Option<Fingerprint>,
+        now: Instant,
+    ) {
         let number = self.number(now);
         // the remainder is below the length of the ring
         let place = usize::try_from(number % TENTHS).unwrap_or(0);
@@ -58,16 +70,18 @@ impl Window {
             return;
         }
         if counter.number < number {
-            *counter = Counter {
-                number,
-                counts: Counts::default(),
-            };
+            counter.number = number;
+            counter.counts = Counts::default();
+            counter.tools.clear();
         }
         counter.counts.add(Counts {
             calls: 1,
             failed: failed.into(),
             slow: slow.into(),
         });
+        if let Some(tool) = tool {
+            counter.blame(tool);
+        }
     }
 
     /// Adds up what there is now.
@@ -82,9 +96,26 @@ impl Window {
         sum
     }
 
+    /// How many failures there are now that one and the same tool may be the reason of: the tool that
+    /// has most of them.
+    pub(crate) fn most_of_one_tool(&self, now: Instant) -> u32 {
+        let current = self.number(now);
+        let live = || {
+            let counters = self.ring.iter();
+            let counters = counters.filter(move |counter| counter.number + TENTHS > current);
+            counters.flat_map(|counter| &counter.tools)
+        };
+        // a few at most, and only looked at where a call failed
+        let of = |tool: Fingerprint| {
+            let its = live().filter(|(other, _)| *other == tool);
+            its.fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
+        };
+        live().map(|(tool, _)| of(*tool)).max().unwrap_or(0)
+    }
+
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
-        self.ring = [Counter::default(); TENTHS as usize];
+        self.ring = Default::default();
     }
 
     fn number(&self, now: Instant) -> u64 {
@@ -93,11 +124,31 @@ impl Window {
     }
 }
 
+impl Counter {
+    fn blame(&mut self, tool: Fingerprint) {
+        let full = self.tools.len() >= TOOLS;
+        match self.tools.iter_mut().find(|(other, _)| *other == tool) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None if full => {}
+            None => self.tools.push((tool, 1)),
+        }
+    }
+}
+
 impl Counts {
     const fn add(&mut self, other: Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.failed = self.failed.saturating_add(other.failed);
         self.slow = self.slow.saturating_add(other.slow);
+    }
+
+    /// Leaves out so many failed calls.
+    pub(crate) const fn without(self, failed: u32) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(failed),
+            failed: self.failed.saturating_sub(failed),
+            slow: self.slow,
+        }
     }
 
     /// Says whether this many of the calls are at least this share of them, in percent.
@@ -118,7 +169,7 @@ mod tests {
     fn a_call_is_counted_until_its_tenth_is_over() {
         let start = Instant::now();
         let mut window = Window::new(10 * SECOND, start);
-        window.count(true, false, start + SECOND / 2);
+        window.count(true, false, None, start + SECOND / 2);
         let counted = |at| window.counts(start + at).calls;
         assert_eq!(counted(SECOND), 1);
         assert_eq!(counted(10 * SECOND - Duration::from_nanos(1)), 1);
@@ -142,24 +193,28 @@ mod tests {
         #[test]
         fn it_counts_like_a_list_of_all_calls(
             lasts in 10_u64..100_000,
-            steps in prop::collection::vec((0_u64..30_000, any::<bool>(), any::<bool>()), 0..200),
+            steps in prop::collection::vec(
+                (0_u64..30_000, any::<bool>(), prop::option::of(0_u128..4), any::<bool>()),
+                0..200,
+            ),
             late in 0_u64..20_000,
         ) {
             let start = Instant::now();
             let lasts = Duration::from_millis(lasts);
             let tenth = (lasts / 10).as_nanos();
             let mut window = Window::new(lasts, start);
-            let mut all: Vec<(u128, bool, bool)> = Vec::new();
+            let mut all: Vec<(u128, bool, bool, Option<u128>)> = Vec::new();
             let mut now = start;
-            for (wait, failed, slow) in steps {
+            for (wait, failed, tool, slow) in steps {
+                let tool = tool.filter(|_| failed);
                 // long pauses, and many calls between them
                 if wait % 3 == 0 {
                     now += Duration::from_millis(wait);
                 }
                 // a clock that was read before another's turn may lag behind
                 let read = now - Duration::from_millis(late.min(wait)).min(now - start);
-                window.count(failed, slow, read);
-                all.push(((read - start).as_nanos() / tenth, failed, slow));
+                window.count(failed, slow, tool.map(Fingerprint::from_u128), read);
+                all.push(((read - start).as_nanos() / tenth, failed, slow, tool));
                 let current = (now - start).as_nanos() / tenth;
                 let inside = || all.iter().filter(|(number, ..)| number + 10 > current);
                 let expected = Counts {
@@ -168,6 +223,9 @@ mod tests {
                     slow: u32::try_from(inside().filter(|one| one.2).count()).unwrap(),
                 };
                 prop_assert_eq!(window.counts(now), expected);
+                let of = |tool| inside().filter(|one| one.3 == Some(tool)).count();
+                let most = (0..4).map(of).max().unwrap_or(0);
+                prop_assert_eq!(window.most_of_one_tool(now) as usize, most);
             }
         }
     }

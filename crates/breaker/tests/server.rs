@@ -11,6 +11,7 @@ use tollgate_breaker::{Breaker, BreakerLayer, BreakerSet, BreakerState, Subject}
 use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{ServiceBuilder, ServiceExt};
+use tower_layer::Layer;
 
 type Outcome = Result<ToolOutput, ToolError>;
 type Service = Breaker<Breaker<MockService>>;
@@ -142,6 +143,63 @@ async fn what_is_one_tools_trouble_never_opens_it() {
         setting.works();
         setting.ask(read("another")).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_loses_its_connections_takes_no_other_tool_with_it() {
+    let setting = Setting::new();
+    // without the breaker of the tool, which would refuse all but the first few
+    let of_server = BreakerLayer::of_server(&setting.set, setting.server.clone());
+    let losing = |delivery| {
+        let mock = MockService::new(move |_, _| async move {
+            tokio::task::yield_now().await;
+            let kind = ErrorKind::ConnectionLost;
+            Err(ToolError::new(kind, delivery, "scripted"))
+        });
+        of_server.layer(mock)
+    };
+    let sick = losing(Delivery::Unknown);
+    for _ in 0..2 {
+        let calls = (0..8).map(|_| sick.clone().oneshot(read("sick")));
+        let outcomes = futures_util::future::join_all(calls).await;
+        assert!(outcomes.iter().all(|outcome| {
+            let error = outcome.as_ref().unwrap_err();
+            error.kind() == ErrorKind::ConnectionLost
+        }));
+        assert_eq!(setting.state(), BreakerState::Closed);
+    }
+    setting.ask(read("well")).await.unwrap();
+
+    // a call that did not get as far as to be sent says the same whichever tool it is of
+    let gone = losing(Delivery::NotSent);
+    for _ in 0..5 {
+        gone.clone().oneshot(read("sick")).await.unwrap_err();
+    }
+    assert_eq!(setting.state(), BreakerState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_loses_the_connections_of_all_its_tools_is_left_alone() {
+    let setting = Setting::new();
+    setting.fails_with(ErrorKind::ConnectionLost, Delivery::Unknown);
+    setting.ask_many(4).await;
+    setting.ask_many(4).await;
+    assert_eq!(setting.state(), BreakerState::Closed, "four tools");
+    setting.ask_many(5).await;
+    assert_eq!(setting.state(), BreakerState::Open);
+    let error = setting.ask(read("another")).await.unwrap_err();
+    assert!(error.message().contains("13 failures in a row"), "{error}");
+    // one tool's lost probe leaves the place to the next call, and another's opens it for longer
+    advance(Duration::from_secs(10)).await;
+    setting.ask(read("get_7")).await.unwrap_err();
+    assert_eq!(setting.state(), BreakerState::HalfOpen);
+    setting.ask(read("get_8")).await.unwrap_err();
+    assert_eq!(setting.state(), BreakerState::Open);
+    advance(Duration::from_secs(20)).await;
+    setting.ask(read("get_7")).await.unwrap_err();
+    setting.works();
+    setting.ask(read("get_9")).await.unwrap();
+    assert_eq!(setting.state(), BreakerState::Closed);
 }
 
 #[tokio::test(start_paused = true)]
