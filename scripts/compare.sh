@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures Tollgate beside what else could stand in its place, and writes docs/benchmarks.md.
 #
-#   scripts/compare.sh                    everything: about half an hour on two cores, builds included
+#   scripts/compare.sh                    everything: under 20 minutes on two cores, builds included
 #   scripts/compare.sh --quick            fewer calls and shorter rounds, to see whether all of it works
 #   scripts/compare.sh --only Tollgate    one peer; more with more --only. The page is left alone
 #   scripts/compare.sh --report           measures nothing: the page from docs/benchmarks/
@@ -9,7 +9,8 @@
 # Everything is built and installed below the target directory, in pinned versions, and reused; what
 # does not install is told in the table. Reports of benches in target/bench-reports/, as NAME.md or
 # NAME.txt, are taken into docs/benchmarks/ and shown on the page. Needs cargo, npm, Python 3.10 or later with
-# venv, and Linux, for /proc. Nothing else should run meanwhile.
+# venv, and Linux, for /proc. Nothing else should run meanwhile. TOLLGATE=FILE measures that program in place of
+# the one this repository builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -75,34 +76,72 @@ peers() {
     cargo build --locked --release --manifest-path "$here/Cargo.toml" --target-dir "$programs" "$@"
 }
 
+tollgate() {
+    cargo build --locked --release --package tollgate-gateway --bin tollgate
+}
+
+# Says every half minute what the builds have come to, for as long as there are any.
+progress() {
+    local log at
+    # what is left of a pause when this ends must hold no pipe open
+    while sleep 30 >/dev/null 2>&1; do
+        at=
+        for log in "$home"/logs/install-{tollgate,mcp-proxy}.log; do
+            [ -e "$log" ] && at+=" [$(tail -n 1 "$log" | sed 's/^ *//')]"
+        done
+        say "at work:$at"
+    done
+}
+
+# Whether one whose name begins so is measured.
+wanted() {
+    [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" --only $1"* ]]
+}
+
 mkdir -p "$home/logs" "$home/failed" "$folder"
 if [ -z "$report" ]; then
-    install fastmcp fastmcp &
-    install neurolink neurolink &
-    say "Tollgate: building"
-    cargo build --quiet --locked --release --package tollgate-gateway &
-    ours=$!
-    # All of the workspace in one go, so that nothing is built twice with other features.
-    install mcp-proxy peers
+    rm -f "$home"/logs/install-*.log "$home/failed/tollgate"
+    progress &
+    progress=$!
+    trap 'kill "$progress" 2>/dev/null' EXIT
+    installing=()
+    if wanted FastMCP; then
+        install fastmcp fastmcp &
+        installing+=($!)
+    fi
+    if wanted NeuroLink; then
+        install neurolink neurolink &
+        installing+=($!)
+    fi
+    if wanted Tollgate && [ -z "${TOLLGATE:-}" ]; then
+        install tollgate tollgate &
+        installing+=($!)
+    fi
+    # All of the workspace in one go, so that nothing is built twice with other features, and of its
+    # programs those that are run.
+    install mcp-proxy peers --workspace --bin compare --bin upstream --bin rs-proxy
     if [ -e "$home/failed/mcp-proxy" ]; then
         say "building the upstream and the driver"
-        peers --quiet --package peers-upstream --package peers-load --package peers-compare
+        peers --quiet --package peers-upstream --package peers-compare --bin compare --bin upstream
     fi
-    wait "$ours"
-    say "Tollgate: done"
-    wait
+    wait ${installing[@]+"${installing[@]}"}
+    kill "$progress" && trap - EXIT
+    if [ -e "$home/failed/tollgate" ]; then
+        cat "$home/logs/install-tollgate.log" >&2
+        exit 1
+    fi
     say "measuring"
     out=$folder/peers.json
     if [ ${#only[@]} -gt 0 ]; then out=$home/only.json; fi
     "$programs/release/compare" run --programs "$programs/release" \
         --tollgate "${TOLLGATE:-$target/release/tollgate}" --home "$home" --sources "$here" \
-        --out "$out" "${quick[@]}" "${only[@]}"
+        --out "$out" --elapsed $((SECONDS - began)) "${quick[@]}" "${only[@]}"
     if [ ${#only[@]} -gt 0 ]; then
         say "done: $out"
         exit
     fi
 else
-    peers --quiet
+    peers --quiet --workspace --bin compare
 fi
 if [ -d "$target/bench-reports" ]; then
     find "$target/bench-reports" -maxdepth 1 \( -name '*.md' -o -name '*.txt' \) -exec cp {} "$folder/" \;

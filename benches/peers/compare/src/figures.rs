@@ -11,6 +11,9 @@ pub(crate) struct Figures {
     pub(crate) machine: BTreeMap<String, String>,
     pub(crate) quick: bool,
     pub(crate) seconds: f64,
+    /// What building and installing took before.
+    #[serde(default)]
+    pub(crate) before_seconds: u64,
     pub(crate) peers: Vec<PeerFigures>,
 }
 

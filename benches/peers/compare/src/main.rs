@@ -17,7 +17,7 @@ use std::process::ExitCode;
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const USAGE: &str = "\
-compare run --programs DIR --tollgate FILE --home DIR --sources DIR --out FILE [--quick] [--only NAME]...
+compare run --programs DIR --tollgate FILE --home DIR --sources DIR --out FILE [--quick] [--only NAME]... [--elapsed SECONDS]
 compare report --page FILE --folder DIR";
 
 fn main() -> ExitCode {
@@ -45,6 +45,7 @@ fn start(words: Vec<String>) -> Outcome<()> {
             "--page" => options.page = value()?.into(),
             "--folder" => options.folder = value()?.into(),
             "--only" => options.only.push(value()?),
+            "--elapsed" => options.elapsed = value()?.parse()?,
             "--quick" => options.quick = true,
             other => return Err(format!("unknown option {other}\n\n{USAGE}").into()),
         }
@@ -72,4 +73,6 @@ pub(crate) struct Options {
     /// Nobody: everybody.
     pub(crate) only: Vec<String>,
     pub(crate) quick: bool,
+    /// What building and installing took before this.
+    pub(crate) elapsed: u64,
 }

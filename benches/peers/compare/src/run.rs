@@ -4,6 +4,8 @@
 use std::fs;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use peers_upstream::Fault;
 use tokio::time::Instant;
 
 use crate::figures::{Figures, PeerFigures};
@@ -16,6 +18,10 @@ use crate::{Options, Outcome, machine, version};
 
 pub(crate) async fn run(options: &Options) -> Outcome<()> {
     let begun = Instant::now();
+    let clock = Clock {
+        begun,
+        elapsed: options.elapsed,
+    };
     let places = Places {
         programs: options.programs.clone(),
         tollgate: options.tollgate.clone(),
@@ -25,6 +31,7 @@ pub(crate) async fn run(options: &Options) -> Outcome<()> {
     let mut figures = Figures {
         machine: machine::describe(),
         quick: options.quick,
+        before_seconds: options.elapsed,
         ..Figures::default()
     };
     for peer in PEERS {
@@ -35,7 +42,7 @@ pub(crate) async fn run(options: &Options) -> Outcome<()> {
             peer,
             places: &places,
             quick: options.quick,
-            begun,
+            clock,
             figures: PeerFigures {
                 name: peer.name.to_owned(),
                 version: version::of(peer.package, &places).unwrap_or_default(),
@@ -50,6 +57,7 @@ pub(crate) async fn run(options: &Options) -> Outcome<()> {
         fs::write(&options.out, serde_json::to_string_pretty(&figures)? + "\n")?;
     }
     if options.only.is_empty() || options.only.iter().any(|only| only == LAYERS) {
+        clock.say(LAYERS, "all but speed");
         figures
             .peers
             .push(in_process(&places, options.quick).await?);
@@ -93,23 +101,47 @@ fn rounds(quick: bool) -> usize {
     if quick { 3 } else { 8 }
 }
 
+/// What has passed since the whole run began.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    begun: Instant,
+    /// In seconds, before there was this clock.
+    elapsed: u64,
+}
+
+impl Clock {
+    fn say(self, who: &str, what: &str) {
+        let seconds = self.elapsed + self.begun.elapsed().as_secs();
+        eprintln!("{:>3}:{:02} {who}: {what}", seconds / 60, seconds % 60);
+    }
+}
+
 struct Session<'a> {
     peer: &'static Peer,
     places: &'a Places,
     quick: bool,
-    begun: Instant,
+    clock: Clock,
     figures: PeerFigures,
+}
+
+/// A new process of the peer before an upstream of its own.
+struct Bed {
+    upstream: Upstream,
+    running: Running,
+}
+
+impl Bed {
+    fn subject(&self) -> Remote<'_> {
+        Remote {
+            endpoint: self.running.endpoint.clone(),
+            upstream: &self.upstream,
+        }
+    }
 }
 
 impl Session<'_> {
     fn say(&self, what: &str) {
-        let seconds = self.begun.elapsed().as_secs();
-        eprintln!(
-            "{:>3}:{:02} {}: {what}",
-            seconds / 60,
-            seconds % 60,
-            self.peer.name
-        );
+        self.clock.say(self.peer.name, what);
     }
 
     /// What failed is written down, and the rest is measured all the same.
@@ -134,26 +166,15 @@ impl Session<'_> {
             self.figures.failures.push(reason);
             return Ok(());
         }
-        let mut upstream = Upstream::start(&self.places.programs.join("upstream")).await?;
-        self.say("lost replies");
-        let intended = intended(self.quick);
-        for way in lost::WAYS {
-            let found = self.lost(&upstream, *way, intended).await;
-            let found = self.note(&format!("lost replies, {}", way.1), found);
-            self.figures.lost.extend(found.unwrap_or_default());
-        }
+        self.lost().await;
+        let mut upstream = self.upstream().await?;
         self.say("stale reads, swallowed writes");
         let found = self.memory(&upstream).await;
         self.figures.memory = self.note("stale reads", found);
         self.say("stampede, hints");
         let found = self.stampede(&upstream).await;
         self.figures.stampede = self.note("stampede", found);
-        self.say("a tool that fails beside one that does not");
-        for way in neighbours::WAYS {
-            let found = self.neighbours(&upstream, *way).await;
-            let found = self.note(&format!("healthy tools, {}", way.1), found);
-            self.figures.neighbours.extend(found);
-        }
+        self.neighbours().await;
         self.say("recovery");
         let found = self.recovery(&mut upstream).await;
         self.figures.recovery = self.note("recovery", found);
@@ -162,16 +183,52 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn lost(
-        &mut self,
-        upstream: &Upstream,
-        way: (peers_upstream::Fault, &str),
-        intended: usize,
-    ) -> Outcome<Vec<crate::figures::Lost>> {
-        upstream.reset().await?;
-        let running = self.start(upstream).await?;
-        let endpoint = running.endpoint.clone();
-        lost::run(&Remote { endpoint, upstream }, way, intended).await
+    async fn upstream(&self) -> Outcome<Upstream> {
+        Upstream::start(&self.places.programs.join("upstream")).await
+    }
+
+    /// So many beds, made one after the other, that no two find the same port free.
+    async fn beds(&self, count: usize) -> Vec<Outcome<Bed>> {
+        let mut beds = Vec::with_capacity(count);
+        for _ in 0..count {
+            beds.push(self.bed().await);
+        }
+        beds
+    }
+
+    async fn bed(&self) -> Outcome<Bed> {
+        let upstream = self.upstream().await?;
+        let running = self.start(&upstream).await?;
+        Ok(Bed { upstream, running })
+    }
+
+    /// All ways at once: most of the time, peers pause before they repeat, or wait for their breakers.
+    async fn lost(&mut self) {
+        self.say("lost replies");
+        let intended = intended(self.quick);
+        let measure = async |(bed, way): (Outcome<Bed>, &(Fault, &str))| {
+            lost::run(&bed?.subject(), *way, intended).await
+        };
+        let beds = self.beds(lost::WAYS.len()).await;
+        let found = join_all(beds.into_iter().zip(lost::WAYS).map(measure)).await;
+        for (found, way) in found.into_iter().zip(lost::WAYS) {
+            let found = self.note(&format!("lost replies, {}", way.1), found);
+            self.figures.lost.extend(found.unwrap_or_default());
+        }
+    }
+
+    /// All ways at once: no figure of it is a time.
+    async fn neighbours(&mut self) {
+        self.say("a tool that fails beside one that does not");
+        let measure = async |(bed, way): (Outcome<Bed>, &(Fault, &str))| {
+            neighbours::run(&bed?.subject(), *way).await
+        };
+        let beds = self.beds(neighbours::WAYS.len()).await;
+        let found = join_all(beds.into_iter().zip(neighbours::WAYS).map(measure)).await;
+        for (found, way) in found.into_iter().zip(neighbours::WAYS) {
+            let found = self.note(&format!("healthy tools, {}", way.1), found);
+            self.figures.neighbours.extend(found);
+        }
     }
 
     async fn memory(&mut self, upstream: &Upstream) -> Outcome<crate::figures::Memory> {
@@ -190,28 +247,17 @@ impl Session<'_> {
         stampede::run(&Remote { endpoint, upstream }).await
     }
 
-    async fn neighbours(
-        &mut self,
-        upstream: &Upstream,
-        way: (peers_upstream::Fault, &str),
-    ) -> Outcome<crate::figures::Neighbours> {
-        upstream.reset().await?;
-        let running = self.start(upstream).await?;
-        let endpoint = running.endpoint.clone();
-        neighbours::run(&Remote { endpoint, upstream }, way).await
-    }
-
     async fn recovery(&mut self, upstream: &mut Upstream) -> Outcome<crate::figures::Recovery> {
         upstream.reset().await?;
         let running = self.start(upstream).await?;
-        let wait = Duration::from_secs(if self.quick { 8 } else { 15 });
+        let wait = Duration::from_secs(if self.quick { 8 } else { 10 });
         recovery::run(upstream, &running.endpoint, wait).await
     }
 
     async fn speed(&mut self, upstream: &Upstream) -> Outcome<()> {
         let effort = Effort {
             rounds: if self.quick { 2 } else { 3 },
-            round: Duration::from_millis(if self.quick { 700 } else { 1500 }),
+            round: Duration::from_millis(if self.quick { 700 } else { 1000 }),
             warm_up: Duration::from_secs(if self.quick { 3 } else { 8 }),
         };
         upstream.reset().await?;
@@ -220,10 +266,15 @@ impl Session<'_> {
             self.figures.start_seconds = Some(running.start_seconds);
         }
         for cached in [false, true] {
+            if cached && !self.peer.caches {
+                continue;
+            }
+            if cached {
+                self.say("filling the cache");
+                let filled = speed::fill(&running, effort).await;
+                self.note("filling the cache", filled);
+            }
             for callers in [1, 32] {
-                if cached && !self.peer.caches {
-                    continue;
-                }
                 let what = if cached { "cached" } else { "uncached" };
                 self.say(&format!("{what}, {callers} callers"));
                 let found = speed::run(upstream, &running, callers, cached, effort).await;

@@ -34,6 +34,10 @@ fn head(page: &mut String, figures: &Figures) -> std::fmt::Result {
     )?;
     let minutes = figures.seconds / 60.0;
     write!(page, "The measuring took {minutes:.0} minutes")?;
+    if figures.before_seconds > 0 {
+        let before = figures.before_seconds as f64 / 60.0;
+        write!(page, ", after {before:.0} of building and installing")?;
+    }
     if figures.quick {
         write!(page, ", with `--quick`: few calls and short rounds")?;
     }

@@ -17,6 +17,27 @@ pub(crate) struct Effort {
     pub(crate) warm_up: Duration,
 }
 
+/// Asks for the keys that cached calls are drawn from, once for all rounds.
+pub(crate) async fn fill(peer: &Running, effort: Effort) -> Outcome<()> {
+    let load = Load {
+        keys: Keys::Zipf,
+        ..distinct(32, true, effort.warm_up)
+    };
+    drive(&peer.endpoint, &load, None).await?;
+    Ok(())
+}
+
+fn distinct(callers: usize, cached: bool, long: Duration) -> Load {
+    Load {
+        tool: "noop_get".to_owned(),
+        era: Era::Legacy,
+        callers,
+        extent: Extent::For(long),
+        keys: Keys::Distinct,
+        seed: 1_000 * callers as u64 + u64::from(cached),
+    }
+}
+
 pub(crate) async fn run(
     upstream: &Upstream,
     peer: &Running,
@@ -25,27 +46,11 @@ pub(crate) async fn run(
     effort: Effort,
 ) -> Outcome<Speed> {
     upstream.reset().await?;
-    let seed = 1_000 * callers as u64 + u64::from(cached);
-    let direct = Load {
-        tool: "noop_get".to_owned(),
-        era: Era::Legacy,
-        callers,
-        extent: Extent::For(effort.round),
-        keys: Keys::Distinct,
-        seed,
-    };
+    let direct = distinct(callers, cached, effort.round);
     let through = Load {
         keys: if cached { Keys::Zipf } else { Keys::Distinct },
         ..direct.clone()
     };
-    if cached {
-        let warm_up = Load {
-            callers: 32,
-            extent: Extent::For(effort.warm_up),
-            ..through.clone()
-        };
-        drive(&peer.endpoint, &warm_up, None).await?;
-    }
     let before = upstream.counts().await?.all("noop_get");
     let found = paired(
         (&upstream.endpoint, &direct),
