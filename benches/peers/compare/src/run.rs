@@ -257,7 +257,7 @@ impl Session<'_> {
     async fn speed(&mut self, upstream: &Upstream) -> Outcome<()> {
         let effort = Effort {
             rounds: if self.quick { 2 } else { 3 },
-            round: Duration::from_millis(if self.quick { 700 } else { 1000 }),
+            round: Duration::from_millis(if self.quick { 500 } else { 800 }),
             warm_up: Duration::from_secs(if self.quick { 3 } else { 8 }),
         };
         upstream.reset().await?;

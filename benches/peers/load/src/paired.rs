@@ -1,10 +1,12 @@
 //! Rounds that follow one another: direct, through the peer, direct, and so on. What else the machine does
 //! then weighs on both alike, and each pair says what the peer costs.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::client::Error;
-use crate::drive::{Load, Round, drive};
+use crate::drive::{Extent, Load, Round, drive};
 use crate::http::Endpoint;
 use crate::timing::median;
 
@@ -35,7 +37,8 @@ pub struct Summary {
     pub rss_mib: Option<f64>,
 }
 
-/// Direct and peer in turn, so many times. A round of each before them warms up and does not count.
+/// Direct and peer in turn, so many times. A round of each before them warms up and does not count; the
+/// direct one is short: what the peers have in common was warm long before.
 pub async fn paired(
     direct: (&Endpoint, &Load),
     peer: (&Endpoint, &Load, Option<u32>),
@@ -52,7 +55,11 @@ pub async fn paired(
             seed: load.seed.wrapping_add(round as u64),
             ..load.clone()
         };
-        let straight = drive(direct.0, &own(direct.1), None).await?;
+        let mut plain = own(direct.1);
+        if let (0, Extent::For(long)) = (round, plain.extent) {
+            plain.extent = Extent::For(long.min(WARM_UP));
+        }
+        let straight = drive(direct.0, &plain, None).await?;
         let through = drive(peer.0, &own(peer.1), peer.2).await?;
         found.direct_calls += straight.calls;
         found.peer_calls += through.calls;
@@ -63,6 +70,9 @@ pub async fn paired(
     }
     Ok(found)
 }
+
+/// Of direct calls.
+const WARM_UP: Duration = Duration::from_millis(300);
 
 impl Paired {
     /// Nothing of no rounds.
