@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tollgate_core::{ErrorKind, Fingerprint, Share, ToolError, ToolOutput};
+use tollgate_core::{ErrorKind, Share, ToolError, ToolOutput};
 
+use crate::mark::Mark;
 use crate::person::Listener;
 use crate::verdict::may_be_the_tool;
 use crate::{Permit, Verdict};
@@ -84,7 +85,7 @@ pub(crate) struct Held {
     pub(crate) permit: Permit,
     pub(crate) judge: Judge,
     /// The tool that is called, where the breaker stands before more than that.
-    pub(crate) tool: Option<Fingerprint>,
+    pub(crate) tool: Option<Mark>,
     /// What may end the attempt so soon that it says more of the caller's hurry than of the server.
     pub(crate) hurry: Option<Share>,
     /// Where calls are timed: what tells how long this one waited for a person.

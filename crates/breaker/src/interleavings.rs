@@ -22,8 +22,8 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
-use tollgate_core::Fingerprint;
 
+use crate::mark::Mark;
 use crate::{BreakerConfig, BreakerState, Circuit, Permit, Risk};
 
 /// How many orders each test tries: enough to find each fault above several times over.
@@ -180,7 +180,7 @@ fn losers() {
             for _ in 0..2 {
                 // half open, others may have all places
                 if let Ok(permit) = circuit.clone().admit() {
-                    permit.fail_of(Fingerprint::from_u128(1), &"lost");
+                    permit.fail_of(Mark(1), &"lost");
                 }
             }
         })
@@ -214,7 +214,7 @@ fn anything() {
                     }
                     5 => {
                         if let Ok(permit) = circuit.clone().admit() {
-                            permit.fail_of(Fingerprint::from_u128(1), &"lost");
+                            permit.fail_of(Mark(1), &"lost");
                         }
                     }
                     _ => {

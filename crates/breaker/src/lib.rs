@@ -151,6 +151,7 @@ mod future;
 mod interleavings;
 mod key;
 mod layer;
+mod mark;
 mod permit;
 mod person;
 mod prune;

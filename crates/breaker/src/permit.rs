@@ -5,8 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::Fingerprint;
-
+use crate::mark::Mark;
 use crate::state::Ticket;
 use crate::{Circuit, Verdict};
 
@@ -64,7 +63,7 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
     }
 
     /// The call failed, and this tool may be all that is wrong.
-    pub(crate) fn fail_of(mut self, tool: Fingerprint, cause: &dyn fmt::Display) {
+    pub(crate) fn fail_of(mut self, tool: Mark, cause: &dyn fmt::Display) {
         let tool = Some(tool);
         self.settle(Verdict::Failure, Some(Cause { text: cause, tool }));
     }
@@ -91,7 +90,7 @@ pub(crate) struct Cause<'a> {
     /// Only asked when the failure opens the breaker.
     pub(crate) text: &'a dyn fmt::Display,
     /// The tool that may be all that is wrong, if there is one.
-    pub(crate) tool: Option<Fingerprint>,
+    pub(crate) tool: Option<Mark>,
 }
 
 /// A duration as a permit holds it: half a millennium fits.

@@ -6,7 +6,7 @@
 //! take the other tools with it. So of what is lost in a row each tool counts once, and one tool
 //! alone, however often it is called, is the business of its own breaker.
 
-use tollgate_core::Fingerprint;
+use crate::mark::Mark;
 
 /// Failures since the last success.
 #[derive(Debug, Clone, Default)]
@@ -16,12 +16,12 @@ pub(crate) struct Run {
     certain: u32,
     /// The tools that may be the reason of the others, each once. Empty, and so no memory, for as long
     /// as nothing fails.
-    tools: Vec<Fingerprint>,
+    tools: Vec<Mark>,
 }
 
 impl Run {
     /// Counts a failure. `tool` is the one that may be all that is wrong, if there is one.
-    pub(crate) fn count(&mut self, tool: Option<Fingerprint>) {
+    pub(crate) fn count(&mut self, tool: Option<Mark>) {
         self.failures = self.failures.saturating_add(1);
         match tool {
             None => self.certain = self.certain.saturating_add(1),
@@ -62,10 +62,10 @@ mod tests {
 
     use super::*;
 
-    fn run(of: &[Option<u128>]) -> Run {
+    fn run(of: &[Option<u64>]) -> Run {
         let mut run = Run::default();
         for tool in of {
-            run.count(tool.map(Fingerprint::from_u128));
+            run.count(tool.map(Mark));
         }
         run
     }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn each_tool_counts_once_and_one_alone_never_is_enough() {
         let (a, b, c, sure) = (Some(1), Some(2), Some(3), None);
-        let cases: &[(&[Option<u128>], u32, bool)] = &[
+        let cases: &[(&[Option<u64>], u32, bool)] = &[
             (&[], 1, false),
             (&[sure], 1, true),
             (&[sure, sure], 3, false),
@@ -96,7 +96,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_counts_like_a_set(
-            of in prop::collection::vec(prop::option::of(0_u128..6), 0..40),
+            of in prop::collection::vec(prop::option::of(0_u64..6), 0..40),
             limit in 0_u32..8,
         ) {
             let found = run(&of);

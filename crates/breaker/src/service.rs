@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tollgate_core::trail::{Decision, Stage, Verdict as Told};
 use tollgate_core::{
-    ByTool, Delivery, ErrorKind, Fingerprint, ServerId, Share, ToolCall, ToolError, ToolOutput,
-    ToolService,
+    ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use tower_service::Service;
 
 use crate::future::{Held, Judge};
+use crate::mark::Mark;
 use crate::person::Listener;
 use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
 
@@ -93,9 +93,9 @@ impl Site {
     }
 
     /// The tool that may be all that is wrong with a call, where others stand behind the same breaker.
-    fn suspect(&self, call: &ToolCall) -> Option<Fingerprint> {
+    fn suspect(&self, call: &ToolCall) -> Option<Mark> {
         match self.breakers {
-            Breakers::Server(_) => Some(call.tool().digest()),
+            Breakers::Server(_) => Some(Mark::of(call.tool())),
             Breakers::Tools { .. } => None,
         }
     }

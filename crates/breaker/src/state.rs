@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::Fingerprint;
 
+use crate::mark::Mark;
 use crate::run::Run;
 use crate::window::{Counts, Window};
 use crate::{BreakerConfig, BreakerState, Risk, Verdict};
@@ -154,7 +154,7 @@ impl State {
         &mut self,
         ticket: Ticket,
         verdict: Verdict,
-        tool: Option<Fingerprint>,
+        tool: Option<Mark>,
         took: Option<Duration>,
         config: &BreakerConfig,
         now: Instant,

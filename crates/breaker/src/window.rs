@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::Fingerprint;
+
+use crate::mark::Mark;
 
 /// How many counters a window has.
 const TENTHS: u64 = 10;
@@ -26,7 +27,7 @@ struct Counter {
     number: u64,
     counts: Counts,
     /// The tools that may be the reason of failures, and of how many.
-    tools: Vec<(Fingerprint, u32)>,
+    tools: Vec<(Mark, u32)>,
 }
 
 /// Of how many tools a tenth keeps account. Where more than these fail, it is not the one tool.
@@ -52,13 +53,7 @@ impl Window {
     }
 
     /// Counts a call that ends now, and the tool that may be all that is wrong, if there is one.
-    pub(crate) fn count(
-        &mut self,
-        failed: bool,
-        slow: bool,
-        tool: Option<Fingerprint>,
-        now: Instant,
-    ) {
+    pub(crate) fn count(&mut self, failed: bool, slow: bool, tool: Option<Mark>, now: Instant) {
         let number = self.number(now);
         // the remainder is below the length of the ring
         let place = usize::try_from(number % TENTHS).unwrap_or(0);
@@ -106,7 +101,7 @@ impl Window {
             counters.flat_map(|counter| &counter.tools)
         };
         // a few at most, and only looked at where a call failed
-        let of = |tool: Fingerprint| {
+        let of = |tool: Mark| {
             let its = live().filter(|(other, _)| *other == tool);
             its.fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
         };
@@ -125,7 +120,7 @@ impl Window {
 }
 
 impl Counter {
-    fn blame(&mut self, tool: Fingerprint) {
+    fn blame(&mut self, tool: Mark) {
         let full = self.tools.len() >= TOOLS;
         match self.tools.iter_mut().find(|(other, _)| *other == tool) {
             Some((_, count)) => *count = count.saturating_add(1),
@@ -194,7 +189,7 @@ mod tests {
         fn it_counts_like_a_list_of_all_calls(
             lasts in 10_u64..100_000,
             steps in prop::collection::vec(
-                (0_u64..30_000, any::<bool>(), prop::option::of(0_u128..4), any::<bool>()),
+                (0_u64..30_000, any::<bool>(), prop::option::of(0_u64..4), any::<bool>()),
                 0..200,
             ),
             late in 0_u64..20_000,
@@ -203,7 +198,7 @@ mod tests {
             let lasts = Duration::from_millis(lasts);
             let tenth = (lasts / 10).as_nanos();
             let mut window = Window::new(lasts, start);
-            let mut all: Vec<(u128, bool, bool, Option<u128>)> = Vec::new();
+            let mut all: Vec<(u128, bool, bool, Option<u64>)> = Vec::new();
             let mut now = start;
             for (wait, failed, tool, slow) in steps {
                 let tool = tool.filter(|_| failed);
@@ -213,7 +208,7 @@ mod tests {
                 }
                 // a clock that was read before another's turn may lag behind
                 let read = now - Duration::from_millis(late.min(wait)).min(now - start);
-                window.count(failed, slow, tool.map(Fingerprint::from_u128), read);
+                window.count(failed, slow, tool.map(Mark), read);
                 all.push(((read - start).as_nanos() / tenth, failed, slow, tool));
                 let current = (now - start).as_nanos() / tenth;
                 let inside = || all.iter().filter(|(number, ..)| number + 10 > current);

@@ -50,9 +50,9 @@ impl Bench {
     }
 
     /// A call of this tool, whose connection is lost after it was sent.
-    fn lose(&mut self, tool: u128) -> Option<Change> {
+    fn lose(&mut self, tool: u64) -> Option<Change> {
         let ticket = self.admit().unwrap();
-        let (tool, failed) = (Some(Fingerprint::from_u128(tool)), Verdict::Failure);
+        let (tool, failed) = (Some(Mark(tool)), Verdict::Failure);
         self.state
             .settle(ticket, failed, tool, None, &self.config, self.now)
     }

@@ -8,7 +8,7 @@ use super::*;
 enum Step {
     Admit(Risk),
     Reset,
-    Settle(usize, Verdict, Option<u128>, u64),
+    Settle(usize, Verdict, Option<u64>, u64),
     Wait(u64),
 }
 
@@ -18,7 +18,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => Just(Step::Admit(Risk::Safe)),
         3 => Just(Step::Admit(Risk::Write)),
-        6 => (any::<usize>(), verdicts, prop::option::of(0_u128..3), 0_u64..10)
+        6 => (any::<usize>(), verdicts, prop::option::of(0_u64..3), 0_u64..10)
             .prop_map(|(which, verdict, tool, took)| Step::Settle(which, verdict, tool, took)),
         3 => (0_u64..40).prop_map(Step::Wait),
         1 => Just(Step::Reset),
@@ -68,7 +68,7 @@ proptest! {
                     bench.state.reset();
                 }
                 Step::Settle(which, verdict, tool, took) if !flying.is_empty() => {
-                    let tool = tool.map(Fingerprint::from_u128);
+                    let tool = tool.map(Mark);
                     let (ticket, ..) = flying.swap_remove(which % flying.len());
                     let took = Some(Duration::from_secs(took));
                     let (state, config) = (&mut bench.state, &bench.config);
