@@ -124,7 +124,8 @@ if [ -z "$report" ]; then
         say "building the upstream and the driver"
         peers --quiet --package peers-upstream --package peers-compare --bin compare --bin upstream
     fi
-    wait ${installing[@]+"${installing[@]}"}
+    # without a name it would wait for the progress, too
+    if [ ${#installing[@]} -gt 0 ]; then wait "${installing[@]}"; fi
     kill "$progress" && trap - EXIT
     if [ -e "$home/failed/tollgate" ]; then
         cat "$home/logs/install-tollgate.log" >&2
