@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures Tollgate beside what else could stand in its place, and writes docs/benchmarks.md.
 #
-#   scripts/compare.sh                    everything: under 20 minutes on two cores, builds included
+#   scripts/compare.sh                    everything: about 20 minutes on two cores, builds included
 #   scripts/compare.sh --quick            fewer calls and shorter rounds, to see whether all of it works
 #   scripts/compare.sh --only Tollgate    one peer; more with more --only. The page is left alone
 #   scripts/compare.sh --report           measures nothing: the page from docs/benchmarks/
