@@ -3,6 +3,7 @@
 mod idle;
 mod observed;
 mod span;
+mod texts;
 
 use std::fmt;
 use std::future::Future;
@@ -21,6 +22,7 @@ use crate::error_type::Ending;
 use crate::metrics::Metrics;
 use crate::sampling::{self, Sampling};
 use observed::Observed;
+use texts::Texts;
 
 /// Puts a [`CallSpan`] around a service.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,7 @@ pub struct CallSpanLayer {
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
     contents: Contents,
+    texts: Arc<Texts>,
 }
 
 impl CallSpanLayer {
@@ -125,7 +128,7 @@ impl CallSpanLayer {
             call.leave_out();
             return Span::none();
         }
-        span::begin(call, &self.contents)
+        span::begin(call, &self.contents, &self.texts)
     }
 }
 

@@ -6,21 +6,30 @@ use tollgate_core::{CallRecord, ConfirmRule, HedgeStatus, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 
+use super::texts::{Text, Texts};
 use crate::contents::Contents;
 use crate::error_type::Ending;
 use crate::{context, names, status};
 
 /// Makes the span of a call, with all that is known before it runs, in one go: each time that something
-/// is added later, the span is looked up again. If the span is disabled, nothing here is computed.
-pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
+/// is added later, the span is looked up again. If the span is disabled, none of its fields is computed.
+pub(super) fn begin(call: &ToolCall, contents: &Contents, texts: &Texts) -> Span {
+    let span = texts.with(call, |text| make(call, contents, text));
+    if !span.is_disabled() {
+        context::continue_call(&span, call);
+    }
+    span
+}
+
+fn make(call: &ToolCall, contents: &Contents, text: &Text) -> Span {
     let tool = call.tool();
     let inbound = call.inbound().map(|inbound| &**inbound);
     let client = inbound.and_then(|inbound| inbound.client);
     let http_version = inbound.and_then(|inbound| inbound.http_version);
-    let span = tracing::info_span!(
+    tracing::info_span!(
         target: names::TARGET,
         names::CALL_SPAN,
-        { names::OTEL_NAME } = %format_args!("{} {}", verb(call), tool.name()),
+        { names::OTEL_NAME } = text.name(call),
         { names::OTEL_KIND } = kind(call),
         { names::OTEL_STATUS } = Empty,
         { names::METHOD } = inbound.map(|_| names::METHOD_TOOLS_CALL),
@@ -42,9 +51,9 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::ERROR_TYPE } = Empty,
         { names::STATUS_CODE } = Empty,
         { names::SERVER_SET } = tool.set().as_str(),
-        { names::ANNOTATIONS } = %call.annotations_shown(),
+        { names::ANNOTATIONS } = text.annotations,
         { names::EFFECT } = call.plan().effect.as_str(),
-        { names::PLAN } = %call.plan().in_line(),
+        { names::PLAN } = text.plan,
         { names::PLAN_REASON } = &*call.plan().reason,
         { names::CONFIRM } = confirm_word(call.plan().confirm),
         { names::CACHE } = Empty,
@@ -56,11 +65,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::SERVER } = Empty,
         { names::ROUTE_REASON } = Empty,
         { names::DURATION_MS } = Empty,
-    );
-    if !span.is_disabled() {
-        context::continue_call(&span, call);
-    }
-    span
+    )
 }
 
 /// Says of which kind the span of a call is: it is an MCP server's if the call came as an MCP request.
@@ -68,13 +73,6 @@ fn kind(call: &ToolCall) -> &'static str {
     match call.inbound() {
         Some(_) => names::KIND_SERVER,
         None => names::KIND_INTERNAL,
-    }
-}
-
-fn verb(call: &ToolCall) -> &'static str {
-    match call.inbound() {
-        Some(_) => names::METHOD_TOOLS_CALL,
-        None => names::OPERATION_EXECUTE_TOOL,
     }
 }
 
