@@ -88,22 +88,28 @@ impl CallSpanLayer {
     #[inline]
     fn around<F>(&self, call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
         // asked first, and by itself: off, the call goes on from where it lies
-        if self.metrics.is_none() && !sampling::is_listened_to() {
+        let is_listened_to = sampling::is_listened_to();
+        if self.metrics.is_none() && !is_listened_to {
             return CallSpanFuture {
                 answer: send(call),
                 observed: None,
             };
         }
-        self.observe(call, send)
+        self.observe(call, is_listened_to, send)
     }
 
     /// Observes the call that `send` hands on, unless it is left out of the trace and nobody counts.
     fn observe<F>(
         &self,
         mut call: ToolCall,
+        is_listened_to: bool,
         send: impl FnOnce(ToolCall) -> F,
     ) -> CallSpanFuture<F> {
-        let span = self.span(&mut call);
+        let span = match is_listened_to {
+            true => self.span(&mut call),
+            // that is no decision about the trace, which goes on as it came
+            false => Span::none(),
+        };
         if span.is_disabled() && self.metrics.is_none() {
             return CallSpanFuture {
                 answer: send(call),
@@ -118,12 +124,8 @@ impl CallSpanLayer {
         }
     }
 
-    /// Makes the span of a call, if it is to have one. A call that is left out is marked so.
+    /// Makes the span of a call where somebody listens. A call that is left out is marked so.
     fn span(&self, call: &mut ToolCall) -> Span {
-        if !sampling::is_listened_to() {
-            // nobody listens: that is no decision about the trace, which goes on as it came
-            return Span::none();
-        }
         if !self.sampling.takes(call) {
             call.leave_out();
             return Span::none();
