@@ -34,12 +34,12 @@ impl Service<ToolCall> for Hits {
     }
 }
 
-fn ask<S>(service: &mut S, call: &ToolCall)
+fn ask<S>(service: &mut S, call: ToolCall)
 where
     S: Service<ToolCall, Response = ToolOutput, Error = ToolError>,
 {
     let mut cx = Context::from_waker(Waker::noop());
-    let mut answer = std::pin::pin!(service.call(call.clone()));
+    let mut answer = std::pin::pin!(service.call(call));
     assert!(Future::poll(answer.as_mut(), &mut cx).is_ready());
 }
 
@@ -50,15 +50,18 @@ fn a_hit_that_is_counted_and_measured_allocates_nothing() {
         .build();
     let metrics = Arc::new(Metrics::new(&provider.meter("test")));
     let hits = Hits(ToolOutput::text("ok"));
-    let root = call(&tool("x").read_only().build(), json!({"id": 1}));
+    let tool = tool("x").read_only().build();
     let counted = CallSpanLayer::new().with_metrics(metrics);
     let allocations = |layer: &CallSpanLayer, calls: u64| {
         let mut service = layer.layer(hits.clone());
         // what is made once: the series, and the thread's first record
-        ask(&mut service, &root);
-        let counted =
-            allocation_counter::measure(|| (0..calls).for_each(|_| ask(&mut service, &root)));
-        counted.count_total
+        ask(&mut service, call(&tool, json!({"id": 1})));
+        // each is held by nobody else, as those of callers are
+        let made: Vec<_> = (0..calls)
+            .map(|id| call(&tool, json!({ "id": id })))
+            .collect();
+        let ask_all = || made.into_iter().for_each(|call| ask(&mut service, call));
+        allocation_counter::measure(ask_all).count_total
     };
     assert_eq!(allocations(&counted, 1_000), 0);
     // where somebody listens, but the call is left out, as well
