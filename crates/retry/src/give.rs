@@ -102,7 +102,7 @@ pub(crate) fn repeated(error: &ToolError, pause: Duration) -> Decision {
     let (kind, delivery) = (error.kind(), error.delivery());
     let reason = match kind {
         ErrorKind::BreakerOpen => {
-            format!("{kind}: waited for at most so long, or its server's return")
+            format!("{kind}: waited until it lets calls through, or its server is back")
         }
         _ => format!("{kind}, delivery {delivery}: it may pass, and a repeat does no harm"),
     };

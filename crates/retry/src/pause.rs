@@ -1,10 +1,14 @@
 //! The pause before a repeat.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, sleep_until};
-use tollgate_core::ReplicaSetId;
+use tollgate_core::trail::Writer;
+use tollgate_core::{CallRecord, ReplicaSetId, ToolCall, ToolError};
+
+use crate::give::repeated;
 
 /// What is waited for before a repeat.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +25,40 @@ impl Pause {
         match self {
             Self::For(pause) => pause,
             Self::Open { open, spread } => open.saturating_add(spread),
+        }
+    }
+}
+
+/// A call that waits for a breaker. Dropped, at the end of the pause or of the call, it writes down how
+/// long that was: nobody knows before.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    began: Instant,
+    refusal: ToolError,
+    record: Option<Arc<CallRecord>>,
+    writer: Option<Writer>,
+}
+
+impl Waiting {
+    /// Begins to wait with a call whose attempt a breaker refused.
+    pub(crate) fn begin(call: &ToolCall, refusal: &ToolError) -> Self {
+        Self {
+            began: Instant::now(),
+            refusal: refusal.clone(),
+            record: call.record().cloned(),
+            writer: Writer::of(call),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let waited = self.began.elapsed();
+        if let Some(record) = &self.record {
+            record.spent().add_pause(waited);
+        }
+        if let Some(writer) = &self.writer {
+            writer.decided(|| repeated(&self.refusal, waited));
         }
     }
 }

@@ -16,7 +16,7 @@ use tracing::debug;
 use crate::budget::{Budgets, Hold};
 use crate::deadline::{Outlook, ends_in_time};
 use crate::give::{Reason, given_up, may_have_an_effect, repeated};
-use crate::pause::{Pause, Returns};
+use crate::pause::{Pause, Returns, Waiting};
 use crate::repeats::Repeats;
 use crate::schedule::Running;
 use crate::share::Paid;
@@ -215,11 +215,10 @@ impl RepeatPolicy {
         if let Some(repeats) = &mut self.repeats {
             repeats.note(error, pause);
         }
-        if let Some(record) = call.record() {
-            record.spent().add_pause(pause);
-            if error.delivery() != Delivery::NotSent {
-                record.note_repeat();
-            }
+        if let Some(record) = call.record()
+            && error.delivery() != Delivery::NotSent
+        {
+            record.note_repeat();
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
@@ -274,7 +273,6 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             Ok(kind) => {
                 self.shared.counters.repeats();
                 let pause = kind.longest();
-                call.decided(|| repeated(error, pause));
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
@@ -282,12 +280,23 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     pause_ms = pause.as_secs_f64() * 1000.0,
                     "repeats a failed call"
                 );
-                self.advance(call, error, pause);
                 Some(match kind {
-                    Pause::For(pause) => Box::pin(sleep(pause)),
+                    Pause::For(pause) => {
+                        call.decided(|| repeated(error, pause));
+                        if let Some(record) = call.record() {
+                            record.spent().add_pause(pause);
+                        }
+                        self.advance(call, error, pause);
+                        Box::pin(sleep(pause))
+                    }
                     Pause::Open { open, spread } => {
-                        let set = call.tool().set();
-                        Box::pin(self.shared.returns.wait(set, open, spread))
+                        let waiting = Waiting::begin(call, error);
+                        self.advance(call, error, pause);
+                        let over = self.shared.returns.wait(call.tool().set(), open, spread);
+                        Box::pin(async move {
+                            over.await;
+                            drop(waiting);
+                        })
                     }
                 })
             }

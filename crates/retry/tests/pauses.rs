@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig};
+use tollgate_core::trail::Verdict;
+use tollgate_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
 use tollgate_testkit::{MockService, call, tool};
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt};
 
 /// Fails every attempt with this error, and notes when each began.
 fn failing(error: ToolError) -> (MockService, Arc<Mutex<Vec<Instant>>>) {
@@ -137,6 +138,40 @@ async fn an_open_breaker_is_asked_again_when_it_lets_a_call_through() {
     retry(mock, plain()).oneshot(within(60)).await.unwrap();
     // a little later: all who were refused know the same moment
     assert_eq!(start.elapsed(), Duration::from_millis(30_100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_long_a_breaker_was_waited_for_is_told_when_it_is_known() {
+    for (back_after, waited) in [(Some(5_000), 5_100), (None, 30_100)] {
+        let mock = MockService::sequence(vec![Err(open()), Ok(ToolOutput::text("done"))]);
+        let layer = RetryLayer::new(plain()).unwrap();
+        let record = Arc::new(CallRecord::new());
+        let call = within(60).with_record(record.clone());
+        let set = call.tool().set().clone();
+        let back = async {
+            if let Some(after) = back_after {
+                tokio::time::sleep(Duration::from_millis(after)).await;
+                assert!(record.decisions().0.is_empty());
+                layer.server_is_back(&set);
+            }
+        };
+        let (answer, ()) = tokio::join!(layer.layer(mock).oneshot(call), back);
+        answer.unwrap();
+        let waited = Duration::from_millis(waited);
+        let (told, _) = record.decisions();
+        assert_eq!(told[0].verdict, Verdict::Repeat);
+        assert_eq!(told[0].waited, Some(waited));
+        assert_eq!(record.spent().pauses(), waited);
+    }
+    // a call that is given up waited until then
+    let (mock, _) = failing(open());
+    let record = Arc::new(CallRecord::new());
+    let call = within(60).with_record(record.clone());
+    let given_up = retry(mock, plain()).oneshot(call);
+    let limit = Duration::from_secs(3);
+    tokio::time::timeout(limit, given_up).await.unwrap_err();
+    assert_eq!(record.spent().pauses(), limit);
+    assert_eq!(record.decisions().0[0].waited, Some(limit));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,12 @@
 //! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a service
 //! that answers at once.
 //!
-//! `cargo bench -p tollgate-telemetry --features otlp --bench telemetry_cost`. Each row is the processor
-//! time of the calling thread, so that what else the machine does, and the thread that exports, do not
-//! count; the last column is that of the whole process, where the exporting thread is. It is the median
-//! of several rounds. Spans go to a collector on a socket of this machine that reads and forgets.
+//! `cargo bench -p tollgate-telemetry --features otlp,bound --bench telemetry_cost`, with the features
+//! that the gateway has; a word after `--` leaves only the rows that have it in their name. Each row is
+//! processor time above that of the service alone. The first column is that of the calling thread, the
+//! median of several rounds. The second is that of the whole process, where the thread that exports is:
+//! of all calls there were, and of the end, when what still waits is sent. Spans go to a collector in a
+//! process of its own that reads and forgets.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -13,11 +15,12 @@
 
 use std::future::Future;
 use std::hint::black_box;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use opentelemetry::metrics::MeterProvider;
@@ -26,27 +29,38 @@ use opentelemetry::{Context as OtelContext, KeyValue};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::json;
-use tollgate_core::{ToolCall, ToolError, ToolOutput};
-use tollgate_telemetry::export::{Exporter, OtlpConfig};
+use tollgate_core::{Tool, ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_telemetry::export::OtlpConfig;
 use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics, Sampling};
-use tollgate_testkit::{AtOnce, call, tool};
+use tollgate_testkit::{AtOnce, tool};
 use tower::{Layer, Service};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// Calls per round.
 const CALLS: u32 = 20_000;
-const ROUNDS: usize = 15;
+const ROUNDS: u32 = 15;
+/// What starts the collector, in place of the bench.
+const COLLECTOR: &str = "--collector";
 
 fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|arg| arg == COLLECTOR) {
+        return collect();
+    }
     // `cargo test --benches` only proves that it runs
-    let is_bench = std::env::args().any(|arg| arg == "--bench");
+    let is_bench = arguments.iter().any(|arg| arg == "--bench");
     let (calls, rounds) = if is_bench { (CALLS, ROUNDS) } else { (10, 1) };
-    let bench = Bench { calls, rounds };
-    let leaf = AtOnce::new(ToolOutput::text("ok"));
+    let only = arguments.into_iter().find(|arg| !arg.starts_with("--"));
+    let mut bench = Bench {
+        calls,
+        rounds,
+        only,
+        alone: 0.0,
+    };
+    let leaf = Apart(AtOnce::new(ToolOutput::text("ok")));
     println!("| ns of processor time per call | thread | process |");
     println!("| --- | ---: | ---: |");
-    let alone = bench.row("the service alone", leaf.clone(), 0.0);
+    bench.alone = bench.service("the service alone", leaf.clone(), || ());
     let layers = |sampling: Sampling, metrics: Option<Arc<Metrics>>| {
         let mut calls = CallSpanLayer::new().with_sampling(sampling);
         if let Some(metrics) = metrics {
@@ -54,43 +68,37 @@ fn main() {
         }
         calls.layer(AttemptSpanLayer::new().layer(leaf.clone()))
     };
-    bench.row(
-        "off: no subscriber",
-        layers(Sampling::always(), None),
-        alone,
-    );
+    let all = || layers(Sampling::always(), None);
+    bench.row("off: no subscriber", all(), || ());
+    let row = "off: its call span alone";
+    bench.row(row, CallSpanLayer::new().layer(leaf.clone()), || ());
     tracing::subscriber::with_default(tracing_subscriber::registry(), || {
-        let row = "a registry and nothing else";
-        bench.row(row, layers(Sampling::always(), None), alone);
+        bench.row("a registry and nothing else", all(), || ());
     });
 
-    let endpoint = sink();
-    let exporter = || -> Exporter {
-        OtlpConfig::new(&endpoint)
-            .unwrap()
-            .with_queue(1 << 16)
-            .start()
-            .unwrap()
-    };
+    let collector = Collector::start();
     for (share, percent) in [(0.0, "0"), (0.01, "1"), (1.0, "100")] {
         for is_measured in [false, true] {
-            let exporter = exporter();
+            let with = if is_measured { ", and metrics" } else { "" };
+            let row = format!("exporting {percent} % of calls{with}");
+            if !bench.is_wanted(&row) {
+                continue;
+            }
+            let config = OtlpConfig::new(&collector.endpoint).unwrap();
+            let exporter = config.with_queue(1 << 16).start().unwrap();
             let provider = SdkMeterProvider::builder()
                 .with_reader(exporter.metric_reader().unwrap().unwrap())
                 .build();
             let metrics = Arc::new(Metrics::new(&provider.meter("bench")));
+            let metrics = is_measured.then_some(metrics);
             let subscriber = tracing_subscriber::registry().with(exporter.layer());
             tracing::subscriber::with_default(subscriber, || {
                 let sampling = Sampling::ratio(share).unwrap();
-                let with = if is_measured { ", and metrics" } else { "" };
-                let row = format!("exporting {percent} % of calls{with}");
-                bench.row(
-                    &row,
-                    layers(sampling, is_measured.then_some(metrics)),
-                    alone,
-                );
+                bench.row(&row, layers(sampling, metrics), move || {
+                    let _ = provider.shutdown();
+                    drop(exporter);
+                });
             });
-            let _ = provider.shutdown();
         }
     }
 
@@ -104,69 +112,124 @@ fn main() {
         .with(tracing_opentelemetry::layer().with_tracer(usual.tracer("bench")));
     tracing::subscriber::with_default(subscriber, || {
         let row = "peer: the same spans, tracing-opentelemetry, its sampler at 1 %";
-        bench.row(row, layers(Sampling::always(), None), alone);
+        bench.row(row, all(), || ());
     });
     let tracer = usual.tracer("bench");
-    bench.time(
-        "peer: OpenTelemetry's API directly, two spans, its sampler at 1 %",
-        alone,
-        || {
-            let mut outer = tracer.start("tools/call read");
-            if outer.is_recording() {
-                outer.set_attribute(KeyValue::new("gen_ai.tool.name", "read"));
-            }
-            let around = OtelContext::new().with_value(0_u8);
-            let mut inner = tracer.start_with_context("attempt", &around);
-            if inner.is_recording() {
-                inner.set_attribute(KeyValue::new("tollgate.attempt.number", 1));
-            }
-            inner.end();
-            outer.end();
-        },
-    );
+    let two_spans = || {
+        let mut outer = tracer.start("tools/call read");
+        if outer.is_recording() {
+            outer.set_attribute(KeyValue::new("gen_ai.tool.name", "read"));
+        }
+        let around = OtelContext::new().with_value(0_u8);
+        let mut inner = tracer.start_with_context("attempt", &around);
+        if inner.is_recording() {
+            inner.set_attribute(KeyValue::new("tollgate.attempt.number", 1));
+        }
+        inner.end();
+        outer.end();
+    };
+    let row = "peer: OpenTelemetry's API directly, two spans, its sampler at 1 %";
+    if bench.is_wanted(row) {
+        bench.time(row, two_spans, || ());
+    }
+}
+
+/// A service and its future that the compiler leaves functions of their own, as it does with real ones.
+/// One that answers at once would melt into the loop that measures it, and whatever stands around it
+/// would be charged with a call and its moves that every real service has.
+#[derive(Clone)]
+struct Apart<S>(S);
+
+impl<S> Service<ToolCall> for Apart<S>
+where
+    S: ToolService<Future: Unpin>,
+{
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = Apart<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.0.poll_ready(cx)
+    }
+
+    #[inline(never)]
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        Apart(self.0.call(call))
+    }
+}
+
+impl<F: Future + Unpin> Future for Apart<F> {
+    type Output = F::Output;
+
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+/// Makes a call that nobody else holds, as callers do: what a layer sets is then written in place.
+fn call(tool: &Arc<Tool>) -> ToolCall {
+    ToolCall::new(tool.clone(), &br#"{"id":1}"#[..])
 }
 
 struct Bench {
     calls: u32,
-    rounds: usize,
+    rounds: u32,
+    /// What the names of rows have in them that are wanted.
+    only: Option<String>,
+    /// What the service alone costs.
+    alone: f64,
 }
 
 impl Bench {
-    /// Prints what a call of a service costs above `alone`, and returns what it costs in all.
-    fn row<S>(&self, name: &str, mut service: S, alone: f64) -> f64
+    fn is_wanted(&self, row: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| row.contains(only))
+    }
+
+    /// Prints what a call of a service costs, if anybody wants to know. `end` is what is left to do for
+    /// the calls that were made.
+    fn row<S>(&self, name: &str, service: S, end: impl FnOnce())
     where
         S: Service<ToolCall, Response = ToolOutput, Error = ToolError>,
     {
-        let request = call(&tool("read").read_only().build(), json!({"id": 1}));
-        self.time(name, alone, || {
-            let mut cx = Context::from_waker(Waker::noop());
-            let answer = pin!(service.call(request.clone())).poll(&mut cx);
-            let _ = black_box(answer.map(|result| result.is_ok_and(|o| !o.is_error())));
-        })
+        if self.is_wanted(name) {
+            self.service(name, service, end);
+        }
     }
 
-    fn time(&self, name: &str, alone: f64, mut run: impl FnMut()) -> f64 {
+    /// Prints what a call of a service costs, and returns it.
+    fn service<S>(&self, name: &str, mut service: S, end: impl FnOnce()) -> f64
+    where
+        S: Service<ToolCall, Response = ToolOutput, Error = ToolError>,
+    {
+        let tool = tool("read").read_only().build();
+        let one = || {
+            let mut cx = Context::from_waker(Waker::noop());
+            let answer = pin!(service.call(call(&tool))).poll(&mut cx);
+            let _ = black_box(answer.map(|result| result.is_ok_and(|o| !o.is_error())));
+        };
+        self.time(name, one, end)
+    }
+
+    fn time(&self, name: &str, mut run: impl FnMut(), end: impl FnOnce()) -> f64 {
+        let since = |start: Duration, clock| (now(clock) - start).as_nanos() as f64;
+        let begun = now(ClockId::ProcessCPUTime);
+        // one round before those that count: caches fill, and series are made
         (0..self.calls).for_each(|_| run());
         let mut rounds: Vec<_> = (0..self.rounds)
             .map(|_| {
-                let start = (now(ClockId::ThreadCPUTime), now(ClockId::ProcessCPUTime));
+                let start = now(ClockId::ThreadCPUTime);
                 (0..self.calls).for_each(|_| run());
-                let per_call = |start: Duration, clock| {
-                    (now(clock) - start).as_nanos() as f64 / f64::from(self.calls)
-                };
-                (
-                    per_call(start.0, ClockId::ThreadCPUTime),
-                    per_call(start.1, ClockId::ProcessCPUTime),
-                )
+                since(start, ClockId::ThreadCPUTime) / f64::from(self.calls)
             })
             .collect();
-        rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (thread, process) = rounds[rounds.len() / 2];
-        println!(
-            "| {name} | {:.1} | {:.1} |",
-            thread - alone,
-            process - alone
-        );
+        end();
+        let calls = f64::from(self.calls * (self.rounds + 1));
+        let process = since(begun, ClockId::ProcessCPUTime) / calls;
+        rounds.sort_by(f64::total_cmp);
+        let thread = rounds[rounds.len() / 2];
+        let above = |ns: f64| ns - self.alone;
+        println!("| {name} | {:.1} | {:.1} |", above(thread), above(process));
         thread
     }
 }
@@ -176,16 +239,48 @@ fn now(clock: ClockId) -> Duration {
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
 }
 
-/// A collector that answers 200 to everything, and forgets it.
-fn sink() -> String {
+/// This program once more, as a collector. Dropped, it ends.
+struct Collector {
+    process: Child,
+    endpoint: String,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .arg(COLLECTOR)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        let mut told = BufReader::new(process.stdout.take().unwrap());
+        told.read_line(&mut address).unwrap();
+        Self {
+            process,
+            endpoint: format!("http://{}", address.trim()),
+        }
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Says where it listens, answers 200 to everything, and forgets it.
+fn collect() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    println!("{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || swallow(stream));
         }
     });
-    format!("http://{address}")
+    // it ends with the bench, however that ends
+    let _ = std::io::stdin().read(&mut [0]);
 }
 
 /// Reads requests by their length, and nothing more of them.

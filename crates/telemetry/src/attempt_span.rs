@@ -15,6 +15,7 @@ use tower_service::Service;
 use tracing::Span;
 
 use crate::error_type::Ending;
+use crate::sampling;
 use observed::Observed;
 
 /// Puts an [`AttemptSpan`] around a service.
@@ -56,11 +57,28 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
     type Error = ToolError;
     type Future = AttemptSpanFuture<S::Future>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
+    #[inline]
     fn call(&mut self, call: ToolCall) -> Self::Future {
+        // asked first, and by itself: unobserved, the call goes on from where it lies
+        let is_traced = !call.is_left_out() && sampling::is_listened_to();
+        if !is_traced && call.record().is_none() {
+            return AttemptSpanFuture {
+                answer: self.inner.call(call),
+                observed: None,
+            };
+        }
+        self.observe(call)
+    }
+}
+
+impl<S: ToolService> AttemptSpan<S> {
+    /// Hands an attempt on, and observes it unless its span is disabled after all and nobody counts.
+    fn observe(&mut self, call: ToolCall) -> AttemptSpanFuture<S::Future> {
         let span = match call.is_left_out() {
             true => Span::none(),
             false => span::begin(&call),
@@ -95,7 +113,20 @@ where
 {
     type Output = F::Output;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.observed.is_none() {
+            return self.project().answer.poll(cx);
+        }
+        self.poll_observed(cx)
+    }
+}
+
+impl<F> AttemptSpanFuture<F>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    fn poll_observed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Some(observed) = this.observed else {
             return this.answer.poll(cx);

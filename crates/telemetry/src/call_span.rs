@@ -3,6 +3,7 @@
 mod idle;
 mod observed;
 mod span;
+mod texts;
 
 use std::fmt;
 use std::future::Future;
@@ -19,9 +20,9 @@ use tracing::Span;
 use crate::contents::Contents;
 use crate::error_type::Ending;
 use crate::metrics::Metrics;
-use crate::names;
-use crate::sampling::Sampling;
+use crate::sampling::{self, Sampling};
 use observed::Observed;
+use texts::Texts;
 
 /// Puts a [`CallSpan`] around a service.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +30,7 @@ pub struct CallSpanLayer {
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
     contents: Contents,
+    texts: Arc<Texts>,
 }
 
 impl CallSpanLayer {
@@ -82,9 +84,32 @@ pub struct CallSpan<S> {
 }
 
 impl CallSpanLayer {
-    /// Observes the call that `send` hands on, if it is to be observed.
-    fn around<F>(&self, mut call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
-        let span = self.span(&mut call);
+    /// Hands the call on by `send`, and observes it if it is to be observed.
+    #[inline]
+    fn around<F>(&self, call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
+        // asked first, and by itself: off, the call goes on from where it lies
+        let is_listened_to = sampling::is_listened_to();
+        if self.metrics.is_none() && !is_listened_to {
+            return CallSpanFuture {
+                answer: send(call),
+                observed: None,
+            };
+        }
+        self.observe(call, is_listened_to, send)
+    }
+
+    /// Observes the call that `send` hands on, unless it is left out of the trace and nobody counts.
+    fn observe<F>(
+        &self,
+        mut call: ToolCall,
+        is_listened_to: bool,
+        send: impl FnOnce(ToolCall) -> F,
+    ) -> CallSpanFuture<F> {
+        let span = match is_listened_to {
+            true => self.span(&mut call),
+            // that is no decision about the trace, which goes on as it came
+            false => Span::none(),
+        };
         if span.is_disabled() && self.metrics.is_none() {
             return CallSpanFuture {
                 answer: send(call),
@@ -99,23 +124,20 @@ impl CallSpanLayer {
         }
     }
 
-    /// Makes the span of a call, if it is to have one. A call that is left out is marked so.
+    /// Makes the span of a call where somebody listens. A call that is left out is marked so.
     fn span(&self, call: &mut ToolCall) -> Span {
-        if !tracing::span_enabled!(target: names::TARGET, tracing::Level::INFO) {
-            // nobody listens: that is no decision about the trace, which goes on as it came
-            return Span::none();
-        }
         if !self.sampling.takes(call) {
             call.leave_out();
             return Span::none();
         }
-        span::begin(call, &self.contents)
+        span::begin(call, &self.contents, &self.texts)
     }
 }
 
 impl<S> CallSpan<S> {
     /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
     /// to what is inside, which must be ready.
+    #[inline]
     pub fn call_ref<F>(
         &self,
         call: ToolCall,
@@ -130,10 +152,12 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     type Error = ToolError;
     type Future = CallSpanFuture<S::Future>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
+    #[inline]
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let Self { inner, settings } = self;
         settings.around(call, |call| inner.call(call))
@@ -156,7 +180,20 @@ where
 {
     type Output = F::Output;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.observed.is_none() {
+            return self.project().answer.poll(cx);
+        }
+        self.poll_observed(cx)
+    }
+}
+
+impl<F> CallSpanFuture<F>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    fn poll_observed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Some(observed) = this.observed else {
             return this.answer.poll(cx);

@@ -110,13 +110,14 @@ impl DiscoverySpan {
         if let Some(outward) = &self.outward {
             outward.close();
         }
-        if let Some(failure) = failure {
-            status::answered_with(&self.span, failure);
-            status::of_client(&self.span, failure);
-        }
-        let took = self.started.elapsed();
-        self.span
-            .record(names::DURATION_MS, took.as_secs_f64() * 1e3);
+        let status = failure.map(status::of_request).unwrap_or_default();
+        tracing::record_all!(
+            self.span,
+            { names::STATUS_CODE } = status.code,
+            { names::ERROR_TYPE } = status.error_type,
+            { names::OTEL_STATUS } = status.status,
+            { names::DURATION_MS } = self.started.elapsed().as_secs_f64() * 1e3,
+        );
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_core::{Outbound, SendWatch, TraceContext, Watch};
 use tracing::Span;
-use tracing::field::display;
 
 use crate::{context, names};
 
@@ -60,30 +59,21 @@ impl SendWatch for Outward {
 
 impl Outward {
     fn tell(&self, span: &Span, request: &Outbound<'_>) {
+        let name = self.of.as_ref().map(|of| format!("{} {of}", self.method));
         // kind and name have to be there before the context is asked for
-        span.record(names::OTEL_KIND, names::KIND_CLIENT);
-        match &self.of {
-            Some(of) => span.record(names::OTEL_NAME, format!("{} {of}", self.method)),
-            None => span.record(names::OTEL_NAME, self.method),
-        };
-        span.record(names::METHOD, self.method);
-        span.record(names::REQUEST_ID, display(request.request));
-        span.record(names::TRANSPORT, request.transport.as_str());
-        if let Some(version) = request.protocol_version {
-            span.record(names::PROTOCOL_VERSION, version);
-        }
-        if let Some(session) = request.session {
-            span.record(names::SESSION_ID, session);
-        }
-        if let Some(address) = request.address {
-            span.record(names::SERVER_ADDRESS, address);
-        }
-        if let Some(port) = request.port {
-            span.record(names::SERVER_PORT, port);
-        }
-        if let Some(version) = request.http_version {
-            span.record(names::PROTOCOL, "http");
-            span.record(names::PROTOCOL_HTTP_VERSION, version);
-        }
+        tracing::record_all!(
+            span,
+            { names::OTEL_KIND } = names::KIND_CLIENT,
+            { names::OTEL_NAME } = name.as_deref().unwrap_or(self.method),
+            { names::METHOD } = self.method,
+            { names::REQUEST_ID } = display(request.request),
+            { names::TRANSPORT } = request.transport.as_str(),
+            { names::PROTOCOL_VERSION } = request.protocol_version,
+            { names::SESSION_ID } = request.session,
+            { names::SERVER_ADDRESS } = request.address,
+            { names::SERVER_PORT } = request.port,
+            { names::PROTOCOL } = request.http_version.map(|_| "http"),
+            { names::PROTOCOL_HTTP_VERSION } = request.http_version,
+        );
     }
 }

@@ -3,6 +3,8 @@
 use tollgate_core::{InvalidConfig, ToolCall, TraceContext};
 use tracing::Span;
 
+use crate::names;
+
 /// Which calls are traced: decided before any span of a call is built, so that one that is left out
 /// costs next to nothing.
 ///
@@ -96,6 +98,12 @@ impl Sampling {
     const fn takes_number(self, number: u64) -> bool {
         number & (NUMBERS - 1) >= self.threshold
     }
+}
+
+/// Says whether anybody may want the spans: two loads where nobody does.
+#[inline]
+pub(crate) fn is_listened_to() -> bool {
+    tracing::span_enabled!(target: names::TARGET, tracing::Level::INFO)
 }
 
 impl Default for Sampling {

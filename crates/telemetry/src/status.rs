@@ -1,42 +1,54 @@
 //! How a span says that something went wrong.
 
 use tollgate_core::ToolError;
-use tracing::Span;
+use tracing::field::{DisplayValue, display};
 
 use crate::error_type::Ending;
 use crate::names;
 
-/// Writes how a call ended that somebody else asked for. What is the caller's own fault is no error of
+/// What is written into a span of how something ended. A field that is `None` is left empty.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    /// [`names::STATUS_CODE`]: the conventions have it as a text.
+    pub(crate) code: Option<DisplayValue<i64>>,
+    /// [`names::ERROR_TYPE`].
+    pub(crate) error_type: Option<&'static str>,
+    /// [`names::OTEL_STATUS`].
+    pub(crate) status: Option<&'static str>,
+}
+
+/// Says how a call ended that somebody else asked for. What is the caller's own fault is no error of
 /// ours.
-pub(crate) fn of_server(span: &Span, ending: Ending<'_>) {
+pub(crate) fn of_server(ending: Ending<'_>) -> Status {
     let code = ending.error().map(ToolError::rpc_code);
-    if let Some(code) = code {
-        write_code(span, code);
-    }
-    if !code.is_some_and(is_the_caller_s_fault) {
-        of_client(span, ending);
-    }
-}
-
-/// Writes how something ended that we asked for, or that is our own: there every failure is an error.
-pub(crate) fn of_client(span: &Span, ending: Ending<'_>) {
-    if let Some(error_type) = ending.error_type() {
-        span.record(names::ERROR_TYPE, error_type);
-        span.record(names::OTEL_STATUS, names::STATUS_ERROR);
+    let failure = match code {
+        Some(code) if is_the_caller_s_fault(code) => Status::default(),
+        _ => of_client(ending),
+    };
+    Status {
+        code: code.map(display),
+        ..failure
     }
 }
 
-/// Writes the code that a server answered with, if it is one of JSON-RPC.
-pub(crate) fn answered_with(span: &Span, ending: Ending<'_>) {
+/// Says how something ended that is our own: there every failure is an error.
+pub(crate) fn of_client(ending: Ending<'_>) -> Status {
+    let error_type = ending.error_type();
+    Status {
+        code: None,
+        error_type,
+        status: error_type.map(|_| names::STATUS_ERROR),
+    }
+}
+
+/// Says how something ended that we asked for, with the code that a server answered with, if it is one
+/// of JSON-RPC.
+pub(crate) fn of_request(ending: Ending<'_>) -> Status {
     let code = ending.error().and_then(ToolError::code);
-    if let Some(code) = code.filter(|code| *code < 0) {
-        write_code(span, code);
+    Status {
+        code: code.filter(|code| *code < 0).map(display),
+        ..of_client(ending)
     }
-}
-
-fn write_code(span: &Span, code: i64) {
-    // the conventions have it as a text
-    span.record(names::STATUS_CODE, tracing::field::display(code));
 }
 
 /// The codes that the conventions count as the caller's fault: JSON-RPC 2.0 section 5.1, and MCP's

@@ -10,12 +10,11 @@ use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Sampling};
 use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
-/// Sends a call, and counts what is allocated on its way.
-fn allocations<S>(service: &mut S, call: &ToolCall) -> u64
+/// Sends a call that nobody else holds, and counts what is allocated on its way.
+fn allocations<S>(service: &mut S, call: ToolCall) -> u64
 where
     S: Service<ToolCall, Response = ToolOutput, Error = ToolError>,
 {
-    let call = call.clone();
     let mut cx = Context::from_waker(Waker::noop());
     let counted = allocation_counter::measure(|| {
         let mut answer = std::pin::pin!(service.call(call));
@@ -33,16 +32,18 @@ fn a_call_that_is_left_out_allocates_nothing() {
         let calls = CallSpanLayer::new().with_sampling(sampling);
         calls.layer(AttemptSpanLayer::new().layer(answers.clone()))
     };
-    let root = call(&tool("x").build(), json!({}));
-    let unrecorded = TraceContext::new(7, 7, false).map(Arc::new);
-    let traced = unrecorded.map(|trace| root.clone().with_trace(trace));
-    for call in [Some(root), traced].into_iter().flatten() {
+    let tool = tool("x").build();
+    let root = || call(&tool, json!({}));
+    let traced = || {
+        let unrecorded = TraceContext::new(7, 7, false).map(Arc::new);
+        root().with_trace(unrecorded.unwrap())
+    };
+    for call in [&root as &dyn Fn() -> ToolCall, &traced] {
         // both ways once before, for what is made once in a thread
-        allocations(&mut layer(Sampling::never()), &call);
-        let floor = allocations(&mut bare, &call);
-        assert_eq!(allocations(&mut layer(Sampling::never()), &call), floor);
+        allocations(&mut layer(Sampling::never()), call());
+        let floor = allocations(&mut bare, call());
+        assert_eq!(allocations(&mut layer(Sampling::never()), call()), floor);
     }
     // the check is one that can fail
-    let root = call(&tool("x").build(), json!({}));
-    assert!(allocations(&mut layer(Sampling::always()), &root) > allocations(&mut bare, &root));
+    assert!(allocations(&mut layer(Sampling::always()), root()) > allocations(&mut bare, root()));
 }

@@ -1,6 +1,6 @@
 //! Trails as people and spans show them.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use super::decision::coarse;
 use super::{Decision, Tense, Trail};
@@ -14,7 +14,10 @@ impl Trail {
     /// attempt#1:answered@a 12.1ms; answer:answered`
     #[must_use]
     pub fn to_line(&self) -> String {
-        Line(self).to_string()
+        let mut line = String::with_capacity(USUAL);
+        // a text takes everything
+        let _ = write!(line, "{}", Line(self));
+        line
     }
 
     /// Returns the decisions as rows of a table, under [`COLUMNS`](Self::COLUMNS).
@@ -27,6 +30,9 @@ impl Trail {
     pub const COLUMNS: [&'static str; 6] =
         ["stage", "attempt", "verdict", "server", "time", "reason"];
 }
+
+/// Bytes of a line: it grows if it has to.
+const USUAL: usize = 512;
 
 fn row(decision: &Decision) -> [String; 6] {
     let attempt = decision.attempt.map_or_else(String::new, |number| {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, ends, http, signal, text, within};
+use crate::support::{Gateway, ends, http, signal, text, until, within};
 
 /// A gateway over the sample whose tools leave records; `more` stands in `[audit]`.
 async fn gateway(folder: &Path, more: &str) -> Gateway {
@@ -136,6 +136,92 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         "{}",
         text(&output.stdout)
     );
+}
+
+/// Reads a counter or a gauge of the audit log off the page for Prometheus.
+#[cfg(unix)]
+async fn counted(gateway: &Gateway, series: &str) -> u64 {
+    let (_, page) = gateway.get("/metrics").await;
+    let series = format!("tollgate_audit_{series} ");
+    let value = page.lines().find_map(|line| line.strip_prefix(&*series));
+    value
+        .unwrap_or_else(|| panic!("{series}: {page}"))
+        .parse()
+        .unwrap()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_full_disk_refuses_what_needs_a_record_or_lets_it_go_on_as_the_settings_say() {
+    let read = json!({"order_id": 1});
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let gateway = Gateway::with_small_files(&config(folder.path(), ""), 16).await;
+    let refusal = until("the full disk", || {
+        let answer = gateway.call("orders__get_order", read.clone());
+        async {
+            let answer = answer.await;
+            let is_answer = answer["result"].is_object();
+            (!is_answer).then_some(answer)
+        }
+    })
+    .await;
+    let why = refusal["error"]["message"].as_str().unwrap();
+    assert!(why.contains("the log cannot be written"), "{refusal}");
+    assert_eq!(refusal["error"]["delivery"], "not_sent", "{refusal}");
+    assert_eq!(counted(&gateway, "failing").await, 1);
+    let refused = counted(&gateway, "refused_calls_total").await;
+    assert!(refused >= 1);
+    // what needs no full record goes on
+    let report = gateway
+        .call("orders__sales_report", json!({"region": "north"}))
+        .await;
+    assert!(report["result"].is_object(), "{report}");
+    let again = gateway.call("orders__get_order", read.clone()).await;
+    assert!(again["error"].is_object(), "{again}");
+    assert_eq!(counted(&gateway, "refused_calls_total").await, refused + 1);
+    assert!(!records(&path, "call").is_empty());
+    drop(gateway);
+
+    let folder = tempfile::tempdir().unwrap();
+    let open = config(folder.path(), "on_failure = \"fail_open\"");
+    let gateway = Gateway::with_small_files(&open, 16).await;
+    until("the full disk", || async {
+        let answer = gateway.call("orders__get_order", read.clone()).await;
+        assert!(answer["result"].is_object(), "{answer}");
+        (counted(&gateway, "failing").await == 1).then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        let answer = gateway.call("orders__get_order", read.clone()).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    assert_eq!(counted(&gateway, "refused_calls_total").await, 0);
+    // what waits for the disk to have room is lost with the process, and it says so
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    let (_, said) = gateway.ended().await;
+    assert!(said.contains("audit records are lost"), "{said}");
+}
+
+#[tokio::test]
+async fn a_file_is_closed_when_it_is_a_second_old_and_the_next_goes_on_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let gateway = gateway(folder.path(), "max_age = \"1s\"").await;
+    let closed = folder.path().join("audit.000001.jsonl");
+    until("the next file", || async {
+        gateway
+            .call("orders__get_order", json!({"order_id": 1}))
+            .await;
+        closed.exists().then_some(())
+    })
+    .await;
+    gateway.stopped().await;
+    let kept = records(&closed, "call").len() + records(&path, "call").len();
+    let (code, found) = verified(&path).await;
+    assert_eq!((code, &found["whole"]), (Some(0), &json!(true)), "{found}");
+    assert!(kept > 1 && found["files"].as_u64() >= Some(2), "{found}");
 }
 
 #[cfg(unix)]

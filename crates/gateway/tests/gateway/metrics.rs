@@ -7,101 +7,10 @@ use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tollgate::telemetry::names::metric::{self, Kind, Metric};
+use tollgate_testkit::collector::Collector;
 
-use crate::support::{Gateway, call, within};
-
-/// Names and values.
-type Labels = Vec<(String, String)>;
-
-/// What a scrape says, read as strictly as Prometheus does.
-#[derive(Debug, Default)]
-struct Scrape {
-    kinds: BTreeMap<String, String>,
-    /// Name, labels, value.
-    samples: Vec<(String, Labels, f64)>,
-}
-
-impl Scrape {
-    async fn of(gateway: &Gateway) -> Self {
-        let answer = crate::support::http().get(gateway.at("/metrics")).send();
-        let answer = within("the scrape", answer).await.unwrap();
-        assert_eq!(
-            answer.headers()["content-type"],
-            "text/plain; version=0.0.4"
-        );
-        let text = within("the text", answer.text()).await.unwrap();
-        Self::read(&text)
-    }
-
-    fn read(text: &str) -> Self {
-        let mut scrape = Self::default();
-        let (mut helped, mut seen) = (BTreeSet::new(), BTreeSet::new());
-        for line in text.lines() {
-            if let Some(help) = line.strip_prefix("# HELP ") {
-                let (name, help) = help.split_once(' ').unwrap();
-                assert!(!help.is_empty() && helped.insert(name.to_owned()), "{line}");
-            } else if let Some(kind) = line.strip_prefix("# TYPE ") {
-                let (name, kind) = kind.split_once(' ').unwrap();
-                assert!(helped.contains(name), "no help: {line}");
-                let before = scrape.kinds.insert(name.to_owned(), kind.to_owned());
-                assert_eq!(before, None, "{line}");
-            } else {
-                let (series, value) = line.rsplit_once(' ').unwrap();
-                assert!(seen.insert(series.to_owned()), "twice: {line}");
-                let (name, labels) = match series.split_once('{') {
-                    Some((name, labels)) => (name, read_labels(labels)),
-                    None => (series, Vec::new()),
-                };
-                assert!(scrape.family(name).is_some(), "no type: {line}");
-                let value = value.parse().unwrap();
-                scrape.samples.push((name.to_owned(), labels, value));
-            }
-        }
-        scrape
-    }
-
-    /// Returns the family of a sample, and its kind.
-    fn family<'a>(&'a self, sample: &'a str) -> Option<(&'a str, &'a str)> {
-        let suffixes = ["", "_bucket", "_sum", "_count"];
-        let names = suffixes.iter().filter_map(|end| sample.strip_suffix(end));
-        let mut known = names.filter_map(|name| Some((name, self.kinds.get(name)?.as_str())));
-        known.next()
-    }
-
-    fn has(&self, metric: Metric) -> bool {
-        let kind = self.kinds.get(&family(metric));
-        if let Some(kind) = kind {
-            assert_eq!(kind, metric.kind.as_str(), "{metric:?}");
-        }
-        kind.is_some()
-    }
-}
-
-fn read_labels(labels: &str) -> Vec<(String, String)> {
-    let mut rest = labels.strip_suffix('}').unwrap();
-    let mut read = Vec::new();
-    while !rest.is_empty() {
-        let (name, value) = rest.split_once("=\"").unwrap();
-        let (value, after) = value.split_once('"').unwrap();
-        read.push((name.to_owned(), value.to_owned()));
-        rest = after.strip_prefix(',').unwrap_or(after);
-    }
-    read
-}
-
-/// Returns the name under which Prometheus knows a metric.
-fn family(metric: Metric) -> String {
-    let unit = match metric.unit {
-        "s" => "_seconds",
-        "By" => "_bytes",
-        _ => "",
-    };
-    let total = match metric.kind {
-        Kind::Counter => "_total",
-        _ => "",
-    };
-    format!("{}{unit}{total}", metric.name.replace('.', "_"))
-}
+use crate::scrape::{Labels, Scrape, family};
+use crate::support::{Gateway, Pipe, TOLLGATE, call, until, within};
 
 /// What is in no scrape of this test, and why.
 const NEVER: &[(Metric, &str)] = &[
@@ -188,6 +97,130 @@ async fn all_metrics_are_of_the_list_and_all_of_the_list_are_there() {
     }
 }
 
+/// A server of 2025 that ends in the middle of the first call it gets, and answers those after its new
+/// start. Its argument is a file that tells the two apart.
+const ENDS_ONCE: &str = r#"
+while IFS= read -r line; do
+  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*)
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"once","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      result='{"tools":[{"name":"get_current_time","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+    *'"method":"tools/call"'*)
+      if [ ! -e "$1" ]; then : > "$1"; exit 1; fi
+      result='{"content":[{"type":"text","text":"here"}]}' ;;
+    *)
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
+      continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// A gateway whose calls had to wait, were repeated, refused and left out of every cache.
+async fn troubled() -> (Gateway, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let args = json!(["-c", ENDS_ONCE, "once", folder.path().join("began")]);
+    let config = format!(
+        "[servers.once]\ncommand = \"sh\"\nargs = {args}\n\
+         [servers.narrow]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
+         calls_per_minute = 60000\n\
+         [servers.narrow.tools.add_note]\nrateLimitHint = 1\n"
+    );
+    let gateway = Gateway::configured(&config).await;
+    let answer = gateway.mcp("once__get_current_time", json!({})).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    // what a tool calls an error is not kept
+    let missing = json!({"order_id": 999_999});
+    gateway.mcp("narrow__get_order", missing).await;
+    for _ in 0..2 {
+        let note = json!({"order_id": 1, "text": "x"});
+        gateway.mcp("narrow__add_note", note).await;
+    }
+    // two that run at the same time have one place
+    let report = |delay: u32| {
+        let arguments = json!({"region": "north", "delay_ms": delay});
+        gateway.mcp("narrow__sales_report", arguments)
+    };
+    let (mut delay, of, report) = (20, &gateway, &report);
+    until("a call that waits", || {
+        delay += 2;
+        let (one, other) = (report(delay), report(delay + 1));
+        async move {
+            tokio::join!(one, other);
+            let scrape = Scrape::of(of).await;
+            scrape.has(metric::LIMIT_WAIT_DURATION).then_some(())
+        }
+    })
+    .await;
+    (gateway, folder)
+}
+
+#[tokio::test]
+async fn waits_pauses_and_sessions_with_legacy_servers_are_measured() {
+    let (gateway, _folder) = troubled().await;
+    let scrape = Scrape::of(&gateway).await;
+    for metric in [
+        metric::LIMIT_WAIT_DURATION,
+        metric::RETRY_BACKOFF_DURATION,
+        metric::CLIENT_SESSION_DURATION,
+    ] {
+        assert!(scrape.has(metric), "{metric:?}");
+        let of = |end: &str| {
+            let name = family(metric) + end;
+            let values = scrape.samples.iter().filter(|(one, ..)| *one == name);
+            values.map(|(.., value)| value).sum::<f64>()
+        };
+        assert!(of("_count") >= 1.0 && of("_sum") > 0.0, "{metric:?}");
+    }
+    assert!(scrape.value(metric::RETRY_REPEATS) >= 1.0);
+}
+
+#[tokio::test]
+async fn labels_are_those_of_the_list_and_each_of_the_list_is_used() {
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let (busy, _log) = busy().await;
+    let (troubled, _began) = troubled().await;
+    for gateway in [&busy, &troubled] {
+        let scrape = Scrape::of(gateway).await;
+        for (name, labels, _) in &scrape.samples {
+            let (family, _) = scrape.family(name).unwrap();
+            let labels = labels.iter().map(|(label, _)| label.clone());
+            seen.entry(family.to_owned()).or_default().extend(labels);
+        }
+    }
+    let as_prometheus = |label: &str| label.replace('.', "_");
+    // the range of a histogram is Prometheus' own, and any series may stand for what is beyond a limit
+    let mut unseen = Vec::new();
+    let of_all = ["le".to_owned(), as_prometheus(metric::label::OVERFLOW)];
+    for metric in metric::ALL {
+        let Some(seen) = seen.get(&family(*metric)) else {
+            assert_eq!(*metric, metric::EXECUTE_TOOL_DURATION);
+            continue;
+        };
+        let listed: BTreeSet<_> = metric
+            .labels
+            .iter()
+            .map(|label| as_prometheus(label))
+            .collect();
+        for label in seen {
+            assert!(
+                listed.contains(label) || of_all.contains(label),
+                "{metric:?}: {label}"
+            );
+        }
+        for label in metric.labels {
+            if !seen.contains(&as_prometheus(label)) {
+                unseen.push((metric.name, *label));
+            }
+        }
+    }
+    assert_eq!(unseen, [], "on no series");
+}
+
 #[tokio::test]
 async fn names_that_callers_make_up_are_in_no_label() {
     let (gateway, _folder) = busy().await;
@@ -206,6 +239,38 @@ async fn names_that_callers_make_up_are_in_no_label() {
     assert_eq!(refused.unwrap().2, 500.0);
     // one series more of a histogram: its buckets, its sum and its count
     assert!(scrape.samples.len() <= before + 20, "{before}");
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_made_up_names_make_no_series() {
+    let collector = Collector::start().await;
+    let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];
+    let mut pipe = Pipe::open_with(&["run", "--", TOLLGATE, "sample"], &environment).await;
+    for round in 0..200 {
+        let mut sent = Vec::new();
+        for n in 0..500 {
+            let params = json!({"name": format!("made_up_{round}_{n}"), "arguments": {}});
+            sent.push(pipe.send("tools/call", params).await);
+        }
+        for id in sent {
+            let answer = pipe.answer(id).await;
+            assert!(answer.contains("\"error\""), "{answer}");
+        }
+    }
+    assert!(pipe.close().await);
+    let mut refused = 0.0;
+    for name in collector.metrics() {
+        let series = collector.metric(&name);
+        assert!(series.len() < 50, "{name}: {}", series.len());
+        for one in series {
+            let told = format!("{:?}", one.attributes);
+            assert!(!told.contains("made_up"), "{name}: {told}");
+            if name == metric::SERVER_OPERATION_DURATION.name && told.contains("unknown_tool") {
+                refused += one.value;
+            }
+        }
+    }
+    assert_eq!(refused, 100_000.0);
 }
 
 /// Metrics that are on no panel, and why.

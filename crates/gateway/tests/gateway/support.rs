@@ -1,6 +1,5 @@
 //! Starting the binary, and talking to it. Everything that waits has a limit.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
@@ -11,10 +10,11 @@ use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, Command};
+
+pub(crate) use crate::pipe::Pipe;
 
 pub(crate) const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -45,7 +45,11 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
 }
 
 pub(crate) fn tollgate(args: &[&str]) -> Command {
-    let mut command = Command::new(TOLLGATE);
+    program(TOLLGATE, args)
+}
+
+fn program(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         // a machine that builds may report its own doings to a collector
         if name.to_str().is_some_and(|name| name.starts_with("OTEL_")) {
@@ -148,13 +152,38 @@ impl Gateway {
         Self::start(&["--record", file], None).await
     }
 
+    /// Serves a config where no file of its own can grow beyond so many blocks of 512 bytes: what is
+    /// written then fails, as it does on a disk that is full.
+    #[cfg(unix)]
+    pub(crate) async fn with_small_files(config: &str, blocks: u32) -> Self {
+        let file = file(config.replace("TOLLGATE", TOLLGATE));
+        let path = file.path().to_str().unwrap().to_owned();
+        // without the trap, the signal ends whoever writes too much
+        let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+        let before = ["-c", &limit, "sh", TOLLGATE];
+        let served = [
+            "serve",
+            "--json",
+            "--http",
+            "127.0.0.1:0",
+            "--config",
+            &path,
+        ];
+        let command = program("sh", &[&before[..], &served].concat());
+        Self::started(command, Some(file)).await
+    }
+
     async fn start(args: &[&str], config: Option<tempfile::NamedTempFile>) -> Self {
         let all = [&["serve", "--json", "--http", "127.0.0.1:0"], args].concat();
-        let mut child = tollgate(&all).spawn().unwrap();
+        Self::started(tollgate(&all), config).await
+    }
+
+    async fn started(mut command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = within("the address", stdout.next_line()).await.unwrap();
-        let line = line.unwrap_or_else(|| panic!("{all:?} ended before it listened"));
+        let line = line.unwrap_or_else(|| panic!("{command:?} ended before it listened"));
         let listening: Value = serde_json::from_str(&line).unwrap();
         Self {
             child,
@@ -238,6 +267,14 @@ impl Gateway {
         .await;
     }
 
+    /// Ends it as an operator does, and returns what was said on the way.
+    pub(crate) async fn stopped(self) -> String {
+        signal("-TERM", self.child.id().unwrap()).await;
+        let (good, said) = self.ended().await;
+        assert!(good, "{said}");
+        said
+    }
+
     /// Waits for the end and returns whether it was a good one, and what was said on the way.
     pub(crate) async fn ended(mut self) -> (bool, String) {
         let mut said = String::new();
@@ -270,121 +307,4 @@ pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> CallT
 
 pub(crate) fn structured(result: &CallToolResult) -> &Value {
     result.structured_content.as_ref().unwrap()
-}
-
-/// A client over pipes that sees the very lines.
-pub(crate) struct Pipe {
-    pub(crate) child: Child,
-    /// The answer to the greeting.
-    pub(crate) hello: Value,
-    stdin: ChildStdin,
-    stdout: Lines<BufReader<ChildStdout>>,
-    next: u64,
-    early: HashMap<u64, String>,
-}
-
-impl Pipe {
-    /// Starts a server and greets it as a legacy client.
-    pub(crate) async fn open(args: &[&str]) -> Self {
-        Self::open_with(args, &[]).await
-    }
-
-    /// As [`open`](Self::open), with more in the environment.
-    pub(crate) async fn open_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = tollgate(args);
-        command.envs(environment.iter().copied());
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        let mut pipe = Self {
-            stdin: child.stdin.take().unwrap(),
-            stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
-            child,
-            hello: Value::Null,
-            next: 0,
-            early: HashMap::new(),
-        };
-        let hello = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": { "name": "test", "version": "1" },
-        });
-        let id = pipe.send("initialize", hello).await;
-        pipe.hello = serde_json::from_str(&pipe.answer(id).await).unwrap();
-        pipe.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
-            .await;
-        pipe
-    }
-
-    async fn write(&mut self, message: &Value) {
-        self.stdin
-            .write_all(format!("{message}\n").as_bytes())
-            .await
-            .unwrap();
-    }
-
-    pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
-        self.next += 1;
-        let message =
-            json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
-        self.write(&message).await;
-        self.next
-    }
-
-    /// Waits for one answer. Every line on the way must be a JSON-RPC message.
-    pub(crate) async fn answer(&mut self, id: u64) -> String {
-        loop {
-            if let Some(line) = self.early.remove(&id) {
-                return line;
-            }
-            let line = within("an answer", self.stdout.next_line())
-                .await
-                .unwrap()
-                .unwrap();
-            let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
-            assert_eq!(message["jsonrpc"], "2.0", "{line}");
-            if let Some(id) = message["id"].as_u64() {
-                self.early.insert(id, line);
-            }
-        }
-    }
-
-    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params).await;
-        serde_json::from_str(&self.answer(id).await).unwrap()
-    }
-
-    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.request(
-            "tools/call",
-            json!({ "name": tool, "arguments": arguments }),
-        )
-        .await
-    }
-
-    /// Lists the tools as raw text, each as it came.
-    pub(crate) async fn raw_tools(&mut self) -> Vec<String> {
-        #[derive(serde::Deserialize)]
-        struct Answer {
-            result: List,
-        }
-        #[derive(serde::Deserialize)]
-        struct List {
-            tools: Vec<Box<RawValue>>,
-        }
-        let id = self.send("tools/list", json!({})).await;
-        let answer: Answer = serde_json::from_str(&self.answer(id).await).unwrap();
-        answer
-            .result
-            .tools
-            .iter()
-            .map(|tool| tool.get().to_owned())
-            .collect()
-    }
-
-    /// Closes the input and waits for the end.
-    pub(crate) async fn close(self) -> bool {
-        let Self {
-            mut child, stdin, ..
-        } = self;
-        drop(stdin);
-        within("the end", child.wait()).await.unwrap().success()
-    }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollgate_testkit::collector::{Collector, Mood};
 
-use crate::support::{Gateway, ends, file, signal, text, within};
+use crate::support::{Gateway, ends, file, text, within};
 
 /// The sample as a server, and a collector that spans go to in batches of ten and by nothing else.
 fn config(endpoint: &str, more: &str) -> String {
@@ -22,19 +22,12 @@ async fn thousand_calls(gateway: &Gateway) {
     }
 }
 
-async fn end(gateway: Gateway) -> String {
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    let (good, said) = gateway.ended().await;
-    assert!(good, "{said}");
-    said
-}
-
 /// How many spans the gateway makes of a thousand calls.
 async fn spans_of_a_thousand_calls() -> usize {
     let collector = Collector::start().await;
     let gateway = Gateway::configured(&config(collector.endpoint(), "otlp_queue = 100000")).await;
     thousand_calls(&gateway).await;
-    let said = end(gateway).await;
+    let said = gateway.stopped().await;
     assert!(!said.contains("did not reach"), "{said}");
     let spans = collector.spans();
     assert!(spans.iter().all(|span| span.service() == "tollgate"));
@@ -67,7 +60,7 @@ async fn a_collector_that_hangs_costs_no_call_and_each_span_is_accounted_for() {
     assert_eq!(counted(&gateway, "exported").await, 0);
     collector.behave(Mood::Takes);
     within("what waited", collector.until_spans(110)).await;
-    let said = end(gateway).await;
+    let said = gateway.stopped().await;
     assert_eq!(collector.spans().len(), 110);
     let lost = format!("{dropped} of {made} spans did not reach the collector");
     assert!(said.contains(&lost), "{said}");
@@ -82,7 +75,7 @@ async fn a_dead_collector_costs_no_call_and_is_complained_of() {
     let gateway = Gateway::configured(&config(&format!("http://{dead}"), "otlp_queue = 10")).await;
     thousand_calls(&gateway).await;
     assert_eq!(counted(&gateway, "exported").await, 0);
-    let said = end(gateway).await;
+    let said = gateway.stopped().await;
     assert!(
         said.contains("spans are lost; calls go on as before"),
         "{said}"

@@ -5,7 +5,7 @@ use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 use tollgate_testkit::collector::{Collected, Collector, path_to};
 
-use crate::support::{Gateway, Pipe, TOLLGATE, call, signal, within};
+use crate::support::{Gateway, Pipe, TOLLGATE, answer_of, call, http, within};
 
 /// A server that answers each call with the `traceparent` that came with it.
 const ECHO: &str = r#"
@@ -61,12 +61,6 @@ async fn outer(collector: &Collector, inner: &Gateway, era: &str) -> Gateway {
     Gateway::configured(&(telemetry(collector, "outer") + &server)).await
 }
 
-async fn end(gateway: Gateway) {
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    let (good, said) = gateway.ended().await;
-    assert!(good, "{said}");
-}
-
 /// Calls as a client that records its trace, and returns what the server was told.
 async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String {
     let Some(mode) = mode else {
@@ -78,8 +72,8 @@ async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String 
         let mut body: Value = serde_json::from_slice(body).unwrap();
         body["params"]["_meta"]["traceparent"] = meta()["traceparent"].clone();
         *request.body_mut() = Some(body.to_string().into());
-        let answer = within("the call", crate::support::http().execute(request)).await;
-        let answer = crate::support::answer_of(&answer.unwrap().text().await.unwrap());
+        let answer = within("the call", http().execute(request)).await;
+        let answer = answer_of(&answer.unwrap().text().await.unwrap());
         return answer["result"]["content"][0]["text"]
             .as_str()
             .unwrap_or_else(|| panic!("{answer}"))
@@ -89,6 +83,45 @@ async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String 
     let result = call(&client, "get_trace", json!({})).await;
     let told = serde_json::to_value(&result.content[0]).unwrap();
     told["text"].as_str().unwrap().to_owned()
+}
+
+/// Calls as a client of 2025 whose HTTP library traces its requests, and which puts nothing into
+/// `_meta`. Returns what the server was told.
+async fn traced_by_its_header(gateway: &Gateway) -> String {
+    let version = "2025-11-25";
+    let http = http();
+    let post = |session: &str, message: Value| {
+        let request = http
+            .post(&gateway.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("traceparent", format!("00-{TRACE}-{CLIENT}-01"));
+        let request = match session {
+            "" => request,
+            session => request
+                .header("mcp-session-id", session)
+                .header("mcp-protocol-version", version),
+        };
+        within("an answer", request.body(message.to_string()).send())
+    };
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": version, "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    } });
+    let welcome = post("", hello).await.unwrap();
+    let session = welcome.headers()["mcp-session-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    welcome.text().await.unwrap();
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert!(post(&session, ready).await.unwrap().status().is_success());
+    let params = json!({ "name": "get_trace", "arguments": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    let answer = post(&session, call).await.unwrap().text().await.unwrap();
+    let answer = answer_of(&answer);
+    let told = answer["result"]["content"][0]["text"].as_str();
+    told.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 /// Reads the ids a server was told.
@@ -122,8 +155,8 @@ async fn a_modern_clients_trace_goes_through_two_gateways_to_the_server() {
         let inner = inner(&collector).await;
         let outer = outer(&collector, &inner, era).await;
         let told = traced(&outer, None).await;
-        end(outer).await;
-        end(inner).await;
+        outer.stopped().await;
+        inner.stopped().await;
 
         let spans = collector.spans();
         let path = way(&spans, &told);
@@ -151,13 +184,34 @@ async fn a_modern_clients_trace_goes_through_two_gateways_to_the_server() {
 }
 
 #[tokio::test]
+async fn a_legacy_clients_own_header_is_the_parent_of_its_call() {
+    let collector = Collector::start().await;
+    let inner = inner(&collector).await;
+    let outer = outer(&collector, &inner, "legacy").await;
+    let told = traced_by_its_header(&outer).await;
+    outer.stopped().await;
+    inner.stopped().await;
+
+    let spans = collector.spans();
+    let path = way(&spans, &told);
+    let kinds: Vec<_> = path.iter().map(|span| &*span.kind).collect();
+    assert_eq!(kinds, ["Server", "Client", "Server", "Client"]);
+    assert_eq!(ids(&told).0, TRACE);
+    assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
+    assert!(path[0].parent_is_remote && path[2].parent_is_remote);
+    for span in &path[..3] {
+        assert_eq!(span.attributes["mcp.protocol.version"], "2025-11-25");
+    }
+}
+
+#[tokio::test]
 async fn a_client_without_a_trace_begins_one_at_the_gateway() {
     let collector = Collector::start().await;
     let inner = inner(&collector).await;
     let outer = outer(&collector, &inner, "auto").await;
     let told = traced(&outer, Some(ClientLifecycleMode::Initialize)).await;
-    end(outer).await;
-    end(inner).await;
+    outer.stopped().await;
+    inner.stopped().await;
     let spans = collector.spans();
     let path = way(&spans, &told);
     assert_eq!((path.len(), path[0].parent.as_ref()), (4, None));

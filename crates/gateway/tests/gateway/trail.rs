@@ -1,6 +1,10 @@
-//! The decision trail in its forms: `explain`, the `_meta` of results, the `data` of errors, tables.
+//! The decision trail in its forms: `explain`, spans, the `_meta` of results, the `data` of errors,
+//! tables.
 
 use serde_json::{Value, json};
+use tollgate::core::trail::Trail;
+use tollgate::telemetry::names;
+use tollgate_testkit::collector::Collector;
 
 use crate::scripted;
 use crate::support::{Gateway, MODERN, Pipe, TOLLGATE, answer_of, ends, http, text, within};
@@ -49,8 +53,15 @@ async fn explained(gateway: &Gateway, tool: &str, arguments: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_explained_is_what_the_result_tells() {
-    let gateway = Gateway::sample().await;
+async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
+    let collector = Collector::start().await;
+    let config = format!(
+        "[telemetry]\notlp_endpoint = \"{}\"\n\
+         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+        collector.endpoint()
+    );
+    let gateway = Gateway::configured(&config).await;
+    let mut told = Vec::new();
     for (tool, arguments) in [
         ("orders__get_order", json!({"order_id": 1})),
         ("orders__get_order", json!({"order_id": 1})),
@@ -69,7 +80,16 @@ async fn what_is_explained_is_what_the_result_tells() {
         assert_eq!(first(&expected, "plan"), first(observed, "plan"));
         assert_eq!(first(&expected, "cache").0, first(observed, "cache").0);
         assert_eq!(first(observed, "answer").0, "answered");
+        let trail: Trail = serde_json::from_value(observed.clone()).unwrap();
+        told.push(trail.to_line());
     }
+    gateway.stopped().await;
+    // each is the same trail, in one line
+    let spans = collector.spans();
+    let spans = spans
+        .iter()
+        .filter_map(|span| span.attributes.get(names::DECISIONS));
+    assert!(spans.eq(told.iter()), "{told:#?} {:#?}", collector.spans());
 }
 
 #[tokio::test]

@@ -74,8 +74,14 @@ impl Observed {
         };
         if !self.span.is_disabled() {
             let route = self.record.route_of(&self.attempt);
-            span::end(&self.span, server.as_ref(), route.as_deref(), ending, took);
-            self.span.record(names::DELIVERY, delivery.as_str());
+            let end = span::End {
+                server: server.as_ref(),
+                route: route.as_deref(),
+                ending,
+                delivery,
+                took,
+            };
+            span::end(&self.span, &end);
         }
         if let Some(outward) = &self.outward {
             outward.close();

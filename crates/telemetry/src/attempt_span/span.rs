@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_core::{RouteDecision, ServerId, ToolCall};
+use tollgate_core::{Delivery, RouteDecision, ServerId, ToolCall};
 use tracing::Span;
-use tracing::field::{Empty, display};
+use tracing::field::Empty;
 
 use crate::error_type::Ending;
 use crate::{context, names, status};
@@ -47,34 +47,35 @@ pub(super) fn begin(call: &ToolCall) -> Span {
     span
 }
 
-/// Writes what became of the attempt.
-pub(super) fn end(
-    span: &Span,
-    server: Option<&ServerId>,
-    route: Option<&RouteDecision>,
-    ending: Ending<'_>,
-    took: Duration,
-) {
-    if let Some(server) = server {
-        span.record(names::SERVER, display(server));
-    }
-    if let Some(decision) = route {
-        write_route(span, decision);
-    }
-    status::answered_with(span, ending);
-    status::of_client(span, ending);
-    span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
+/// What became of an attempt.
+pub(super) struct End<'a> {
+    pub(super) server: Option<&'a ServerId>,
+    /// How the router decided; of an attempt that went from one server to the next, the last time.
+    pub(super) route: Option<&'a RouteDecision>,
+    pub(super) ending: Ending<'a>,
+    pub(super) delivery: Delivery,
+    pub(super) took: Duration,
 }
 
-/// Writes how the router decided; of an attempt that went from one server to the next, the last time.
-fn write_route(span: &Span, decision: &RouteDecision) {
-    span.record(names::ROUTE_STRATEGY, decision.strategy);
-    span.record(names::ROUTE_RULE, display(&decision.rule));
-    span.record(names::ROUTE_REASON, decision.reason);
-    span.record(names::ROUTE_CANDIDATES, display(List(&decision.candidates)));
-    if !decision.alternates.is_empty() {
-        span.record(names::ROUTE_ALTERNATES, display(List(&decision.alternates)));
-    }
+/// Writes what became of the attempt, in one go: each time the span would be looked up again.
+pub(super) fn end(span: &Span, end: &End<'_>) {
+    let (route, status) = (end.route, status::of_request(end.ending));
+    let alternates = route.map(|route| &route.alternates);
+    let alternates = alternates.filter(|alternates| !alternates.is_empty());
+    tracing::record_all!(
+        span,
+        { names::SERVER } = end.server.map(|server| server.as_str()),
+        { names::ROUTE_STRATEGY } = route.map(|route| route.strategy),
+        { names::ROUTE_RULE } = route.map(|route| display(&route.rule)),
+        { names::ROUTE_REASON } = route.map(|route| route.reason),
+        { names::ROUTE_CANDIDATES } = route.map(|route| display(List(&route.candidates))),
+        { names::ROUTE_ALTERNATES } = alternates.map(|alternates| display(List(alternates))),
+        { names::STATUS_CODE } = status.code,
+        { names::ERROR_TYPE } = status.error_type,
+        { names::OTEL_STATUS } = status.status,
+        { names::DELIVERY } = end.delivery.as_str(),
+        { names::DURATION_MS } = end.took.as_secs_f64() * 1e3,
+    );
 }
 
 /// Things with a comma between each two.

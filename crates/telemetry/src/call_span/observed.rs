@@ -9,9 +9,9 @@ use tracing::Span;
 
 use super::{idle, span};
 use crate::contents::Contents;
+use crate::context;
 use crate::error_type::Ending;
 use crate::metrics::{Ended, Metrics, Origin};
-use crate::{context, names};
 
 /// A call under observation. Dropped before [`end`](Self::end), it was cancelled.
 #[derive(Debug)]
@@ -102,13 +102,17 @@ impl Observed {
         let took = self.started.elapsed();
         let error_type = ending.error_type();
         if !self.span.is_disabled() {
-            span::end(&self.span, self.is_server, &self.record, ending, took);
             let (tool, result) = (&self.tool, ending.result());
             let trail = Trail::observed_of(tool, self.applied, &self.record, result);
-            self.span.record(names::DECISIONS, trail.to_line());
-            if let (Some(contents), Ending::Done(Ok(output))) = (&self.contents, ending) {
-                self.span.record(names::RESULT, contents.result(output));
-            }
+            let end = span::End {
+                is_server: self.is_server,
+                record: &self.record,
+                ending,
+                decisions: trail.to_line(),
+                result: self.shown(ending),
+                took,
+            };
+            span::end(&self.span, &end);
         }
         if let Some(metrics) = &self.metrics {
             metrics.record(&Ended {
@@ -121,6 +125,16 @@ impl Observed {
                 error_type,
                 took,
             });
+        }
+    }
+}
+
+impl Observed {
+    /// Returns the result as it may be shown, if it may.
+    fn shown(&self, ending: Ending<'_>) -> Option<String> {
+        match (&self.contents, ending) {
+            (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
+            _ => None,
         }
     }
 }

@@ -2,46 +2,58 @@
 
 use std::time::Duration;
 
-use tollgate_core::{CallRecord, ConfirmRule, HedgeStatus, Inbound, ToolCall};
+use tollgate_core::{CallRecord, ConfirmRule, HedgeStatus, ToolCall};
 use tracing::Span;
-use tracing::field::{Empty, display};
+use tracing::field::Empty;
 
+use super::texts::{Text, Texts};
 use crate::contents::Contents;
 use crate::error_type::Ending;
 use crate::{context, names, status};
 
-/// Makes the span of a call, with all that is known before it runs. If the span is disabled,
-/// nothing here is computed.
-pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
+/// Makes the span of a call, with all that is known before it runs, in one go: each time that something
+/// is added later, the span is looked up again. If the span is disabled, none of its fields is computed.
+pub(super) fn begin(call: &ToolCall, contents: &Contents, texts: &Texts) -> Span {
+    let span = texts.with(call, |text| make(call, contents, text));
+    if !span.is_disabled() {
+        context::continue_call(&span, call);
+    }
+    span
+}
+
+fn make(call: &ToolCall, contents: &Contents, text: &Text) -> Span {
     let tool = call.tool();
-    let span = tracing::info_span!(
+    let inbound = call.inbound().map(|inbound| &**inbound);
+    let client = inbound.and_then(|inbound| inbound.client);
+    let http_version = inbound.and_then(|inbound| inbound.http_version);
+    tracing::info_span!(
         target: names::TARGET,
         names::CALL_SPAN,
-        { names::OTEL_NAME } = %format_args!("{} {}", verb(call), tool.name()),
+        { names::OTEL_NAME } = text.name(call),
         { names::OTEL_KIND } = kind(call),
         { names::OTEL_STATUS } = Empty,
-        { names::METHOD } = Empty,
+        { names::METHOD } = inbound.map(|_| names::METHOD_TOOLS_CALL),
         { names::OPERATION } = names::OPERATION_EXECUTE_TOOL,
         { names::TOOL } = tool.name().as_str(),
-        { names::TOOL_TYPE } = Empty,
-        { names::TOOL_DESCRIPTION } = Empty,
+        { names::TOOL_TYPE } = (inbound.is_none()).then_some(names::TOOL_TYPE_FUNCTION),
+        { names::TOOL_DESCRIPTION } = description(call),
         { names::CALL_ID } = call.id(),
-        { names::ARGUMENTS } = Empty,
+        { names::ARGUMENTS } = contents.arguments(call),
         { names::RESULT } = Empty,
-        { names::REQUEST_ID } = Empty,
-        { names::PROTOCOL_VERSION } = Empty,
-        { names::SESSION_ID } = Empty,
-        { names::TRANSPORT } = Empty,
-        { names::PROTOCOL } = Empty,
-        { names::PROTOCOL_HTTP_VERSION } = Empty,
-        { names::CLIENT_ADDRESS } = Empty,
-        { names::CLIENT_PORT } = Empty,
+        { names::REQUEST_ID } = inbound.and_then(|from| from.request.as_ref()).map(display),
+        { names::PROTOCOL_VERSION } = inbound.and_then(|from| from.protocol_version),
+        { names::SESSION_ID } = inbound.and_then(|from| from.session.as_ref()).map(|id| id.as_str()),
+        { names::TRANSPORT } = inbound.map(|from| from.transport.as_str()),
+        { names::PROTOCOL } = http_version.map(|_| "http"),
+        { names::PROTOCOL_HTTP_VERSION } = http_version,
+        { names::CLIENT_ADDRESS } = client.map(|client| display(client.ip())),
+        { names::CLIENT_PORT } = client.map(|client| client.port()),
         { names::ERROR_TYPE } = Empty,
         { names::STATUS_CODE } = Empty,
         { names::SERVER_SET } = tool.set().as_str(),
-        { names::ANNOTATIONS } = %call.annotations_shown(),
+        { names::ANNOTATIONS } = text.annotations,
         { names::EFFECT } = call.plan().effect.as_str(),
-        { names::PLAN } = %call.plan().in_line(),
+        { names::PLAN } = text.plan,
         { names::PLAN_REASON } = &*call.plan().reason,
         { names::CONFIRM } = confirm_word(call.plan().confirm),
         { names::CACHE } = Empty,
@@ -53,19 +65,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::SERVER } = Empty,
         { names::ROUTE_REASON } = Empty,
         { names::DURATION_MS } = Empty,
-    );
-    if span.is_disabled() {
-        return span;
-    }
-    context::continue_call(&span, call);
-    match call.inbound() {
-        Some(inbound) => write_inbound(&span, inbound),
-        None => write_tool(&span, call),
-    }
-    if let Some(arguments) = contents.arguments(call) {
-        span.record(names::ARGUMENTS, arguments);
-    }
-    span
+    )
 }
 
 /// Says of which kind the span of a call is: it is an MCP server's if the call came as an MCP request.
@@ -76,41 +76,13 @@ fn kind(call: &ToolCall) -> &'static str {
     }
 }
 
-fn verb(call: &ToolCall) -> &'static str {
-    match call.inbound() {
-        Some(_) => names::METHOD_TOOLS_CALL,
-        None => names::OPERATION_EXECUTE_TOOL,
-    }
-}
-
-fn write_inbound(span: &Span, inbound: &Inbound) {
-    span.record(names::METHOD, names::METHOD_TOOLS_CALL);
-    span.record(names::TRANSPORT, inbound.transport.as_str());
-    if let Some(request) = &inbound.request {
-        span.record(names::REQUEST_ID, display(request));
-    }
-    if let Some(version) = inbound.protocol_version {
-        span.record(names::PROTOCOL_VERSION, version);
-    }
-    if let Some(session) = &inbound.session {
-        span.record(names::SESSION_ID, session.as_str());
-    }
-    if let Some(version) = inbound.http_version {
-        span.record(names::PROTOCOL, "http");
-        span.record(names::PROTOCOL_HTTP_VERSION, version);
-    }
-    if let Some(client) = inbound.client {
-        span.record(names::CLIENT_ADDRESS, display(client.ip()));
-        span.record(names::CLIENT_PORT, client.port());
-    }
-}
-
-fn write_tool(span: &Span, call: &ToolCall) {
-    span.record(names::TOOL_TYPE, names::TOOL_TYPE_FUNCTION);
-    if let Some(text) = call.tool().definition().description() {
-        let end = text.floor_char_boundary(MAX_DESCRIPTION);
-        span.record(names::TOOL_DESCRIPTION, &text[..end]);
-    }
+/// What the tool says of itself, for a call that did not come as an MCP request.
+fn description(call: &ToolCall) -> Option<&str> {
+    let text = match call.inbound() {
+        Some(_) => None,
+        None => call.tool().definition().description(),
+    }?;
+    Some(&text[..text.floor_char_boundary(MAX_DESCRIPTION)])
 }
 
 /// How much of a tool's description is shown, in bytes.
@@ -124,40 +96,45 @@ fn confirm_word(rule: ConfirmRule) -> &'static str {
     }
 }
 
-/// Writes what became of the call.
-pub(super) fn end(
-    span: &Span,
-    is_server: bool,
-    record: &CallRecord,
-    ending: Ending<'_>,
-    took: Duration,
-) {
-    span.record(names::CACHE, record.cache().as_str());
-    if let Some(reason) = record.cache_bypass() {
-        span.record(names::CACHE_BYPASS_REASON, reason);
-    }
-    span.record(names::ATTEMPTS, record.started_attempts());
+/// What became of a call.
+pub(super) struct End<'a> {
+    /// Whether the call came as an MCP request.
+    pub(super) is_server: bool,
+    pub(super) record: &'a CallRecord,
+    pub(super) ending: Ending<'a>,
+    /// The trail, in one line.
+    pub(super) decisions: String,
+    /// The result as it may be shown, if it may.
+    pub(super) result: Option<String>,
+    pub(super) took: Duration,
+}
+
+/// Writes what became of the call, in one go as well.
+pub(super) fn end(span: &Span, end: &End<'_>) {
+    let (record, ending) = (end.record, end.ending);
     let hedge = record.hedge();
-    if hedge != HedgeStatus::None {
-        span.record(names::HEDGE, hedge.as_str());
-    }
-    if record.was_guarded() {
-        span.record(names::GUARDED, true);
-    }
     let (server, reason) = record.server().unzip();
-    if let Some(server) = server
+    let server = server
         .as_ref()
-        .or_else(|| ending.error().and_then(|error| error.server()))
-    {
-        span.record(names::SERVER, display(server));
-    }
-    if let Some(reason) = reason {
-        span.record(names::ROUTE_REASON, reason);
-    }
-    if is_server {
-        status::of_server(span, ending);
-    } else {
-        status::of_client(span, ending);
-    }
-    span.record(names::DURATION_MS, took.as_secs_f64() * 1e3);
+        .or_else(|| ending.error().and_then(|error| error.server()));
+    let status = match end.is_server {
+        true => status::of_server(ending),
+        false => status::of_client(ending),
+    };
+    tracing::record_all!(
+        span,
+        { names::CACHE } = record.cache().as_str(),
+        { names::CACHE_BYPASS_REASON } = record.cache_bypass(),
+        { names::ATTEMPTS } = record.started_attempts(),
+        { names::HEDGE } = (hedge != HedgeStatus::None).then(|| hedge.as_str()),
+        { names::GUARDED } = record.was_guarded().then_some(true),
+        { names::SERVER } = server.map(|server| server.as_str()),
+        { names::ROUTE_REASON } = reason,
+        { names::STATUS_CODE } = status.code,
+        { names::ERROR_TYPE } = status.error_type,
+        { names::OTEL_STATUS } = status.status,
+        { names::DECISIONS } = end.decisions,
+        { names::RESULT } = end.result,
+        { names::DURATION_MS } = end.took.as_secs_f64() * 1e3,
+    );
 }

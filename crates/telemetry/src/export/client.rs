@@ -17,6 +17,8 @@ use rustls::crypto::ring;
 use rustls_platform_verifier::Verifier;
 use tokio::runtime::Handle;
 
+use super::encode::Body;
+
 /// The largest answer that is read: the specification's limit.
 const MAX_ANSWER: usize = 4 << 20;
 
@@ -47,21 +49,25 @@ pub(super) struct Client {
     http: reqwest::Client,
     runtime: Handle,
     headers: HeaderMap,
+    body: Body,
     seen: Arc<Seen>,
 }
 
 impl Client {
-    /// Wraps a client; requests run on this runtime, whatever thread asks for them.
+    /// Wraps a client; requests run on this runtime, whatever thread asks for them, and carry this body
+    /// if it holds anything.
     pub(super) fn new(
         http: reqwest::Client,
         runtime: Handle,
         headers: HeaderMap,
+        body: Body,
         seen: Arc<Seen>,
     ) -> Self {
         Self {
             http,
             runtime,
             headers,
+            body,
             seen,
         }
     }
@@ -69,6 +75,9 @@ impl Client {
     async fn send(self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // set last: what is configured beats the environment
         request.headers_mut().extend(self.headers.clone());
+        if let Some(body) = self.body.get() {
+            *request.body_mut() = body;
+        }
         let answer = exchange(&self.http, request).await;
         match &answer {
             Ok(answer) if answer.status().is_success() => self.look_into(answer.body()),

@@ -101,6 +101,17 @@ pub(super) fn settings(get: impl Fn(&str) -> Option<String>) -> Result<OtlpConfi
         )?))
 }
 
+/// Says whether the SDK's exporter may compress spans: it reads these variables itself.
+pub(super) fn may_compress(get: impl Fn(&str) -> Option<String>) -> bool {
+    let names = [
+        "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+        "OTEL_EXPORTER_OTLP_COMPRESSION",
+    ];
+    let set = names.into_iter().filter_map(get);
+    set.into_iter()
+        .any(|value| !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "none"))
+}
+
 /// Reads which share of the calls is traced, from `OTEL_TRACES_SAMPLER` and
 /// `OTEL_TRACES_SAMPLER_ARG`; none if they do not say.
 ///

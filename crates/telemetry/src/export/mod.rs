@@ -40,8 +40,10 @@
 
 mod client;
 mod config;
+mod encode;
 mod env;
 mod queue;
+mod wire;
 mod worker;
 
 use std::sync::Arc;
@@ -69,6 +71,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::metrics::observe_counter;
 use crate::names;
 use client::{Client, Seen};
+use encode::{Body, Encoder};
 use queue::{Enqueue, Queue};
 use worker::Sender;
 
@@ -135,10 +138,12 @@ impl Exporter {
 
         let (queue, waiting) = Queue::new(config.queue, config.batch);
         let (seen, abandon) = (Arc::<Seen>::default(), Arc::new(Notify::new()));
+        let body = Body::default();
         let client = Client::new(
             http.clone(),
             handle.clone(),
             config.headers.clone(),
+            body.clone(),
             seen.clone(),
         );
         // without a place for spans none is made, so this one is never asked
@@ -156,7 +161,7 @@ impl Exporter {
         exporter.set_resource(&resource);
         let sender = Sender {
             queue: queue.clone(),
-            exporter,
+            exporter: Encoder::new(exporter, resource.clone(), body),
             seen,
             timeout: config.timeout,
             abandon: abandon.clone(),
@@ -244,6 +249,7 @@ impl Exporter {
             self.http.clone(),
             self.runtime.clone(),
             headers,
+            Body::default(),
             Arc::default(),
         );
         let exporter = MetricExporter::builder()

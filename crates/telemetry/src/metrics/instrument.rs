@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use opentelemetry::metrics::{Histogram, Meter};
+use opentelemetry::metrics::{AsyncInstrumentBuilder, Histogram, Meter};
 
-use super::series::{Series, Shown};
+use super::series::{Number, Series, Shown};
 use crate::names::metric::Metric;
 
 /// Adds a counter that is read off whatever counts, when somebody asks.
@@ -29,16 +29,8 @@ pub fn observe_counter(
     metric: Metric,
     fill: impl Fn(&mut Series<u64>) + Send + Sync + 'static,
 ) {
-    let shown = Mutex::new(Shown::counter());
-    meter
-        .u64_observable_counter(metric.name)
-        .with_unit(metric.unit)
-        .with_description(metric.description)
-        .with_callback(move |observer| {
-            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            shown.tell(&fill, observer);
-        })
-        .build();
+    let builder = meter.u64_observable_counter(metric.name);
+    observed(builder, metric, Shown::counter(), fill).build();
 }
 
 /// Does as [`observe_counter`] does, for a counter of seconds.
@@ -47,16 +39,8 @@ pub fn observe_seconds(
     metric: Metric,
     fill: impl Fn(&mut Series<f64>) + Send + Sync + 'static,
 ) {
-    let shown = Mutex::new(Shown::counter());
-    meter
-        .f64_observable_counter(metric.name)
-        .with_unit(metric.unit)
-        .with_description(metric.description)
-        .with_callback(move |observer| {
-            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            shown.tell(&fill, observer);
-        })
-        .build();
+    let builder = meter.f64_observable_counter(metric.name);
+    observed(builder, metric, Shown::counter(), fill).build();
 }
 
 /// Adds a gauge that is read off whatever it is about, when somebody asks.
@@ -65,16 +49,25 @@ pub fn observe_gauge(
     metric: Metric,
     fill: impl Fn(&mut Series<f64>) + Send + Sync + 'static,
 ) {
-    let shown = Mutex::new(Shown::gauge());
-    meter
-        .f64_observable_gauge(metric.name)
+    let builder = meter.f64_observable_gauge(metric.name);
+    observed(builder, metric, Shown::gauge(), fill).build();
+}
+
+/// Describes an instrument, and has what `fill` says told of it, as much of that as is to be shown.
+fn observed<'a, I, N: Number>(
+    builder: AsyncInstrumentBuilder<'a, I, N>,
+    metric: Metric,
+    shown: Shown<N>,
+    fill: impl Fn(&mut Series<N>) + Send + Sync + 'static,
+) -> AsyncInstrumentBuilder<'a, I, N> {
+    let shown = Mutex::new(shown);
+    builder
         .with_unit(metric.unit)
         .with_description(metric.description)
         .with_callback(move |observer| {
             let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
             shown.tell(&fill, observer);
         })
-        .build();
 }
 
 /// Makes a histogram with these upper bounds.

@@ -26,7 +26,7 @@ pub struct Series<N> {
 
 /// A number that is counted.
 pub(super) trait Number:
-    AddAssign + Sub<Output = Self> + PartialOrd + Copy + Default
+    AddAssign + Sub<Output = Self> + PartialOrd + Copy + Default + Send + 'static
 {
 }
 
