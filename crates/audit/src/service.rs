@@ -35,6 +35,7 @@ enum Begun {
 impl<S: ToolService> Audit<S> {
     /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
     /// to what is inside, which must be ready, and so must be its clones.
+    #[inline]
     pub fn call_ref(
         &self,
         call: ToolCall,
@@ -48,6 +49,7 @@ impl<S: ToolService> Audit<S> {
         }
     }
 
+    #[inline]
     fn begin(&self, call: ToolCall) -> Begun {
         let log = match &self.log {
             Some(log) if call.plan().audit.is_recorded() => log.clone(),

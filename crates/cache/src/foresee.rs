@@ -121,7 +121,7 @@ fn find(
         Role::Read => epochs(&version.footprint.read(&shared.scopes, call), moment)?,
         Role::Write => epochs(&version.footprint.rewrite(&shared.scopes, call), moment)?,
     };
-    let identity = shared.keys.identify(version.digest(role), call, role);
+    let identity = shared.keys.identify(version.word(role), call, role);
     let identity = identity.map_err(|_| BypassReason::Arguments)?;
     let entry = shared.store.peek(shared.key(&identity, &epochs));
     let entry = entry.filter(|entry| entry.is_fresh(now));

@@ -76,6 +76,7 @@ impl<S: ToolService> CacheFuture<S> {
 impl<S: ToolService> Future for CacheFuture<S> {
     type Output = Result<ToolOutput, ToolError>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().stage.project() {
             StageProj::Hit { answer } => answer.poll(cx),

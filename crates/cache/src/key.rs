@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use smallvec::{SmallVec, smallvec};
-use tollgate_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
+use tollgate_core::{Behind, FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 
 use crate::spelling::Spellings;
 use crate::{CacheConfig, Partition};
@@ -31,19 +31,23 @@ impl Keyring {
         }
     }
 
-    /// Returns the digest of a tool in a role: its replica set, its name and its definition.
-    pub(crate) fn tool(&self, tool: &Tool, role: Role) -> u128 {
+    /// Returns what stands for a tool in a role: its replica set, its name and its definition.
+    pub(crate) fn tool(&self, tool: &Tool, role: Role) -> ToolWord {
         let set = self.secret.bytes(tool.set().as_str().as_bytes());
         let name = self.secret.bytes(tool.name().as_str().as_bytes());
         let digest = tool.digest().as_u128();
         let parts = [set.as_u128(), name.as_u128(), digest, role as u128];
-        self.secret.combine(&parts).as_u128()
+        let word = self.secret.combine(&parts).as_u128();
+        ToolWord {
+            word,
+            behind: self.secret.behind(word),
+        }
     }
 
-    /// Says what call this is, whenever it is made. `tool` is the tool's digest in this role.
+    /// Says what call this is, whenever it is made. `tool` stands for the tool in this role.
     pub(crate) fn identify(
         &self,
-        tool: u128,
+        tool: &ToolWord,
         call: &ToolCall,
         role: Role,
     ) -> Result<Identity, FingerprintError> {
@@ -51,28 +55,23 @@ impl Keyring {
             && role == Role::Read
             && !call.plan().limits.restricted;
         let principal = (!shared).then(|| self.principal(&call.caller().principal));
-        let words = [tool, principal.unwrap_or(EVERYBODY)];
+        let whom = principal.unwrap_or(EVERYBODY);
         let digest = self
             .spellings
-            .digest(&self.secret, words, call.arguments())?;
+            .digest(&self.secret, tool, whom, call.arguments())?;
         Ok(Identity {
             digest: digest.as_u128(),
             principal,
         })
     }
 
-    /// Returns what stands for a principal: a short name itself with its length in the last byte,
-    /// which no digest has there, or the digest of a long one.
+    /// Returns what stands for a principal: the number of a short name, whose highest byte is at most 15,
+    /// or the digest of a long one.
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
-        let name = principal.as_str().as_bytes();
-        let mut word = [0; 16];
-        match (word.get_mut(..name.len()), u8::try_from(name.len())) {
-            (Some(place), Ok(length @ 0..16)) => {
-                place.copy_from_slice(name);
-                u128::from_le_bytes(word) | u128::from(length) << 120
-            }
-            _ => self.secret.bytes(name).as_u128() | 0xff << 120,
-        }
+        principal.as_number().unwrap_or_else(|| {
+            let name = principal.as_str().as_bytes();
+            self.secret.bytes(name).as_u128() | 0xff << 120
+        })
     }
 
     /// Returns the key of the call if it is made under these epochs of what it depends on. How many
@@ -93,9 +92,17 @@ impl Keyring {
     }
 }
 
-/// Stands for everybody where another principal would stand: the last byte of a name is its length,
+/// Stands for everybody where another principal would stand: the highest byte of a name is its length,
 /// at most 15, and that of a digest 255.
 const EVERYBODY: u128 = 0xfe << 120;
+
+/// What stands for a tool in a role.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToolWord {
+    pub(crate) word: u128,
+    /// The secret with the word taken in.
+    pub(crate) behind: Behind,
+}
 
 /// Whose entry it is. A tool that was a read yesterday and is a write today must not find an old
 /// entry and take it for its own effect.
@@ -143,7 +150,7 @@ mod tests {
     }
 
     fn key(ring: &Keyring, call: &ToolCall, role: Role, epochs: &[u64]) -> u128 {
-        let identity = ring.identify(ring.tool(call.tool(), role), call, role);
+        let identity = ring.identify(&ring.tool(call.tool(), role), call, role);
         ring.key(&identity.unwrap(), 0, epochs)
     }
 
@@ -159,7 +166,7 @@ mod tests {
         let got = tool("got").read_only().build();
         let mine = by("a", &get);
         let identity = ring
-            .identify(ring.tool(&get, Role::Read), &mine, Role::Read)
+            .identify(&ring.tool(&get, Role::Read), &mine, Role::Read)
             .unwrap();
         let mut keys = vec![
             key(&mine, Role::Read, &[0]),

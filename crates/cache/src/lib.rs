@@ -157,4 +157,4 @@ pub use service::Cache;
 pub use stats::{CacheStats, Counts, ToolStats};
 #[cfg(feature = "lean")]
 pub use store::LeanStore;
-pub use store::{Account, Admission, Entry, MokaStore, Store, StoreUsage, Watcher};
+pub use store::{Account, Admission, Entry, Found, Hit, MokaStore, Store, StoreUsage, Watcher};

@@ -35,6 +35,7 @@ impl<S> Cache<S> {
 impl<S: ToolService> Cache<S> {
     /// Calls as [`Service::call`] does, by whoever shares the service with others: it is always ready,
     /// and no call changes it. A hit is looked up here, and clones nothing of what is inside.
+    #[inline]
     pub fn call_ref(&self, call: ToolCall) -> CacheFuture<S> {
         let shared = &self.shared;
         shared.tools.with(call, shared, |version, call| {
@@ -47,6 +48,7 @@ impl<S: ToolService> Cache<S> {
         })
     }
 
+    #[inline]
     fn read(&self, call: ToolCall, version: &Arc<Version>, ttl: Duration) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
@@ -55,8 +57,8 @@ impl<S: ToolService> Cache<S> {
             Ok(epochs) => epochs,
             Err(unquiet) => return self.pass(call, version, unquiet.into()),
         };
-        let digest = version.digest(Role::Read);
-        let Ok(identity) = shared.keys.identify(digest, &call, Role::Read) else {
+        let word = version.word(Role::Read);
+        let Ok(identity) = shared.keys.identify(word, &call, Role::Read) else {
             return self.pass(call, version, BypassReason::Arguments);
         };
         let key = shared.key(&identity, &epochs);
@@ -100,8 +102,8 @@ impl<S: ToolService> Cache<S> {
     ) -> CacheFuture<S> {
         let shared = &self.shared;
         let now = Instant::now();
-        let digest = version.digest(Role::Write);
-        let Ok(identity) = shared.keys.identify(digest, &call, Role::Write) else {
+        let word = version.word(Role::Write);
+        let Ok(identity) = shared.keys.identify(word, &call, Role::Write) else {
             return self.write(call, version, None);
         };
         let watched = version.footprint.rewrite(&shared.scopes, &call);

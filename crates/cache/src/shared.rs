@@ -15,7 +15,7 @@ use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
 use crate::scope::{ScopeRules, Scopes};
-use crate::store::{Account, Admission, Entry, Store, Watcher};
+use crate::store::{Account, Admission, Entry, Found, Store, Watcher};
 use crate::tools::{Record, Tools};
 
 /// What all clones of one cache share.
@@ -101,23 +101,27 @@ impl Shared {
 
     /// Looks for a stored answer; counts and notes the hit, if it is one.
     pub(crate) fn look(&self, key: u128, record: &Record, call: &ToolCall, now: Instant) -> Look {
-        let Some(entry) = self.store.get(key) else {
+        let Some(found) = self.store.look(key, now) else {
             return Look::Nothing;
         };
-        if entry.hits() == 1 {
+        let number = match &found {
+            Found::Fresh(hit) => hit.number,
+            Found::Ended(entry) => entry.hits(),
+        };
+        if number == 1 {
             record.counters.reused.add_one();
         }
-        if !entry.is_fresh(now) {
-            return Look::Ended(entry);
-        }
-        record.counters.hits.add_one();
-        record.counters.save_nanos(entry.cost_nanos());
+        let hit = match found {
+            Found::Fresh(hit) => hit,
+            Found::Ended(entry) => return Look::Ended(entry),
+        };
+        record.counters.hit(hit.cost);
         self.tell(record, || Happened::Hit);
         if let Some(record) = call.record() {
             record.set_cache(CacheStatus::Hit);
-            record.set_cache_age(entry.age(now));
+            record.set_cache_age(now.saturating_duration_since(hit.made));
         }
-        Look::Hit(entry.output().clone(), entry.made())
+        Look::Hit(hit.output, hit.made)
     }
 
     /// Stores an answer, if it may be kept. If not, an older one of the same key goes too: nobody may

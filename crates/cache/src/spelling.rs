@@ -13,10 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Fingerprint, FingerprintError, FingerprintKey};
 
+use crate::key::ToolWord;
+
 /// A table of spellings, of fixed size. Each spelling has two places to be in, side by side; where
 /// both are taken, one is given to whoever comes last.
 #[derive(Debug)]
-pub(crate) struct Spellings(Box<[[Place; 2]]>);
+pub(crate) struct Spellings(Box<[Pair]>);
+
+/// In one line of memory.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Pair([Place; 2]);
 
 /// What is remembered in one place: a spelling and its fingerprint, as four words.
 ///
@@ -43,7 +50,8 @@ impl Spellings {
         Self((0..pairs).map(|_| Default::default()).collect())
     }
 
-    /// Returns what stands for a text behind two words, however the text is spelt.
+    /// Returns what stands for a text behind two words, a tool's and a principal's, however the text is
+    /// spelt.
     ///
     /// # Errors
     ///
@@ -51,16 +59,16 @@ impl Spellings {
     pub(crate) fn digest(
         &self,
         key: &FingerprintKey,
-        words: [u128; 2],
+        tool: &ToolWord,
+        whom: u128,
         text: &[u8],
     ) -> Result<Fingerprint, FingerprintError> {
-        let spelling = key.bytes_behind(words, text).as_u128();
+        let spelling = tool.behind.bytes(whom, text).as_u128();
         let pair = self.pair(spelling);
         if let Some(found) = pair.iter().find_map(|place| place.read(spelling)) {
             return Ok(found);
         }
-        let [first, second] = words;
-        let digest = key.combine(&[first, second, key.json(text)?.as_u128()]);
+        let digest = key.combine(&[tool.word, whom, key.json(text)?.as_u128()]);
         let free = pair.iter().position(Place::is_empty);
         // a bit that had no part in choosing the pair
         let place = free.unwrap_or_else(|| usize::from(spelling >> 127 == 0));
@@ -76,7 +84,7 @@ impl Spellings {
             reason = "part of a uniform hash is a uniform hash"
         )]
         let number = (spelling >> 64) as usize & self.0.len().saturating_sub(1);
-        self.0.get(number).map_or(&[], |pair| &pair[..])
+        self.0.get(number).map_or(&[], |pair| &pair.0[..])
     }
 }
 
@@ -158,8 +166,17 @@ mod tests {
         Ok(key().combine(&[first, second, text]))
     }
 
+    fn digest_behind(
+        table: &Spellings,
+        [word, whom]: [u128; 2],
+        text: &[u8],
+    ) -> Result<Fingerprint, FingerprintError> {
+        let behind = key().behind(word);
+        table.digest(&key(), &ToolWord { word, behind }, whom, text)
+    }
+
     fn ask(table: &Spellings, text: &[u8]) -> Result<Fingerprint, FingerprintError> {
-        table.digest(&key(), WORDS, text)
+        digest_behind(table, WORDS, text)
     }
 
     #[test]
@@ -169,10 +186,10 @@ mod tests {
         let first = ask(&table, text).unwrap();
         assert_eq!(Ok(first), digest(text));
         let spelling = spelling(text);
-        assert_eq!(table.0[0][0].read(spelling), Some(first));
+        assert_eq!(table.0[0].0[0].read(spelling), Some(first));
         // what the table says is what counts from then on
         let forged = Fingerprint::from_u128(7);
-        table.0[0][0].write(spelling, forged);
+        table.0[0].0[0].write(spelling, forged);
         assert_eq!(ask(&table, text), Ok(forged));
     }
 
@@ -183,6 +200,7 @@ mod tests {
         let known = |text: &[u8]| {
             let spelling = spelling(text);
             table.0[0]
+                .0
                 .iter()
                 .any(|place| place.read(spelling).is_some())
         };
@@ -196,7 +214,7 @@ mod tests {
     #[test]
     fn the_words_before_a_text_tell_it_apart() {
         let table = Spellings::for_bytes(1 << 20);
-        let ask = |words| table.digest(&key(), words, b"{}").unwrap();
+        let ask = |words| digest_behind(&table, words, b"{}").unwrap();
         assert_ne!(ask([1, 2]), ask([1, 3]));
         assert_ne!(ask([1, 2]), ask([3, 2]));
         assert_eq!(ask([1, 2]), ask([1, 2]));

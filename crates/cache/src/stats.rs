@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use tollgate_core::{ReplicaSetId, ToolName};
+use tollgate_core::{Lanes, ReplicaSetId, ToolName};
 
 use crate::reason::{BypassCounters, Bypasses, Evictions, RefusalCounters, Refusals};
 use crate::store::StoreUsage;
@@ -151,7 +151,8 @@ const ENOUGH: u64 = 32;
 /// The counters behind [`Counts`].
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) hits: Counter,
+    /// Hits, and nanoseconds of upstream time that were saved.
+    answered: Lanes<2>,
     pub(crate) stale: Counter,
     pub(crate) joined: Counter,
     pub(crate) misses: Counter,
@@ -166,16 +167,18 @@ pub(crate) struct Counters {
     /// Results that were hit at least once.
     pub(crate) reused: Counter,
     pub(crate) refusals: RefusalCounters,
-    saved_nanos: Counter,
 }
 
 impl Counters {
-    pub(crate) fn save(&self, time: Duration) {
-        self.save_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    /// Counts a hit that saved so many nanoseconds.
+    pub(crate) fn hit(&self, saved_nanos: u64) {
+        self.answered.add([1, saved_nanos]);
     }
 
-    pub(crate) fn save_nanos(&self, nanos: u64) {
-        self.saved_nanos.add(nanos);
+    /// Counts upstream time that was saved by something else than a hit.
+    pub(crate) fn save(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.answered.add([0, nanos]);
     }
 
     /// Returns how likely a stored result is to be hit at all; `None` as long as too few were stored
@@ -188,8 +191,9 @@ impl Counters {
 
     pub(crate) fn snapshot(&self) -> Counts {
         let bypasses = self.bypasses.snapshot();
+        let [hits, saved_nanos] = self.answered.sum();
         Counts {
-            hits: self.hits.get(),
+            hits,
             stale: self.stale.get(),
             joined: self.joined.get(),
             misses: self.misses.get(),
@@ -203,7 +207,7 @@ impl Counters {
             bypasses,
             stored: self.stored.get(),
             refusals: self.refusals.snapshot(),
-            saved: Duration::from_nanos(self.saved_nanos.get()),
+            saved: Duration::from_nanos(saved_nanos),
         }
     }
 }
@@ -213,11 +217,7 @@ pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add_one(&self) {
-        self.add(1);
-    }
-
-    fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     fn get(&self) -> u64 {

@@ -10,7 +10,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use tollgate_core::{ReplicaSetId, Tool, ToolCall, ToolName};
 
-use crate::key::Role;
+use crate::key::{Role, ToolWord};
 use crate::scope::{Footprint, Scope, ScopeRules};
 use crate::shared::Shared;
 use crate::stats::{Counters, Counts, ToolStats};
@@ -85,8 +85,8 @@ const FEW: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Version {
     tool: Arc<Tool>,
-    reads: u128,
-    writes: u128,
+    reads: ToolWord,
+    writes: ToolWord,
     pub(crate) footprint: Footprint,
     pub(crate) record: Arc<Record>,
 }
@@ -110,6 +110,7 @@ pub(crate) struct Record {
 
 impl Tools {
     /// Does something with what is known of the tool of a call.
+    #[inline]
     pub(crate) fn with<R>(
         &self,
         call: ToolCall,
@@ -319,11 +320,11 @@ impl Version {
         (self.tool.digest().as_u128() as u64).max(STEADY + 1)
     }
 
-    /// Returns the digest of the tool in its role.
-    pub(crate) fn digest(&self, role: Role) -> u128 {
+    /// Returns what stands for the tool in its role.
+    pub(crate) fn word(&self, role: Role) -> &ToolWord {
         match role {
-            Role::Read => self.reads,
-            Role::Write => self.writes,
+            Role::Read => &self.reads,
+            Role::Write => &self.writes,
         }
     }
 }

@@ -40,7 +40,8 @@ async fn a_hit_allocates_nothing() {
         for tool in [get, set] {
             let call = call(&tool, json!({"id": 1, "value": "x"}));
             assert!(answer(&mut cache, call.clone()).is_some());
-            // the first hit is no different from the second
+            // the first hit of a thread makes the place in which the thread counts the tool's hits
+            assert!(answer(&mut cache, call.clone()).is_some());
             for _ in 0..2 {
                 let call = call.clone();
                 let info = allocation_counter::measure(|| {
@@ -57,7 +58,9 @@ async fn a_hit_by_another_spelling_allocates_nothing_either() {
     let mock = MockService::counting();
     let mut cache = CacheLayer::default().layer(mock.clone());
     let get = tool("get").read_only().build();
-    assert!(answer(&mut cache, call(&get, json!({"a": [1, 2], "b": "x"}))).is_some());
+    for _ in 0..2 {
+        assert!(answer(&mut cache, call(&get, json!({"a": [1, 2], "b": "x"}))).is_some());
+    }
     let other = ToolCall::new(get, r#"{ "b" : "x", "a" : [ 1 , 2 ] }"#);
     let info = allocation_counter::measure(|| {
         assert!(answer(&mut cache, other).is_some());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 
 use crate::Tool;
 
@@ -11,8 +11,8 @@ use crate::Tool;
 ///
 /// A look-up hashes names, and may take a lock on a part of a map, which threads that call the same
 /// tool then hand to and fro. A tool's address needs no hash, and a slot is read without a lock and
-/// without a count of references. Each of 64 slots holds what belongs to one tool; tools that meet in
-/// a slot are looked up as ever, all but the first.
+/// without a count of references. Each of 128 slots holds what belongs to one tool, and a tool may be in
+/// either of two; where other tools have both, it is looked up as ever.
 ///
 /// Only for what stays the same as long as the tool's version lives: what was found is not looked up
 /// again.
@@ -37,9 +37,8 @@ impl<T> ByTool<T> {
 
     /// Reads what is kept for a tool, if that is known.
     pub fn ask<R>(&self, tool: &Arc<Tool>, read: impl FnOnce(&T) -> R) -> Option<R> {
-        let found = self.slots.get(place(tool))?.load();
-        let found = found.as_ref().filter(|found| found.is_of(tool))?;
-        Some(read(&found.value))
+        let slot = self.find(tool)?;
+        slot.as_ref().map(|found| read(&found.value))
     }
 
     /// Reads what is kept for a tool; where it is not known, `look_up` tells.
@@ -49,29 +48,46 @@ impl<T> ByTool<T> {
         look_up: impl FnOnce() -> T,
         read: impl FnOnce(&T) -> R,
     ) -> R {
-        let Some(slot) = self.slots.get(place(tool)) else {
-            return read(&look_up());
-        };
-        let found = slot.load();
-        match &*found {
-            Some(found) if found.is_of(tool) => read(&found.value),
-            // a tool that lives keeps its slot: two that meet must not drive each other out
-            Some(found) if found.tool.strong_count() > 0 => read(&look_up()),
-            _ => {
-                let found = Arc::new(Found {
-                    tool: Arc::downgrade(tool),
-                    value: look_up(),
-                });
-                slot.store(Some(found.clone()));
-                read(&found.value)
-            }
+        if let Some(slot) = self.find(tool)
+            && let Some(found) = &*slot
+        {
+            return read(&found.value);
         }
+        let found = Arc::new(Found {
+            tool: Arc::downgrade(tool),
+            value: look_up(),
+        });
+        // a tool that lives keeps its slot: two that meet must not drive each other out
+        let free = self.slots_of(tool).find(|slot| {
+            let found = slot.load();
+            found.as_ref().is_none_or(|found| !found.is_needed())
+        });
+        if let Some(slot) = free {
+            slot.store(Some(found.clone()));
+        }
+        read(&found.value)
+    }
+
+    fn find(&self, tool: &Arc<Tool>) -> Option<Guard<Option<Arc<Found<T>>>>> {
+        let mut slots = self.slots_of(tool).map(ArcSwapOption::load);
+        slots.find(|slot| slot.as_ref().is_some_and(|found| found.is_of(tool)))
+    }
+
+    fn slots_of(&self, tool: &Arc<Tool>) -> impl Iterator<Item = &ArcSwapOption<Found<T>>> {
+        places(tool)
+            .into_iter()
+            .filter_map(|place| self.slots.get(place))
     }
 }
 
 impl<T> Found<T> {
     fn is_of(&self, tool: &Arc<Tool>) -> bool {
         std::ptr::eq(self.tool.as_ptr(), Arc::as_ptr(tool))
+    }
+
+    /// Says whether the tool lives.
+    fn is_needed(&self) -> bool {
+        self.tool.strong_count() > 0
     }
 }
 
@@ -88,10 +104,12 @@ impl<T> fmt::Debug for ByTool<T> {
 }
 
 /// More than most servers have tools; a power of two.
-const SLOTS: usize = 64;
+const SLOTS: usize = 128;
 
-/// Spreads addresses, whose lowest bits are alike, over the slots.
-fn place(tool: &Arc<Tool>) -> usize {
-    let address = Arc::as_ptr(tool).addr();
-    (address >> 4).wrapping_mul(0x9E37_79B1) >> 8 & (SLOTS - 1)
+/// Spreads addresses, whose lowest bits are alike, over the slots, in two ways: tools that meet in one
+/// hardly ever do so in the other.
+fn places(tool: &Arc<Tool>) -> [usize; 2] {
+    let address = Arc::as_ptr(tool).addr() as u64;
+    let mixed = (address >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    [mixed >> 57, mixed >> 50].map(|place| place as usize & (SLOTS - 1))
 }

@@ -15,33 +15,36 @@ use crate::{
 
 /// One call of one tool: what every layer receives.
 ///
-/// Cheap to clone and to move: one count, and few bytes. What is the same for all attempts of a call
-/// stands behind a pointer; what layers set on the way down stands here.
+/// Few words, cheap to clone and to move. What a layer sets on the way down is written in place where
+/// nobody else holds the call, and into a copy where somebody does: a clone never changes.
 #[derive(Clone)]
 pub struct ToolCall {
-    meant: Arc<Meant>,
-    record: Option<Arc<CallRecord>>,
+    parts: Arc<Parts>,
+    /// Apart from the rest, since each attempt gets one of its own.
     progress: Option<Arc<dyn ProgressSink>>,
-    idempotency_key: Option<IdempotencyKey>,
-    deadline: Option<Instant>,
-    trace: Option<Arc<TraceContext>>,
-    is_left_out: bool,
-    attempt: Attempt,
 }
 
-/// What is called by whom: known when the call is made, and the same to its end.
+/// In this order, so that what a cached answer looks at lies in two lines of memory.
 #[derive(Clone)]
-struct Meant {
+#[repr(C)]
+struct Parts {
     tool: Arc<Tool>,
     arguments: Bytes,
-    caller: Arc<Caller>,
-    inbound: Option<Arc<Inbound>>,
-    id: Option<Box<str>>,
-    baggage: Option<Baggage>,
-    pin: Option<ServerId>,
-    cost_budget: Option<f64>,
+    /// `None` is [`Caller::local`], whose count all threads would write to.
+    caller: Option<Arc<Caller>>,
     applied: Applied,
     purpose: Purpose,
+    is_left_out: bool,
+    record: Option<Arc<CallRecord>>,
+    pin: Option<ServerId>,
+    inbound: Option<Arc<Inbound>>,
+    trace: Option<Arc<TraceContext>>,
+    deadline: Option<Instant>,
+    attempt: Attempt,
+    idempotency_key: Option<IdempotencyKey>,
+    id: Option<Box<str>>,
+    baggage: Option<Baggage>,
+    cost_budget: Option<f64>,
 }
 
 impl ToolCall {
@@ -53,30 +56,27 @@ impl ToolCall {
     pub fn new(tool: Arc<Tool>, arguments: impl Into<Bytes>) -> Self {
         let arguments = arguments.into();
         let applied = tool.refinements().apply(or_empty(&arguments));
-        Self::of(Meant {
+        let parts = Parts {
             tool,
             arguments,
-            caller: Caller::local(),
-            inbound: None,
-            id: None,
-            baggage: None,
-            pin: None,
-            cost_budget: None,
+            caller: None,
             applied,
             purpose: Purpose::Caller,
-        })
-    }
-
-    fn of(meant: Meant) -> Self {
-        Self {
-            meant: Arc::new(meant),
-            record: None,
-            progress: None,
-            idempotency_key: None,
-            deadline: None,
-            trace: None,
             is_left_out: false,
+            record: None,
+            pin: None,
+            inbound: None,
+            trace: None,
+            deadline: None,
             attempt: Attempt::first(),
+            idempotency_key: None,
+            id: None,
+            baggage: None,
+            cost_budget: None,
+        };
+        Self {
+            parts: Arc::new(parts),
+            progress: None,
         }
     }
 
@@ -86,56 +86,64 @@ impl ToolCall {
     /// idempotency key.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
-        let call = Self::of(Meant {
+        let parts = Parts {
             purpose,
-            ..Meant::clone(&self.meant)
-        });
+            record: None,
+            deadline: None,
+            attempt: Attempt::first(),
+            idempotency_key: None,
+            ..Parts::clone(&self.parts)
+        };
         Self {
-            trace: self.trace.clone(),
-            is_left_out: self.is_left_out,
-            ..call
+            parts: Arc::new(parts),
+            progress: None,
         }
+    }
+
+    /// Returns the parts to change them: a copy if somebody else holds the call.
+    fn parts_mut(&mut self) -> &mut Parts {
+        Arc::make_mut(&mut self.parts)
     }
 
     /// Names who calls. Default: [`Caller::local`].
     #[must_use]
     pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
-        Arc::make_mut(&mut self.meant).caller = caller;
+        self.parts_mut().caller = Some(caller);
         self
     }
 
     /// Sets when the whole call must be over, repeats and pauses included. Default: never.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
-        self.deadline = Some(deadline);
+        self.parts_mut().deadline = Some(deadline);
         self
     }
 
     /// Adds the trace context to continue.
     #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.trace = Some(trace);
+        self.parts_mut().trace = Some(trace);
         self
     }
 
     /// Adds what the caller attached to its trace, for servers.
     #[must_use]
     pub fn with_baggage(mut self, baggage: Baggage) -> Self {
-        Arc::make_mut(&mut self.meant).baggage = Some(baggage);
+        self.parts_mut().baggage = Some(baggage);
         self
     }
 
     /// Adds what is known of the MCP request that the call came as. Default: it came as none.
     #[must_use]
     pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
-        Arc::make_mut(&mut self.meant).inbound = Some(inbound);
+        self.parts_mut().inbound = Some(inbound);
         self
     }
 
     /// Names the call as the model does that asked for it, for spans. Default: it has no name.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
-        Arc::make_mut(&mut self.meant).id = Some(id.into());
+        self.parts_mut().id = Some(id.into());
         self
     }
 
@@ -148,7 +156,7 @@ impl ToolCall {
     /// not kept either.
     #[must_use]
     pub fn pinned_to(mut self, server: ServerId) -> Self {
-        Arc::make_mut(&mut self.meant).pin = Some(server);
+        self.parts_mut().pin = Some(server);
         self
     }
 
@@ -159,7 +167,7 @@ impl ToolCall {
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is no maximum
-        Arc::make_mut(&mut self.meant).cost_budget = Some(budget.max(0.0));
+        self.parts_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -173,7 +181,7 @@ impl ToolCall {
     /// Adds a record for the layers to write their decisions into.
     #[must_use]
     pub fn with_record(mut self, record: Arc<CallRecord>) -> Self {
-        self.record = Some(record);
+        self.parts_mut().record = Some(record);
         self
     }
 
@@ -184,118 +192,121 @@ impl ToolCall {
     /// the same call. Two calls that are both meant need two keys.
     #[must_use]
     pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
-        self.idempotency_key = Some(key);
+        self.parts_mut().idempotency_key = Some(key);
         self
     }
 
     /// Gives the call a key of its own if it has none. Whoever makes several attempts of a call does
     /// so before the first: all of them then carry the same one.
     pub fn ensure_idempotency_key(&mut self) {
-        if self.idempotency_key.is_none() {
-            self.idempotency_key = Some(IdempotencyKey::unique());
+        if self.parts.idempotency_key.is_none() {
+            self.parts_mut().idempotency_key = Some(IdempotencyKey::unique());
         }
     }
 
     /// Returns the tool.
     #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
-        &self.meant.tool
+        &self.parts.tool
     }
 
     /// Returns the call's plan, the only thing a layer decides by: the tool's own, or what a rule
     /// over the arguments makes of it.
     #[must_use]
     pub fn plan(&self) -> &CallPlan {
-        self.meant.tool.plan_applied(self.meant.applied)
+        self.parts.tool.plan_applied(self.parts.applied)
     }
 
     /// Returns the hints that plan was derived from, to be shown in one line. Nothing is decided by
     /// them.
     #[must_use]
     pub fn annotations_shown(&self) -> impl fmt::Display {
-        let resolved = self.meant.tool.resolved_applied(self.meant.applied);
+        let resolved = self.parts.tool.resolved_applied(self.parts.applied);
         resolved.annotations()
     }
 
     /// Returns which of the tool's plans that is.
     #[must_use]
     pub fn applied(&self) -> Applied {
-        self.meant.applied
+        self.parts.applied
     }
 
     /// Returns the raw JSON arguments; `{}` where none were given.
     #[must_use]
     pub fn arguments(&self) -> &[u8] {
-        or_empty(&self.meant.arguments)
+        or_empty(&self.parts.arguments)
     }
 
     /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for whoever needs them
     /// longer than the call. Nothing is copied.
     #[must_use]
     pub fn arguments_bytes(&self) -> Bytes {
-        if self.meant.arguments.is_empty() {
+        if self.parts.arguments.is_empty() {
             return Bytes::from_static(or_empty(b""));
         }
-        self.meant.arguments.clone()
+        self.parts.arguments.clone()
     }
 
     /// Returns who calls.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
-        &self.meant.caller
+        self.parts
+            .caller
+            .as_ref()
+            .unwrap_or_else(|| Caller::local_ref())
     }
 
     /// Returns when the whole call must be over.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.parts.deadline
     }
 
     /// Returns the trace context to continue.
     #[must_use]
     pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.trace.as_ref()
+        self.parts.trace.as_ref()
     }
 
     /// Leaves the call out of the trace: nobody makes a span of it any more, and servers are told so.
     pub fn leave_out(&mut self) {
-        self.is_left_out = true;
+        self.parts_mut().is_left_out = true;
     }
 
     /// Says whether the call is left out of the trace.
     #[must_use]
     pub fn is_left_out(&self) -> bool {
-        self.is_left_out
+        self.parts.is_left_out
     }
 
     /// Returns what the caller attached to its trace, for servers.
     #[must_use]
     pub fn baggage(&self) -> Option<&Baggage> {
-        self.meant.baggage.as_ref()
+        self.parts.baggage.as_ref()
     }
 
     /// Returns what is known of the MCP request that the call came as, if it came as one.
     #[must_use]
     pub fn inbound(&self) -> Option<&Arc<Inbound>> {
-        self.meant.inbound.as_ref()
+        self.parts.inbound.as_ref()
     }
 
     /// Returns what the model that asked for the call names it.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        self.meant.id.as_deref()
+        self.parts.id.as_deref()
     }
 
     /// Returns the only server that may get the call, if there is only one.
     #[must_use]
     pub fn pin(&self) -> Option<&ServerId> {
-        self.meant.pin.as_ref()
+        self.parts.pin.as_ref()
     }
 
     /// Returns what each attempt may cost at most, if the caller set a budget.
     #[must_use]
     pub fn cost_budget(&self) -> Option<f64> {
-        self.meant.cost_budget
+        self.parts.cost_budget
     }
 
     /// Returns where progress reports go.
@@ -307,15 +318,15 @@ impl ToolCall {
     /// Returns the record to write decisions into, if anybody reads it.
     #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
-        self.record.as_ref()
+        self.parts.record.as_ref()
     }
 
     /// Writes a decision about this attempt into the call's record, if there is one that wants it; else
     /// the decision is not made.
     #[inline]
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
-        if let Some(record) = &self.record {
-            record.decided(|| make().of_attempt(&self.attempt));
+        if let Some(record) = &self.parts.record {
+            record.decided(|| make().of_attempt(&self.parts.attempt));
         }
     }
 
@@ -323,24 +334,24 @@ impl ToolCall {
     /// somebody gave it a key: the caller, or the layer that makes its attempts.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&IdempotencyKey> {
-        self.idempotency_key.as_ref()
+        self.parts.idempotency_key.as_ref()
     }
 
     /// Returns what the call is made for.
     #[must_use]
     pub fn purpose(&self) -> Purpose {
-        self.meant.purpose
+        self.parts.purpose
     }
 
     /// Returns which attempt this is.
     #[must_use]
     pub fn attempt(&self) -> &Attempt {
-        &self.attempt
+        &self.parts.attempt
     }
 
     /// Returns which attempt this is, to change it. Only a retry layer does.
     pub fn attempt_mut(&mut self) -> &mut Attempt {
-        &mut self.attempt
+        &mut self.parts_mut().attempt
     }
 }
 
@@ -356,15 +367,15 @@ impl fmt::Debug for ToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // arguments may be secret: only their size is shown
         f.debug_struct("ToolCall")
-            .field("set", self.meant.tool.set())
-            .field("tool", self.meant.tool.name())
-            .field("argument_bytes", &self.meant.arguments.len())
-            .field("applied", &self.meant.applied)
-            .field("caller", &self.meant.caller)
-            .field("deadline", &self.deadline)
-            .field("pin", &self.meant.pin)
-            .field("attempt", &self.attempt)
-            .field("purpose", &self.meant.purpose)
+            .field("set", self.parts.tool.set())
+            .field("tool", self.parts.tool.name())
+            .field("argument_bytes", &self.parts.arguments.len())
+            .field("applied", &self.parts.applied)
+            .field("caller", self.caller())
+            .field("deadline", &self.parts.deadline)
+            .field("pin", &self.parts.pin)
+            .field("attempt", &self.parts.attempt)
+            .field("purpose", &self.parts.purpose)
             .finish_non_exhaustive()
     }
 }

@@ -1,47 +1,76 @@
 //! On whose behalf a call is made.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-macro_rules! opaque_name {
-    ($(#[$doc:meta])* $type:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $type(Arc<str>);
-
-        impl $type {
-            /// Takes the name as it is.
-            #[must_use]
-            pub fn new(name: impl Into<Arc<str>>) -> Self {
-                Self(name.into())
-            }
-
-            /// Returns the name as text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
+/// On whose behalf a call is made; part of every cache key.
+///
+/// Opaque to the runtime: two principals are the same exactly if their texts are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Principal {
+    name: Arc<str>,
+    number: Option<u128>,
 }
 
-opaque_name!(
-    /// On whose behalf a call is made; part of every cache key.
-    ///
-    /// Opaque to the runtime: two principals are the same exactly if their texts are.
-    Principal
-);
+impl Principal {
+    /// A name of so many bytes has a number.
+    const MAX_NUMBERED: usize = 15;
 
-opaque_name!(
-    /// One conversation of one client, as its transport sees it.
-    SessionId
-);
+    /// Takes the name as it is.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        let bytes = name.as_bytes();
+        let number = (bytes.len() <= Self::MAX_NUMBERED).then(|| {
+            let letters = |number, byte: &u8| number << 8 | u128::from(*byte);
+            bytes.iter().fold(0, letters) | (bytes.len() as u128) << 120
+        });
+        Self { name, number }
+    }
+
+    /// Returns the name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns a number that stands for the name and for no other, if it is of at most 15 bytes: the
+    /// name itself, with its length in the highest byte.
+    #[must_use]
+    pub const fn as_number(&self) -> Option<u128> {
+        self.number
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// One conversation of one client, as its transport sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(Arc<str>);
+
+impl SessionId {
+    /// Takes the name as it is.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// Who calls: the principal, and the session where there is one.
 ///
@@ -75,9 +104,12 @@ impl Caller {
     /// Returns the caller used where nobody is named: the process itself, principal `local`.
     #[must_use]
     pub fn local() -> Arc<Self> {
-        static LOCAL: std::sync::OnceLock<Arc<Caller>> = std::sync::OnceLock::new();
-        LOCAL
-            .get_or_init(|| Arc::new(Self::new(Principal::new("local"))))
-            .clone()
+        Self::local_ref().clone()
+    }
+
+    /// The same, without counting one more.
+    pub(crate) fn local_ref() -> &'static Arc<Self> {
+        static LOCAL: OnceLock<Arc<Caller>> = OnceLock::new();
+        LOCAL.get_or_init(|| Arc::new(Self::new(Principal::new("local"))))
     }
 }

@@ -61,8 +61,7 @@ struct Route<S> {
     /// The member asked last.
     asked: usize,
     /// The call, if there is another server to send it to, or somebody to tell that there is none.
-    /// Boxed, as all calls would carry its bytes.
-    call: Option<Box<ToolCall>>,
+    call: Option<ToolCall>,
     /// The refusal that passes first.
     refusal: Option<ToolError>,
 }
@@ -82,7 +81,7 @@ impl<S: ToolService> RouteFuture<S> {
             return Self::failed(error);
         };
         let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
-        let spare = is_needed.then(|| Box::new(call.clone()));
+        let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
@@ -116,7 +115,7 @@ impl<S: ToolService> Route<S> {
         };
         self.asked = begun.place;
         self.refusal = Some(refusal);
-        Ok(begun.ask(ToolCall::clone(call)))
+        Ok(begun.ask(call.clone()))
     }
 
     /// Counts the outcome of the call for the health of the server that was asked.

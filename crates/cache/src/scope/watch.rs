@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Moment, ScopeRef};
+use super::{Moment, Scope, ScopeRef};
 use crate::reason::BypassReason;
 
 /// The epochs of the scopes a call watches, in their order.
@@ -35,6 +35,10 @@ impl From<Unquiet> for BypassReason {
 ///
 /// [`Unquiet`] if there was no such moment.
 pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquiet> {
+    if let [first, second] = watched {
+        // what a read watches of which nothing is said, its tool's own scope and its set's
+        return pair([first.scope(), second.scope()], now);
+    }
     let epochs = look(watched);
     for scope in watched {
         if let Some(unquiet) = scope.scope().unquiet(now) {
@@ -46,6 +50,18 @@ pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquie
     } else {
         Err(Unquiet::Writing)
     }
+}
+
+fn pair(watched: [&Scope; 2], now: Moment) -> Result<Epochs, Unquiet> {
+    let epochs = watched.map(Scope::epoch);
+    if let Some(unquiet) = watched.iter().find_map(|scope| scope.unquiet(now)) {
+        return Err(unquiet);
+    }
+    if watched.map(Scope::epoch) != epochs {
+        return Err(Unquiet::Writing);
+    }
+    let [own, set] = epochs;
+    Ok(Epochs::from_buf_and_len([own, set, 0, 0], 2))
 }
 
 fn look(watched: &[ScopeRef]) -> Epochs {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tollgate_core::ToolOutput;
 
 use super::account::Account;
+use super::{Found, Hit};
 
 /// One stored answer: what it is, when it was made and ends, and what it is worth.
 ///
@@ -141,11 +142,6 @@ impl Entry {
         Duration::from_nanos(self.0.cost)
     }
 
-    /// The same in nanoseconds, as it is kept.
-    pub(crate) fn cost_nanos(&self) -> u64 {
-        self.0.cost
-    }
-
     /// Returns how much upstream time a hit saves as a rule.
     #[must_use]
     pub fn usual_cost(&self) -> Duration {
@@ -191,6 +187,15 @@ impl Entry {
         self.is_fresh(now).then(|| self.0.output.clone())
     }
 
+    /// Returns what a call takes of the entry that has just found it.
+    #[must_use]
+    pub fn look(&self, now: Instant) -> Found {
+        match self.0.hit(now) {
+            Some(hit) => Found::Fresh(hit),
+            None => Found::Ended(self.clone()),
+        }
+    }
+
     /// Returns how many bytes the entry takes: its body, and what it is wrapped in. A store adds
     /// what it spends itself on an entry.
     #[must_use]
@@ -207,10 +212,7 @@ impl Entry {
     /// Counts a hit. Stores call it when they find the entry.
     #[inline]
     pub fn touch(&self) {
-        // Two steps, not one: a locked instruction costs more than the whole rest of the count, and
-        // all that is ever asked is whether there were none, one or more.
-        let hits = self.0.hits.load(Ordering::Relaxed);
-        self.0.hits.store(hits.saturating_add(1), Ordering::Relaxed);
+        self.0.touch();
     }
 
     /// Puts the entry on its account, if it has one. Stores call it when they take the entry in,
@@ -307,6 +309,25 @@ impl Inner {
 
     pub(super) fn hits(&self) -> u32 {
         self.hits.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn touch(&self) {
+        // Two steps, not one: a locked instruction costs more than the whole rest of the count, and
+        // all that is ever asked is whether there were none, one or more.
+        let hits = self.hits.load(Ordering::Relaxed);
+        self.hits.store(hits.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Returns what a hit takes, unless the entry has ended.
+    #[inline]
+    pub(super) fn hit(&self, now: Instant) -> Option<Hit> {
+        (now < self.ends).then(|| Hit {
+            output: self.output.clone(),
+            made: self.made,
+            cost: self.cost,
+            number: self.hits(),
+        })
     }
 
     /// A copy has not been found yet, and is on nobody's account yet.

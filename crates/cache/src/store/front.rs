@@ -12,7 +12,9 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use tokio::time::Instant;
 
+use super::Found;
 use super::entry::{Entry, Inner};
 
 /// Places for entries, each for the keys that it is the place of.
@@ -40,10 +42,28 @@ impl Front {
 
     /// Returns what is here under a key, unless it is time to ask the store.
     pub(super) fn find(&self, key: u128) -> Option<Entry> {
+        self.with(key, |entry| Entry::from(Arc::clone(entry)))
+    }
+
+    /// Returns what a call takes of the entry that is here under a key, and counts the hit; nothing if it
+    /// is time to ask the store.
+    #[inline]
+    pub(super) fn look(&self, key: u128, now: Instant) -> Option<Found> {
+        self.with(key, |entry| {
+            entry.touch();
+            match entry.hit(now) {
+                Some(hit) => Found::Fresh(hit),
+                None => Found::Ended(Entry::from(Arc::clone(entry))),
+            }
+        })
+    }
+
+    #[inline]
+    fn with<R>(&self, key: u128, act: impl FnOnce(&Arc<Inner>) -> R) -> Option<R> {
         let placed = self.place(key)?.load();
         let entry = placed.as_ref().filter(|entry| entry.key() == key)?;
         let turn = (entry.hits() + offset(key)) % TURN == FIRST - 1;
-        (!turn).then(|| Entry::from(Arc::clone(entry)))
+        (!turn).then(|| act(entry))
     }
 
     /// Puts an entry here that was found often enough; says whether it did.
@@ -100,7 +120,6 @@ fn offset(key: u128) -> u32 {
 mod tests {
     use std::time::Duration;
 
-    use tokio::time::Instant;
     use tollgate_core::ToolOutput;
 
     use super::*;

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+use tollgate_core::ToolOutput;
+
 mod account;
 mod entry;
 mod front;
@@ -46,6 +49,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Returns the entry, if it is still there, and counts the hit.
     fn get(&self, key: u128) -> Option<Entry>;
 
+    /// Returns what a call takes of the entry, if it is still there, and counts the hit. Default: by way
+    /// of [`get`](Self::get). Threads that hit one entry write in turn to the count of its clones: a
+    /// store that clones none makes them meet once less.
+    fn look(&self, key: u128, now: Instant) -> Option<Found> {
+        self.get(key).map(|entry| entry.look(now))
+    }
+
     /// Returns the entry, if it is still there, for nobody's call: it is best not counted. Default: as
     /// [`get`](Self::get).
     fn peek(&self, key: u128) -> Option<Entry> {
@@ -66,6 +76,30 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Names who is told of each entry that is dropped, and why. Only the first one named is told.
     fn watch(&self, watcher: Watcher);
+}
+
+/// What a call takes of an entry.
+#[derive(Debug, Clone)]
+#[expect(clippy::exhaustive_enums, reason = "an entry has ended or it has not")]
+pub enum Found {
+    /// It has not ended.
+    Fresh(Hit),
+    /// It has: for whoever may serve it all the same.
+    Ended(Entry),
+}
+
+/// What a hit takes of an entry.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Hit {
+    /// The answer.
+    pub output: ToolOutput,
+    /// When the entry was made.
+    pub made: Instant,
+    /// How much upstream time the hit saves, in nanoseconds.
+    pub cost: u64,
+    /// Which hit of the entry it is, from 1 on. Hits that race may count as one.
+    pub number: u32,
 }
 
 /// Who is told of dropped entries. Called in the middle of a store's work: it must neither block,

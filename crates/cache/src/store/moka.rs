@@ -19,7 +19,7 @@ use super::hasher::KeyHasher;
 use super::refusals::Refusals;
 use super::returns::{Pushed, Returns, Slot};
 use super::worth::Worth;
-use super::{Admission, Cause, Store, StoreUsage, Watcher};
+use super::{Admission, Cause, Found, Store, StoreUsage, Watcher};
 
 /// The store of one process: moka, bounded in bytes.
 ///
@@ -110,6 +110,21 @@ impl MokaStore {
             unsettled: AtomicU64::new(0),
             bringing: Mutex::new(()),
         }
+    }
+
+    fn get_behind_front(&self, key: u128) -> Option<Entry> {
+        let slot = self
+            .entries
+            .get(&key)
+            .or_else(|| self.ends.returns.find(key))?;
+        if !self.ends.is_of_now(&slot) {
+            return None;
+        }
+        slot.entry.touch();
+        if self.ends.front.put(key, &slot.entry) && !self.holds(key, &slot.entry) {
+            self.ends.front.remove(key);
+        }
+        Some(slot.entry)
     }
 
     /// Says why an entry is not to be kept, if so.
@@ -234,18 +249,12 @@ impl Store for MokaStore {
             entry.touch();
             return Some(entry);
         }
-        let slot = self
-            .entries
-            .get(&key)
-            .or_else(|| self.ends.returns.find(key))?;
-        if !self.ends.is_of_now(&slot) {
-            return None;
-        }
-        slot.entry.touch();
-        if self.ends.front.put(key, &slot.entry) && !self.holds(key, &slot.entry) {
-            self.ends.front.remove(key);
-        }
-        Some(slot.entry)
+        self.get_behind_front(key)
+    }
+
+    fn look(&self, key: u128, now: Instant) -> Option<Found> {
+        let in_front = self.ends.front.look(key, now);
+        in_front.or_else(|| Some(self.get_behind_front(key)?.look(now)))
     }
 
     fn peek(&self, key: u128) -> Option<Entry> {

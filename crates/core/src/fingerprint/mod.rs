@@ -131,18 +131,21 @@ impl FingerprintKey {
     /// Returns the fingerprint of plain bytes that stand behind two words: what they are the bytes of,
     /// and for whom. Never equal to another kind of fingerprint but by accident.
     #[must_use]
-    pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
+    pub fn bytes_behind(&self, [what, whom]: [u128; 2], bytes: &[u8]) -> Fingerprint {
+        self.behind(what).bytes(whom, bytes)
+    }
+
+    /// Takes in the first word of [`bytes_behind`](Self::bytes_behind), for many bytes that stand behind
+    /// it.
+    #[must_use]
+    pub fn behind(&self, what: u128) -> Behind {
         let mut hasher = self.0;
         // whole words, so that the bytes are read as such, too
-        let mut head = [0; 40];
-        let (tag, rest) = head.split_at_mut(8);
-        tag.fill(Tag::Behind as u8);
-        for (place, word) in rest.chunks_exact_mut(16).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
+        let mut head = [Tag::Behind as u8; 24];
+        let (_, word) = head.split_at_mut(8);
+        word.copy_from_slice(&what.to_le_bytes());
         hasher.write(&head);
-        hasher.write(bytes);
-        Fingerprint(hasher.finish128().into())
+        Behind(hasher)
     }
 
     /// Returns one fingerprint of several, in this order.
@@ -156,6 +159,36 @@ impl FingerprintKey {
         let mut hasher = self.0;
         hasher.write(&bytes);
         Fingerprint(hasher.finish128().into())
+    }
+}
+
+/// A [`FingerprintKey`] that has taken in a word which stands before bytes.
+///
+/// ```
+/// use tollgate_core::FingerprintKey;
+///
+/// let key = FingerprintKey::new(1, 2);
+/// let tool = key.behind(7);
+/// assert_eq!(tool.bytes(8, b"{}"), key.bytes_behind([7, 8], b"{}"));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Behind(SipHasher13);
+
+impl Behind {
+    /// Returns the fingerprint of plain bytes behind that word and another one.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self, whom: u128, bytes: &[u8]) -> Fingerprint {
+        let mut hasher = self.0;
+        hasher.write(&whom.to_le_bytes());
+        hasher.write(bytes);
+        Fingerprint(hasher.finish128().into())
+    }
+}
+
+impl fmt::Debug for Behind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Behind(secret)")
     }
 }
 
