@@ -24,7 +24,6 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
-use axum::serve::ListenerExt;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +35,7 @@ use tollgate_mcp::upstream::Upstream;
 use crate::api;
 use crate::backend::StackBackend;
 use crate::config::HttpConfig;
+use crate::connections;
 use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
@@ -158,20 +158,7 @@ pub(crate) async fn serve(
     stop: &Stop,
     screen: &Screen,
 ) -> Result<(), AppError> {
-    let listener = listener.tap_io(|stream| {
-        // Nagle with delayed ACK holds the second part of an answer for 40 ms
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
-        }
-    });
-    let stopping = stop.asked().clone();
-    // spans tell where calls come from
-    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
-    let mut server = tokio::spawn(
-        axum::serve(listener, routes)
-            .with_graceful_shutdown(async move { stopping.cancelled().await })
-            .into_future(),
-    );
+    let mut server = tokio::spawn(connections::serve(listener, routes, stop.asked().clone()));
     tokio::select! {
         // a listener without connections ends with the signal: that is still a stop
         biased;
@@ -189,9 +176,9 @@ pub(crate) async fn serve(
     }
 }
 
-fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), AppError> {
+fn flatten(ended: Result<(), tokio::task::JoinError>) -> Result<(), AppError> {
     ended
-        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+        .map_err(std::io::Error::other)
         .map_err(AppError::io("the listener broke"))
 }
 

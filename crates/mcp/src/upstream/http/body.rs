@@ -9,9 +9,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::Body;
 use http_body_util::{BodyDataStream, BodyExt};
-use hyper::body::Incoming;
 use sse_stream::SseStream;
 
+use super::answer::AnswerBody;
 use crate::upstream::answer::RequestError;
 
 /// How much of a body is read that only explains a refusal.
@@ -103,7 +103,7 @@ impl std::fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl EventReader {
-    pub(super) fn new(body: Incoming, limit: usize) -> Self {
+    pub(super) fn new(body: AnswerBody, limit: usize) -> Self {
         let pending = Arc::new(AtomicUsize::new(0));
         let counter = pending.clone();
         let bytes = BodyDataStream::new(body).map(move |chunk| {

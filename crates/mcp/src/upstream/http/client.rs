@@ -8,42 +8,47 @@ use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, HOST, PROXY_AUTHORIZATION};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
-use hyper::body::Incoming;
-use hyper_util::client::legacy;
 use hyper_util::client::proxy::matcher::Matcher;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::Verifier;
 use url::Url;
 
-use super::connect::Connect;
+use super::answer::AnswerBody;
+use super::conn::{Conn, Unanswered};
+use super::connect::{BoxError, Connect};
 use super::outgoing::Outgoing;
-
-/// How long a connection may lie unused before it is given up.
-///
-/// A request that meets a connection its server is just closing is lost, and nobody can say whether
-/// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours goes
-/// first.
-const IDLE: Duration = Duration::from_secs(4);
+use super::pool::Pool;
 
 /// A client of one address.
 #[derive(Debug)]
 pub(super) struct Client {
-    http: legacy::Client<Connect, Outgoing>,
+    connect: Connect,
+    pub(super) pool: Arc<Pool>,
     uri: Uri,
+    /// What the first line of a request asks for: the address as whoever reads it wants it.
+    target: Uri,
     /// What every request carries: the headers of the configuration, and what follows from the
     /// address.
     pub(super) headers: HeaderMap,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) enum SendError {
+    /// There is no connection.
+    Connect(BoxError),
+    /// The connection broke, or closed, before an answer.
+    Broken(BoxError),
 }
 
 impl Client {
     /// Builds the client.
     ///
     /// Redirects are not followed: they would send a call to a place nobody configured, some of them
-    /// as a GET. Nothing is sent twice but what certainly never left: the connection pool's own repeat
-    /// on a connection that had closed before it took the request from us.
+    /// as a GET. Nothing is sent twice but what certainly never left: a request goes to another
+    /// connection if the one it was given to had closed before it took any of it.
     ///
     /// # Errors
     ///
@@ -57,7 +62,7 @@ impl Client {
         Self::by_way_of(&proxies, url, headers, connect_timeout)
     }
 
-    fn by_way_of(
+    pub(super) fn by_way_of(
         proxies: &Matcher,
         mut url: Url,
         mut headers: HeaderMap,
@@ -81,12 +86,18 @@ impl Client {
         if let Some(credentials) = to_proxy {
             headers.entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connect);
-        Ok(Self { http, uri, headers })
+        let target = if connect.is_forwarded() {
+            uri.clone()
+        } else {
+            path_of(&uri)
+        };
+        Ok(Self {
+            connect,
+            pool: Arc::default(),
+            uri,
+            target,
+            headers,
+        })
     }
 
     /// Returns host and port that it asks.
@@ -98,19 +109,74 @@ impl Client {
         (self.uri.host(), self.uri.port_u16().or(Some(usual)))
     }
 
-    /// Sends one request. `headers` are all of its headers, the client's own included.
+    /// Sends one request. `headers` are all of its headers, the client's own included. Dropping the
+    /// future, or the answer before its end, closes the connection.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`] if there is no connection, or it breaks before the head of an answer.
     pub(super) async fn send(
         &self,
         method: Method,
         headers: HeaderMap,
         body: Outgoing,
-    ) -> Result<Response<Incoming>, legacy::Error> {
+    ) -> Result<Response<AnswerBody>, SendError> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
+        *request.uri_mut() = self.target.clone();
         *request.headers_mut() = headers;
-        self.http.request(request).await
+        loop {
+            let (conn, is_used) = match self.pool.take() {
+                Some(conn) => (conn, true),
+                None => self.conn().await?,
+            };
+            match conn.send(request).await {
+                Ok((conn, response)) => {
+                    let pool = self.pool.clone();
+                    return Ok(response.map(|bytes| AnswerBody::new(bytes, conn, pool)));
+                }
+                // one that was never used says something of the server: it would fail again
+                Err(Unanswered {
+                    untaken: Some(same),
+                    ..
+                }) if is_used => request = same,
+                Err(unanswered) => return Err(SendError::Broken(unanswered.cause)),
+            }
+        }
     }
+
+    /// Makes a connection, or takes one that comes back meanwhile. Says whether it was used before.
+    async fn conn(&self) -> Result<(Box<Conn>, bool), SendError> {
+        let opening = self.connect.open(self.uri.clone());
+        let mut opening = Box::pin(async move {
+            let wire = opening.await.map_err(SendError::Connect)?;
+            let conn = Conn::over(wire).await;
+            conn.map_err(|error| SendError::Broken(error.into()))
+        });
+        loop {
+            tokio::select! {
+                biased;
+                opened = &mut opening => return opened.map(|conn| (conn, false)),
+                () = self.pool.freed() => {}
+            }
+            if let Some(conn) = self.pool.take() {
+                let pool = Arc::downgrade(&self.pool);
+                tokio::spawn(async move {
+                    // it was asked for, so it is kept: for the next request
+                    if let (Ok(conn), Some(pool)) = (opening.await, pool.upgrade()) {
+                        pool.put(conn);
+                    }
+                });
+                return Ok((conn, true));
+            }
+        }
+    }
+}
+
+/// Returns path and query: all that a server is asked for in the first line of a request.
+fn path_of(uri: &Uri) -> Uri {
+    let path = uri.path_and_query().cloned();
+    path.map_or_else(Uri::default, Uri::from) // the default is `/`
 }
 
 /// Takes name and password out of an address, as the header they stand for.
@@ -221,7 +287,7 @@ mod tests {
         let seen = tokio::spawn(async move { one_request(listener, refusal).await });
         let headers = client.headers.clone();
         let failed = client.send(Method::POST, headers, outgoing()).await;
-        assert!(failed.unwrap_err().is_connect());
+        assert!(matches!(failed, Err(SendError::Connect(_))));
         let seen = seen.await.unwrap();
         assert!(
             seen.starts_with("connect server.test:443 http/1.1\r\n"),

@@ -9,14 +9,15 @@ use std::time::Duration;
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use rustls::ClientConfig;
 use tollgate_core::BoxFuture;
 use tower_service::Service;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// Why there is no connection.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Tls = HttpsConnector<HttpConnector>;
 
 /// How often the system asks after a connection on which nothing moves, so that one whose other end
@@ -93,16 +94,22 @@ fn tunnel(proxy: &Intercept, to_proxy: Tls) -> Tunnel<Tls> {
     }
 }
 
-impl Service<Uri> for Connect {
-    type Response = Wire;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Wire, BoxError>>;
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(())) // connectors are always ready
+impl Connect {
+    /// Says whether requests go to a proxy, which has to be told the server in each.
+    pub(super) fn is_forwarded(&self) -> bool {
+        matches!(self.way, Way::Forwarded(..))
     }
 
-    fn call(&mut self, server: Uri) -> Self::Future {
+    /// Makes a connection.
+    pub(super) fn open(&self, server: Uri) -> BoxFuture<'static, Result<Wire, BoxError>> {
         let timeout = self.timeout;
         let way = self.way.clone();
         Box::pin(async move {
@@ -116,45 +123,30 @@ impl Service<Uri> for Connect {
 impl Way {
     async fn go(self, server: Uri) -> Result<Wire, BoxError> {
         match self {
-            Self::Straight(mut tls) => tls.call(server).await.map(|io| Wire::new(io, false)),
-            Self::Forwarded(mut tls, proxy) => tls.call(proxy).await.map(|io| Wire::new(io, true)),
-            Self::Tunnelled(mut tunnel) => tunnel.call(server).await.map(|io| Wire::new(io, false)),
+            Self::Straight(mut tls) => tls.call(server).await.map(Wire::new),
+            Self::Forwarded(mut tls, proxy) => tls.call(proxy).await.map(Wire::new),
+            Self::Tunnelled(mut tunnel) => tunnel.call(server).await.map(Wire::new),
         }
     }
 }
 
 /// Bytes in both directions, encrypted or not.
-trait Io: Read + Write + Connection + Send + Unpin {}
+pub(super) trait Io: Read + Write + Send + Unpin {}
 
-impl<T: Read + Write + Connection + Send + Unpin> Io for T {}
+impl<T: Read + Write + Send + Unpin> Io for T {}
 
-/// One connection.
-pub(super) struct Wire {
-    io: Box<dyn Io>,
-    is_forwarded: bool,
-}
+/// The bytes of one connection.
+pub(super) struct Wire(Box<dyn Io>);
 
 impl Wire {
-    fn new(io: impl Io + 'static, is_forwarded: bool) -> Self {
-        Self {
-            io: Box::new(io),
-            is_forwarded,
-        }
+    pub(super) fn new(io: impl Io + 'static) -> Self {
+        Self(Box::new(io))
     }
 }
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire")
-            .field("is_forwarded", &self.is_forwarded)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Connection for Wire {
-    fn connected(&self) -> Connected {
-        // a request for a proxy names the server in its first line
-        self.io.connected().proxy(self.is_forwarded)
+        f.debug_struct("Wire").finish_non_exhaustive()
     }
 }
 
@@ -164,7 +156,7 @@ impl Read for Wire {
         cx: &mut Context<'_>,
         buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        Pin::new(&mut self.0).poll_read(cx, buf)
     }
 }
 
@@ -174,19 +166,19 @@ impl Write for Wire {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        Pin::new(&mut self.0).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        Pin::new(&mut self.0).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.0.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -194,6 +186,6 @@ impl Write for Wire {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
     }
 }

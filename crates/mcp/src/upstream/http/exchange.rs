@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use hyper::body::Incoming;
-use hyper_util::client::legacy;
 use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 
+use super::answer::AnswerBody;
 use super::body::{self, EventReader, innermost};
+use super::client::SendError;
 use super::link::Endpoint;
 use super::session::Session;
 use crate::upstream::answer::{self, RequestError};
@@ -134,7 +134,7 @@ fn headers(
 async fn read(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    response: Response<Incoming>,
+    response: Response<AnswerBody>,
     id: u64,
     progress: Option<&Arc<dyn ProgressSink>>,
 ) -> Result<Answered, RequestError> {
@@ -294,13 +294,16 @@ impl Drop for InFlight<'_> {
 /// Reads why a request could not be sent, or was not answered.
 ///
 /// `cut_short` says that the end of the request was never given to the connection.
-pub(super) fn unsent(error: &legacy::Error, cut_short: bool) -> RequestError {
-    let cause = innermost(error);
-    if error.is_connect() {
-        return RequestError::not_sent(format!(
-            "no connection to the server: {cause}; check its address and that it runs"
-        ));
-    }
+pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
+    let cause = match error {
+        SendError::Connect(cause) => {
+            let cause = innermost(&**cause);
+            return RequestError::not_sent(format!(
+                "no connection to the server: {cause}; check its address and that it runs"
+            ));
+        }
+        SendError::Broken(cause) => innermost(&**cause),
+    };
     if cut_short {
         return RequestError::cut_short(format!(
             "the connection broke before the whole request was sent: {cause}"

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::Response;
-use hyper::body::Incoming;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Delivery, ErrorKind, Outbound, Transport};
 
+use super::answer::AnswerBody;
 use super::attend;
 use super::client::Client;
 use super::exchange::{self, Answered, exchange, unsent};
@@ -81,7 +81,7 @@ impl Endpoint {
         &self,
         headers: HeaderMap,
         message: Vec<u8>,
-    ) -> Result<Response<Incoming>, RequestError> {
+    ) -> Result<Response<AnswerBody>, RequestError> {
         self.send(http::Method::POST, headers, message).await
     }
 
@@ -90,7 +90,7 @@ impl Endpoint {
         method: http::Method,
         headers: HeaderMap,
         message: Vec<u8>,
-    ) -> Result<Response<Incoming>, RequestError> {
+    ) -> Result<Response<AnswerBody>, RequestError> {
         let client = self
             .client
             .as_ref()

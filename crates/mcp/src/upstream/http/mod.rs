@@ -3,13 +3,16 @@
 //! There is no connection to lose: each request stands alone. What is kept is the session, which for
 //! a modern server is only the knowledge that it is modern.
 
+mod answer;
 mod attend;
 mod body;
 mod client;
+mod conn;
 mod connect;
 mod exchange;
 mod link;
 mod outgoing;
+mod pool;
 mod reports;
 mod session;
 

@@ -1,0 +1,198 @@
+//! A future that wakes itself while it is polled goes on at once.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+use pin_project_lite::pin_project;
+
+pin_project! {
+    /// Polls a future once more, right away, if it was woken while it was polled.
+    ///
+    /// tokio takes such a wake-up for a task that wants to let others go first: it puts the task at the
+    /// end of the queue, and wakes another thread to share the work there seems to be. hyper wakes a
+    /// connection like that for each body that is read in the connection's own task, though nothing is
+    /// left to do; and the thread that is woken costs more than the rest of a cached call.
+    ///
+    /// A future that wakes itself once more is left to the scheduler, so that others have their turn.
+    #[derive(Debug)]
+    pub(crate) struct AtOnce<F> {
+        #[pin]
+        future: F,
+        bell: Arc<Bell>,
+        waker: Waker,
+    }
+}
+
+impl<F: Future> AtOnce<F> {
+    pub(crate) fn new(future: F) -> Self {
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(bell.clone());
+        Self {
+            future,
+            bell,
+            waker,
+        }
+    }
+}
+
+impl<F: Future> Future for AtOnce<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        this.bell.task.register(cx.waker());
+        for _ in 0..ROUNDS {
+            this.bell.begin();
+            let polled = this
+                .future
+                .as_mut()
+                .poll(&mut Context::from_waker(this.waker));
+            if polled.is_ready() || this.bell.end() {
+                return polled;
+            }
+        }
+        this.bell.give_up();
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// How often a future is polled in one go.
+const ROUNDS: usize = 2;
+
+/// Who rings wakes the task, unless the future is being polled: then the poll is told.
+///
+/// Each change is a read and a write in one, so that two of them know which came first: what a poll does
+/// not see rung was rung after it ended, and then wakes the task.
+#[derive(Debug, Default)]
+struct Bell {
+    state: AtomicU8,
+    task: AtomicWaker,
+}
+
+const POLLED: u8 = 1;
+const RUNG: u8 = 2;
+
+impl Bell {
+    /// A poll begins: it will see whatever was rung for until now.
+    fn begin(&self) {
+        self.state.swap(POLLED, Ordering::AcqRel);
+    }
+
+    /// A poll ends, unless somebody rang meanwhile.
+    fn end(&self) -> bool {
+        let ended = self
+            .state
+            .compare_exchange(POLLED, 0, Ordering::AcqRel, Ordering::Acquire);
+        ended.is_ok()
+    }
+
+    /// A poll ends, though somebody rang.
+    fn give_up(&self) {
+        self.state.swap(0, Ordering::AcqRel);
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.fetch_or(RUNG, Ordering::AcqRel) & POLLED == 0 {
+            self.task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Count {
+        fn get(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Polls once a future that wakes itself in each of its first `wakes` polls; says how often it was
+    /// polled, how often its task was woken, and the waker it was given last.
+    fn poll_one_that_wakes_itself(wakes: usize) -> (usize, usize, Arc<Count>, Waker) {
+        let mut polls = 0;
+        let mut given = None;
+        let mut future = Box::pin(AtOnce::new(std::future::poll_fn(|cx| {
+            polls += 1;
+            if polls <= wakes {
+                cx.waker().wake_by_ref();
+            }
+            given = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        })));
+        let task = Arc::new(Count::default());
+        let waker = Waker::from(task.clone());
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        drop(future);
+        (polls, task.get(), task, given.unwrap())
+    }
+
+    #[test]
+    fn one_that_wakes_itself_is_polled_again_without_the_scheduler() {
+        let (polls, woken, ..) = poll_one_that_wakes_itself(0);
+        assert_eq!((polls, woken), (1, 0));
+        let (polls, woken, ..) = poll_one_that_wakes_itself(1);
+        assert_eq!((polls, woken), (2, 0));
+    }
+
+    #[test]
+    fn one_that_goes_on_waking_itself_is_left_to_the_scheduler() {
+        let (polls, woken, ..) = poll_one_that_wakes_itself(usize::MAX);
+        assert_eq!((polls, woken), (ROUNDS, 1));
+    }
+
+    #[test]
+    fn a_wake_between_two_polls_wakes_the_task() {
+        for wakes in [0, 1, usize::MAX] {
+            let (_, before, task, waker) = poll_one_that_wakes_itself(wakes);
+            waker.wake();
+            assert_eq!(task.get(), before + 1, "{wakes}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_wake_is_lost_between_threads() {
+        let (to, mut from) = tokio::sync::mpsc::channel::<u32>(1);
+        let (back, mut returned) = tokio::sync::mpsc::channel::<u32>(1);
+        let echo = AtOnce::new(async move {
+            while let Some(number) = from.recv().await {
+                back.send(number).await.unwrap();
+            }
+        });
+        let echo = tokio::spawn(echo);
+        for number in 0..10_000 {
+            to.send(number).await.unwrap();
+            assert_eq!(returned.recv().await, Some(number));
+        }
+        drop(to);
+        echo.await.unwrap();
+    }
+}

@@ -1,0 +1,140 @@
+//! One connection, driven by whoever uses it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use tokio::task::coop::unconstrained;
+
+use super::connect::{BoxError, Wire};
+use super::outgoing::Outgoing;
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) cause: BoxError,
+    /// The request itself, if the connection was gone before it took any of it.
+    pub(super) untaken: Option<Request<Outgoing>>,
+}
+
+/// One connection to a server.
+///
+/// hyper splits a connection in two: what requests are given to, and what reads and writes. The
+/// second is usually a task, and then each call goes from one task to another and back, and each of
+/// these steps may wake a thread. Here it runs inside of the call that uses the connection. While
+/// nobody does, nothing runs: what became of the connection meanwhile is seen when it is used again.
+pub(super) struct Conn {
+    /// There until the connection is dropped.
+    requests: Option<SendRequest<Outgoing>>,
+    /// There until the connection is over.
+    bytes: Option<Connection<Wire, Outgoing>>,
+}
+
+impl Conn {
+    /// Takes a connection that was just made.
+    pub(super) async fn over(wire: Wire) -> Result<Box<Self>, hyper::Error> {
+        let (requests, bytes) = handshake(wire).await?;
+        let mut conn = Box::new(Self {
+            requests: Some(requests),
+            bytes: Some(bytes),
+        });
+        conn.look();
+        Ok(conn)
+    }
+
+    /// Reads and writes what can be read and written at once, and asks for no wake-up: those of whoever
+    /// used it before end with it. True if the connection can take a request then.
+    pub(super) fn look(&mut self) -> bool {
+        let _ = self.poll(&mut Context::from_waker(Waker::noop()));
+        self.is_ready()
+    }
+
+    /// Says whether it stands, and everything of the last exchange is done.
+    pub(super) fn is_ready(&self) -> bool {
+        self.bytes.is_some() && self.requests.as_ref().is_some_and(SendRequest::is_ready)
+    }
+
+    /// Reads and writes what can be; ready once the connection is over. How it ended is told to the
+    /// exchange that was on it.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(bytes) = &mut self.bytes
+            && Pin::new(bytes).poll(cx).is_pending()
+        {
+            return Poll::Pending;
+        }
+        // a request that was not taken comes back when this is dropped
+        self.bytes = None;
+        Poll::Ready(())
+    }
+
+    /// Sends a request and waits for the head of the answer. Dropping the future closes the connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Unanswered`] if the connection breaks; then it is closed.
+    pub(super) async fn send(
+        mut self: Box<Self>,
+        request: Request<Outgoing>,
+    ) -> Result<(Box<Self>, Response<Incoming>), Unanswered> {
+        let Some(requests) = &mut self.requests else {
+            return Err(Unanswered::over(Some(request))); // not reached: only a drop takes them
+        };
+        let answer = requests.try_send_request(request);
+        let answered = {
+            // Only what `poll` reads makes it ready, so it needs no wake-up of its own, and must not
+            // be held back by the runtime's budget, which would count on one.
+            let mut answer = pin!(unconstrained(answer));
+            std::future::poll_fn(|cx| {
+                let is_over = self.poll(cx).is_ready();
+                match answer
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()))
+                {
+                    Poll::Ready(answer) => Poll::Ready(answer.map_err(Unanswered::from)),
+                    // not reached: a connection that is over answers everybody
+                    Poll::Pending if is_over => Poll::Ready(Err(Unanswered::over(None))),
+                    Poll::Pending => Poll::Pending,
+                }
+            })
+            .await
+        };
+        answered.map(|response| (self, response))
+    }
+}
+
+impl Unanswered {
+    fn over(untaken: Option<Request<Outgoing>>) -> Self {
+        let cause = "the connection is over".into();
+        Self { cause, untaken }
+    }
+}
+
+impl From<TrySendError<Request<Outgoing>>> for Unanswered {
+    fn from(mut error: TrySendError<Request<Outgoing>>) -> Self {
+        let untaken = error.take_message();
+        let cause = error.into_error().into();
+        Self { cause, untaken }
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        // Nobody asks any more: the connection sees it, and says so to the server, under TLS in a
+        // message. What cannot be written at once is not waited for.
+        self.requests = None;
+        let _ = self.poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn")
+            .field("is_over", &self.bytes.is_none())
+            .finish_non_exhaustive()
+    }
+}

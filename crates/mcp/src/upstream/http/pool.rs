@@ -1,0 +1,112 @@
+//! Connections that nobody uses at the moment.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::conn::Conn;
+
+/// How long a connection may lie unused before it is given up.
+///
+/// A request that meets a connection its server is just closing is lost, and nobody can say whether
+/// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours goes
+/// first.
+pub(super) const IDLE: Duration = Duration::from_secs(4);
+/// How many unused connections are kept. More are closed as they come back.
+pub(super) const MAX_IDLE: usize = 256;
+
+/// The connections to one server that nobody uses at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    idle: Mutex<Idle>,
+    /// Tells one who waits for a connection that there may be one.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    /// As they came back, the last at the end.
+    conns: Vec<(Instant, Box<Conn>)>,
+    /// Whether a task will close what lies here for too long.
+    is_watched: bool,
+}
+
+impl Pool {
+    /// Takes the connection that was used last, if it still stands.
+    pub(super) fn take(&self) -> Option<Box<Conn>> {
+        loop {
+            let (since, mut conn) = self.idle.lock().conns.pop()?;
+            // what was closed, or has sent what nobody asked for, is seen by looking
+            if since.elapsed() < IDLE && conn.look() {
+                return Some(conn);
+            }
+        }
+    }
+
+    /// Keeps a connection for the next request, unless it can take none.
+    pub(super) fn put(self: &Arc<Self>, conn: Box<Conn>) {
+        if !conn.is_ready() {
+            return;
+        }
+        let now = Instant::now();
+        let mut idle = self.idle.lock();
+        if idle.conns.len() >= MAX_IDLE {
+            drop(idle); // closing takes its time, and `conn` is closed last
+            return;
+        }
+        if !idle.is_watched {
+            // without a runtime the process is ending, and the connections with it
+            let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+                drop(idle);
+                return;
+            };
+            runtime.spawn(watch(Arc::downgrade(self), now + IDLE));
+            idle.is_watched = true;
+        }
+        idle.conns.push((now, conn));
+        drop(idle);
+        self.freed.notify_one();
+    }
+
+    /// Waits until a connection may have come back since somebody last waited.
+    pub(super) async fn freed(&self) {
+        self.freed.notified().await;
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.idle.lock().conns.len()
+    }
+
+    /// Closes what has lain here for too long. Says when to look again, unless nothing is left.
+    fn expire(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut idle = self.idle.lock();
+        let fresh = |(since, _): &(Instant, _)| now.duration_since(*since) < IDLE;
+        let first = idle.conns.iter().position(fresh);
+        let first = first.unwrap_or(idle.conns.len());
+        let expired: Vec<_> = idle.conns.drain(..first).collect();
+        let next = idle.conns.first().map(|(since, _)| *since + IDLE);
+        idle.is_watched = next.is_some();
+        drop(idle);
+        drop(expired); // not under the lock: closing takes its time
+        next
+    }
+}
+
+/// Closes what is not used, until there is nothing.
+async fn watch(pool: Weak<Pool>, mut next: Instant) {
+    loop {
+        tokio::time::sleep_until(next).await;
+        match pool.upgrade().and_then(|pool| pool.expire()) {
+            Some(then) => next = then,
+            None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
