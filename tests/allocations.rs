@@ -113,5 +113,5 @@ async fn a_call_that_is_sent_allocates_three_times() {
 #[test]
 fn the_future_of_a_call_is_small() {
     let size = size_of::<StackFuture>();
-    assert!(size <= 256, "{size} bytes");
+    assert!(size <= 80, "{size} bytes");
 }

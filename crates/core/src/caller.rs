@@ -23,7 +23,7 @@ impl Principal {
         let bytes = name.as_bytes();
         let number = (bytes.len() <= Self::MAX_NUMBERED).then(|| {
             let letters = |number, byte: &u8| number << 8 | u128::from(*byte);
-            bytes.iter().fold(0, letters) | (bytes.len() as u128) << 120
+            bytes.iter().rev().fold(0, letters) | (bytes.len() as u128) << 120
         });
         Self { name, number }
     }
@@ -35,7 +35,7 @@ impl Principal {
     }
 
     /// Returns a number that stands for the name and for no other, if it is of at most 15 bytes: the
-    /// name itself, with its length in the highest byte.
+    /// name itself, its first byte lowest, with its length in the highest one.
     #[must_use]
     pub const fn as_number(&self) -> Option<u128> {
         self.number

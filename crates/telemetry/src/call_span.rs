@@ -119,7 +119,7 @@ impl CallSpanLayer {
         let (call, observed) = Observed::begin(call, span, self.metrics.clone(), &self.contents);
         CallSpanFuture {
             // layers that work before the first poll are inside the span too
-            answer: observed.span().in_scope(|| send(call)),
+            answer: observed.in_scope(|| send(call)),
             observed: Some(observed),
         }
     }
@@ -198,7 +198,7 @@ where
         let Some(observed) = this.observed else {
             return this.answer.poll(cx);
         };
-        let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
+        let result = ready!(observed.in_scope(|| this.answer.poll(cx)));
         if let Some(observed) = this.observed.take() {
             observed.end(Ending::Done(&result));
         }

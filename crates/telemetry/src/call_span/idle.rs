@@ -1,9 +1,12 @@
-//! Records of calls that are over, for calls to come: a call that is only counted allocates none.
+//! What observed calls that are over leave to calls to come: their records, and the room for what is known
+//! of them. A call that is only counted allocates neither.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use tollgate_core::CallRecord;
+
+use super::observed::Seen;
 
 /// Takes a record for somebody who only counts.
 pub(super) fn take() -> Arc<CallRecord> {
@@ -28,11 +31,29 @@ pub(super) fn give_back(record: &mut Arc<CallRecord>) {
     });
 }
 
+/// Takes room for what is known of a call.
+pub(super) fn take_room() -> Box<Option<Seen>> {
+    let room = ROOMS.try_with(|rooms| rooms.borrow_mut().pop());
+    room.ok().flatten().unwrap_or_default()
+}
+
+/// Gives room back that is empty.
+pub(super) fn give_room_back(room: Box<Option<Seen>>) {
+    let _ = ROOMS.try_with(|rooms| {
+        let mut rooms = rooms.borrow_mut();
+        if rooms.len() < MOST_IDLE {
+            rooms.push(room);
+        }
+    });
+}
+
 /// A thread keeps so many: a call that is answered at once gives its own back before the next.
 const MOST_IDLE: usize = 16;
 
 thread_local! {
     static IDLE: RefCell<Vec<Arc<CallRecord>>> = const { RefCell::new(Vec::new()) };
+    #[expect(clippy::vec_box, reason = "it is the room that is kept")]
+    static ROOMS: RefCell<Vec<Box<Option<Seen>>>> = const { RefCell::new(Vec::new()) };
 }
 
 #[cfg(test)]

@@ -14,8 +14,14 @@ use crate::error_type::Ending;
 use crate::metrics::{Ended, Metrics, Origin};
 
 /// A call under observation. Dropped before [`end`](Self::end), it was cancelled.
+///
+/// A pointer: the future of each call has room for one, observed or not, and is moved with it.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct Observed(Option<Box<Option<Seen>>>);
+
+/// What is known of the call.
+#[derive(Debug)]
+pub(super) struct Seen {
     span: Span,
     record: Arc<CallRecord>,
     tool: Arc<Tool>,
@@ -31,7 +37,6 @@ pub(super) struct Observed {
     contents: Option<Contents>,
     /// Whether the record goes back to [`idle`].
     is_lent: bool,
-    ended: bool,
 }
 
 impl Observed {
@@ -71,7 +76,8 @@ impl Observed {
             None => call,
         };
         let shows_result = is_traced && contents.shows_result(&call);
-        let observed = Self {
+        let mut room = idle::take_room();
+        *room = Some(Seen {
             span,
             is_server: call.inbound().is_some(),
             contents: shows_result.then(|| contents.clone()),
@@ -84,21 +90,39 @@ impl Observed {
             started: Instant::now(),
             metrics,
             is_lent,
-            ended: false,
-        };
-        (call, observed)
+        });
+        (call, Self(Some(room)))
     }
 
-    pub(super) fn span(&self) -> &Span {
-        &self.span
+    /// Does something within the span, if the call has one.
+    pub(super) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
+        match self.0.as_deref() {
+            Some(Some(seen)) => seen.span.in_scope(act),
+            _ => act(),
+        }
     }
 
     pub(super) fn end(mut self, ending: Ending<'_>) {
-        self.write(ending);
+        self.finish(ending);
     }
 
-    fn write(&mut self, ending: Ending<'_>) {
-        self.ended = true;
+    /// Writes down how the call ended, the first time it is told.
+    fn finish(&mut self, ending: Ending<'_>) {
+        let Some(mut room) = self.0.take() else {
+            return;
+        };
+        if let Some(mut seen) = room.take() {
+            seen.write(ending);
+            if seen.is_lent {
+                idle::give_back(&mut seen.record);
+            }
+        }
+        idle::give_room_back(room);
+    }
+}
+
+impl Seen {
+    fn write(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
         let error_type = ending.error_type();
         if !self.span.is_disabled() {
@@ -127,9 +151,7 @@ impl Observed {
             });
         }
     }
-}
 
-impl Observed {
     /// Returns the result as it may be shown, if it may.
     fn shown(&self, ending: Ending<'_>) -> Option<String> {
         match (&self.contents, ending) {
@@ -141,11 +163,6 @@ impl Observed {
 
 impl Drop for Observed {
     fn drop(&mut self) {
-        if !self.ended {
-            self.write(Ending::Cancelled);
-        }
-        if self.is_lent {
-            idle::give_back(&mut self.record);
-        }
+        self.finish(Ending::Cancelled);
     }
 }
