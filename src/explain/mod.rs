@@ -19,6 +19,7 @@ use tollgate_router::{StrategyName, Unfit};
 use crate::limits::LimitsConfig;
 use crate::scopes;
 
+mod ask;
 mod guards;
 mod prose;
 mod trail;

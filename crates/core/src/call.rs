@@ -9,8 +9,8 @@ use bytes::Bytes;
 use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
-    Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, ServerId, Tool,
-    TraceContext,
+    Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, ProgressSink, Purpose,
+    ServerId, Tool, TraceContext,
 };
 
 /// One call of one tool: what every layer receives.
@@ -377,65 +377,5 @@ impl fmt::Debug for ToolCall {
             .field("attempt", &self.parts.attempt)
             .field("purpose", &self.parts.purpose)
             .finish_non_exhaustive()
-    }
-}
-
-/// What a call is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Purpose {
-    /// Somebody wants the answer.
-    #[default]
-    Caller,
-    /// A cache fetches a new answer in the place of its callers, who have an old one.
-    Refresh,
-    /// A cache looks whether an answer it gave is still right. Nobody would miss the call.
-    Verify,
-}
-
-impl Purpose {
-    /// Says whether the runtime makes the call by itself. Such a call is not repeated: its failure is
-    /// nobody's.
-    #[must_use]
-    pub const fn is_background(self) -> bool {
-        !matches!(self, Self::Caller)
-    }
-
-    /// Says whether the call is load that its callers would not have caused. Such a call is paid for
-    /// like a repeat.
-    #[must_use]
-    pub const fn is_extra(self) -> bool {
-        matches!(self, Self::Verify)
-    }
-
-    /// Returns the word used in events and logs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Refresh => "refresh",
-            Self::Verify => "verify",
-        }
-    }
-}
-
-impl fmt::Display for Purpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// Where progress reports of a running call go.
-///
-/// Called from the connection's reading task: it must neither block nor panic.
-pub trait ProgressSink: Send + Sync {
-    /// Takes one report: the raw JSON `params` of the server's `notifications/progress`, with the
-    /// server's own token still in it.
-    fn report(&self, params: &[u8]);
-
-    /// Takes that the call begins, or ceases, to wait for a person: for a confirmation, say, or for an
-    /// answer to a question. Such time counts against no timeout. Default: nobody cares.
-    fn waits_for_person(&self, waits: bool) {
-        let _ = waits;
     }
 }

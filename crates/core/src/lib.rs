@@ -41,7 +41,9 @@ mod output;
 mod peer;
 mod plan;
 mod profile;
+mod progress;
 mod propagate;
+mod purpose;
 mod record;
 pub mod redact;
 pub mod refine;
@@ -63,7 +65,7 @@ pub use annotations::{
 pub use approval::{Approval, ApprovalVerdict};
 pub use attempt::{Attempt, Avoided};
 pub use by_tool::ByTool;
-pub use call::{ProgressSink, Purpose, ToolCall};
+pub use call::ToolCall;
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use chosen::ChosenServer;
@@ -84,10 +86,12 @@ pub use plan::{
     AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule,
 };
 pub use profile::Profile;
+pub use progress::ProgressSink;
 pub use propagate::{
     Baggage, BaggageFilter, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound, RequestName,
     SendWatch, TraceContext, Transport, Watch,
 };
+pub use purpose::Purpose;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};

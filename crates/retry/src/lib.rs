@@ -141,6 +141,7 @@ mod repeats;
 mod schedule;
 mod service;
 mod share;
+mod shared;
 mod stats;
 mod sync;
 

@@ -2,24 +2,24 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tollgate_core::{
-    Delivery, ErrorKind, InvalidConfig, ReplicaSetId, Share, ToolCall, ToolError, ToolOutput,
+    Delivery, ErrorKind, InvalidConfig, ReplicaSetId, ToolCall, ToolError, ToolOutput,
 };
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
 
-use crate::budget::{Budgets, Hold};
-use crate::deadline::{Outlook, ends_in_time};
+use crate::budget::Budgets;
+use crate::deadline::ends_in_time;
 use crate::give::{Reason, given_up, may_have_an_effect, repeated};
 use crate::pause::{Pause, Returns, Waiting};
 use crate::repeats::Repeats;
-use crate::schedule::Running;
 use crate::share::Paid;
+use crate::shared::{Shared, left, repeat_of};
 use crate::stats::Counters;
 use crate::{
     BudgetStatus, MakeSchedule, RetryConfig, RetryOutcome, RetryStats, Step, TokenBucket, Verdict,
@@ -42,17 +42,6 @@ pub struct RepeatPolicy {
     refused: u32,
     /// Made when the first repeat is due, so that calls that succeed cost nothing.
     repeats: Option<Box<Repeats>>,
-}
-
-/// What all calls share.
-#[derive(Debug)]
-struct Shared {
-    config: RetryConfig,
-    schedule: Option<Arc<dyn MakeSchedule>>,
-    budgets: Budgets,
-    seeds: AtomicU64,
-    counters: Counters,
-    returns: Returns,
 }
 
 impl RepeatPolicy {
@@ -335,57 +324,6 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
     }
 }
 
-impl Shared {
-    /// No two calls get the same numbers: the seeds are a counter, scattered one to one.
-    fn schedule(&self, call: &ToolCall) -> Running {
-        match &self.schedule {
-            Some(theirs) => Running::Theirs(theirs.schedule().into()),
-            None => {
-                let seed = scatter(self.seeds.fetch_add(1, Ordering::Relaxed));
-                let first = call.plan().limits.first_backoff;
-                Running::Ours(self.config.backoff.pauses(first, seed))
-            }
-        }
-    }
-
-    /// Says whether the deadline of a call has to last for several attempts. Where one that ran out
-    /// of time could not be repeated, there is nothing to save for.
-    fn splits(&self, call: &ToolCall) -> bool {
-        call.deadline().is_some()
-            && self.config.max_attempts > 1
-            && call.plan().is_repeatable()
-            && !call.purpose().is_background()
-    }
-
-    /// Says how long the attempt that begins then may take, if another one follows.
-    fn share_out(self: &Arc<Self>, call: &mut ToolCall, begin: Instant, refused: u32) {
-        let limits = &call.plan().limits;
-        let (first, repeat) = (limits.first_backoff, repeat_of(call));
-        let outlook = left(call, || begin).map(|left| Outlook {
-            left,
-            attempts: (self.config.max_attempts.saturating_add(refused)).saturating_sub(repeat),
-            pause: match self.schedule {
-                // nobody knows: it is asked when the time has come
-                Some(_) => first,
-                None => self.config.backoff.longest(first, repeat),
-            },
-            usual: limits.estimated_duration,
-            least: first,
-        });
-        let paid = |outlook: Outlook| {
-            let (shared, tool) = (self.clone(), call.tool().clone());
-            let hold = move || shared.budgets.hold(tool.set(), &shared.config);
-            Some(Share::new(Arc::new(Paid::of(outlook, hold)?)))
-        };
-        call.attempt_mut().share = outlook.and_then(paid);
-    }
-
-    /// Takes a repeat of the call out of the budget.
-    fn hold(&self, call: &ToolCall) -> Option<Hold> {
-        self.budgets.hold(call.tool().set(), &self.config)
-    }
-}
-
 /// Says whether one of our own gates refused, so that no server was asked.
 fn is_refusal(error: &ToolError) -> bool {
     error.delivery() == Delivery::NotSent
@@ -393,26 +331,6 @@ fn is_refusal(error: &ToolError) -> bool {
             error.kind(),
             ErrorKind::BreakerOpen | ErrorKind::Overloaded | ErrorKind::RateLimited
         )
-}
-
-/// Returns the number of the repeat that would follow the current attempt, counted from 0.
-fn repeat_of(call: &ToolCall) -> u32 {
-    call.attempt().number.saturating_sub(1)
-}
-
-/// Returns how far away the deadline is at a time, if there is one.
-fn left(call: &ToolCall, at: impl FnOnce() -> Instant) -> Option<Duration> {
-    let deadline = call.deadline()?;
-    Some(deadline.saturating_duration_since(at().into_std()))
-}
-
-/// Sends neighbouring numbers far apart, no two to the same place (the finisher of SplitMix64). The
-/// generator adds a constant for each draw, so neighbouring seeds alone could overlap.
-const fn scatter(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tollgate_core::ToolOutput;
 
 mod account;
+mod ends;
 mod entry;
 mod front;
 mod hasher;

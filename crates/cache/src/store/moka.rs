@@ -2,22 +2,22 @@
 
 use std::fmt;
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use moka::notification::RemovalCause;
 use moka::ops::compute::Op;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::ends::{Ends, OnceWatcher, weight};
 use super::entry::Entry;
 use super::front::Front;
 use super::hasher::KeyHasher;
 use super::refusals::Refusals;
-use super::returns::{Pushed, Returns, Slot};
+use super::returns::{Returns, Slot};
 use super::worth::Worth;
 use super::{Admission, Cause, Found, Store, StoreUsage, Watcher};
 
@@ -40,29 +40,6 @@ pub struct MokaStore {
     unsettled: AtomicU64,
     /// Held while what waits is brought back, so that nothing is brought back that was removed.
     bringing: Mutex<()>,
-}
-
-/// What happens to an entry at its end; what moka's listener knows.
-#[derive(Debug)]
-struct Ends {
-    worth: Worth,
-    front: Front,
-    returns: Returns,
-    watcher: OnceWatcher,
-    evicted: AtomicU64,
-    /// How often everything was cleared. An entry of an earlier era is not there any more.
-    era: AtomicU32,
-}
-
-#[derive(Default)]
-struct OnceWatcher(OnceLock<Watcher>);
-
-impl fmt::Debug for OnceWatcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Watcher")
-            .field(&self.0.get().is_some())
-            .finish()
-    }
 }
 
 impl MokaStore {
@@ -186,54 +163,6 @@ impl MokaStore {
     }
 }
 
-impl Ends {
-    /// Meets an entry that moka let go.
-    fn meet(&self, key: u128, slot: Slot, cause: RemovalCause) {
-        self.front.remove(key);
-        let cause = match cause {
-            _ if !self.is_of_now(&slot) => Cause::Cleared,
-            RemovalCause::Explicit => Cause::Cleared,
-            _ if !slot.entry.is_servable_stale(Instant::now()) => Cause::Expired,
-            RemovalCause::Expired => Cause::Expired,
-            RemovalCause::Replaced => Cause::Replaced,
-            RemovalCause::Size => Cause::Size,
-        };
-        if cause == Cause::Size {
-            let bytes = weight(&slot.entry);
-            let life = self.worth.another_life(&slot.entry, bytes);
-            let slot = match life {
-                None => slot,
-                Some(odds) => {
-                    let entry = slot.entry.clone();
-                    match self.returns.push(key, slot, bytes) {
-                        Pushed::Waits => return entry.begin_life(odds),
-                        Pushed::Replaced(other) => {
-                            entry.begin_life(odds);
-                            return self.tell(&other.entry, Cause::Replaced);
-                        }
-                        Pushed::Dropped(slot) => slot,
-                    }
-                }
-            };
-            self.evicted.fetch_add(1, Ordering::Relaxed);
-            self.tell(&slot.entry, cause);
-        } else {
-            self.tell(&slot.entry, cause);
-        }
-    }
-
-    fn is_of_now(&self, slot: &Slot) -> bool {
-        slot.era == self.era.load(Ordering::Acquire)
-    }
-
-    fn tell(&self, entry: &Entry, cause: Cause) {
-        entry.discharge();
-        if let Some(watcher) = self.watcher.0.get() {
-            watcher(entry, cause);
-        }
-    }
-}
-
 impl fmt::Debug for MokaStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MokaStore")
@@ -325,15 +254,6 @@ impl Store for MokaStore {
     }
 }
 
-/// What an entry takes in this store.
-fn weight(entry: &Entry) -> u64 {
-    entry.bytes() + OVERHEAD
-}
-
-/// What moka spends on an entry: key, slot, three counted boxes, a list node, and its share of the
-/// table. Measured with a counting allocator; `tests/memory.rs` holds it to the truth.
-const OVERHEAD: u64 = 272;
-
 /// So much may wait between two lives in a store of less than 4 MiB, beyond its bound, but no more than
 /// a sixteenth of it: moka evicts in batches, and a share of a small store would be less than one.
 const SMALL: u64 = 64 << 10;
@@ -344,8 +264,10 @@ const AT_ONCE: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use moka::notification::RemovalCause;
     use tollgate_core::ToolOutput;
 
+    use super::super::returns::Pushed;
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);

@@ -2,7 +2,6 @@
 
 mod instrument;
 mod instruments;
-mod lanes;
 mod of_tool;
 mod peers;
 mod recorder;

@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Histogram;
-use tollgate_core::{AttemptRecord, CacheStatus, Effect, ServerId, Tool};
+use tollgate_core::{AttemptRecord, CacheStatus, Effect, Lanes, ServerId, Tool};
 
 use super::instruments::{Instruments, Origin};
-use super::lanes::Lanes;
 use super::recorder::Recorder;
 use super::tools::{Tell, of};
 use crate::names;
@@ -36,7 +35,7 @@ pub(super) struct Outcome {
 /// One series of calls.
 #[derive(Debug)]
 struct Cell {
-    calls: Lanes,
+    calls: Lanes<1>,
     duration: Recorder,
 }
 
@@ -130,12 +129,12 @@ impl OfTool {
             for (status, cell) in cells.enumerate() {
                 let outcome = Outcome::at(kind, status);
                 if let (Some(cell), Some(outcome)) = (cell.get(), outcome) {
-                    tell(cell.calls.sum(), &mut outcome.attributes());
+                    tell(cell.calls(), &mut outcome.attributes());
                 }
             }
         }
         for (outcome, cell) in lock(&self.failed).iter() {
-            tell(cell.calls.sum(), &mut outcome.attributes());
+            tell(cell.calls(), &mut outcome.attributes());
         }
     }
 
@@ -171,8 +170,13 @@ impl Cell {
         }
     }
 
+    fn calls(&self) -> u64 {
+        let [calls] = self.calls.sum();
+        calls
+    }
+
     fn record(&self, seconds: f64) {
-        self.calls.add_one();
+        self.calls.add([1]);
         self.duration.record(seconds);
     }
 }

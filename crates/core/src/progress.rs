@@ -1,0 +1,16 @@
+//! Where progress reports go.
+
+/// Where progress reports of a running call go.
+///
+/// Called from the connection's reading task: it must neither block nor panic.
+pub trait ProgressSink: Send + Sync {
+    /// Takes one report: the raw JSON `params` of the server's `notifications/progress`, with the
+    /// server's own token still in it.
+    fn report(&self, params: &[u8]);
+
+    /// Takes that the call begins, or ceases, to wait for a person: for a confirmation, say, or for an
+    /// answer to a question. Such time counts against no timeout. Default: nobody cares.
+    fn waits_for_person(&self, waits: bool) {
+        let _ = waits;
+    }
+}

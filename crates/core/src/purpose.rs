@@ -1,0 +1,48 @@
+//! What a call is made for.
+
+use std::fmt;
+
+/// What a call is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// Somebody wants the answer.
+    #[default]
+    Caller,
+    /// A cache fetches a new answer in the place of its callers, who have an old one.
+    Refresh,
+    /// A cache looks whether an answer it gave is still right. Nobody would miss the call.
+    Verify,
+}
+
+impl Purpose {
+    /// Says whether the runtime makes the call by itself. Such a call is not repeated: its failure is
+    /// nobody's.
+    #[must_use]
+    pub const fn is_background(self) -> bool {
+        !matches!(self, Self::Caller)
+    }
+
+    /// Says whether the call is load that its callers would not have caused. Such a call is paid for
+    /// like a repeat.
+    #[must_use]
+    pub const fn is_extra(self) -> bool {
+        matches!(self, Self::Verify)
+    }
+
+    /// Returns the word used in events and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Refresh => "refresh",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,98 @@
+//! Asking a stack why.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tollgate_core::refine::Applied;
+use tollgate_core::{ServerId, ToolCall, ToolError};
+use tollgate_registry::{Catalogue, Entry};
+
+use super::{Candidate, Explanation};
+use crate::roster::Known;
+use crate::stack::{Stack, unknown};
+
+impl Stack {
+    /// Says why a tool's calls are treated as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers such a tool.
+    pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
+        let catalogue = self.catalogue();
+        let entry = catalogue.find(tool);
+        let entry = entry.cloned().ok_or_else(|| unknown(tool, &catalogue))?;
+        Ok(self.explanation(&catalogue, entry, None))
+    }
+
+    /// Says what would happen to a call with these arguments, and why. Nothing is sent. `arguments`
+    /// is a raw JSON object; empty stands for `{}`. The call is one of [`Caller::local`](crate::Caller);
+    /// of another caller, with a pin or with a budget, see
+    /// [`explain_prepared`](Self::explain_prepared).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers such a tool.
+    pub fn explain_call(
+        &self,
+        tool: &str,
+        arguments: impl Into<Bytes>,
+    ) -> Result<Explanation, ToolError> {
+        let catalogue = self.catalogue();
+        let entry = catalogue.find(tool);
+        let entry = entry.cloned().ok_or_else(|| unknown(tool, &catalogue))?;
+        let call = ToolCall::new(entry.tool().clone(), arguments);
+        Ok(self.explanation(&catalogue, entry, Some(call)))
+    }
+
+    /// Says what would happen to this very call, and why. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers the call's tool any more.
+    pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
+        let catalogue = self.catalogue();
+        let name = format!("{}.{}", call.tool().set(), call.tool().name());
+        let entry = catalogue.find(&name);
+        let entry = entry.cloned().ok_or_else(|| unknown(&name, &catalogue))?;
+        Ok(self.explanation(&catalogue, entry, Some(call.clone())))
+    }
+
+    fn explanation(
+        &self,
+        catalogue: &Catalogue,
+        entry: Arc<Entry>,
+        call: Option<ToolCall>,
+    ) -> Explanation {
+        let name = entry.tool().name();
+        let probe = match &call {
+            Some(call) => call.clone(),
+            None => ToolCall::new(entry.tool().clone(), ""),
+        };
+        let lets_through = |server: &ServerId| match &call {
+            Some(call) => self.0.shared.breakers.lets_through(server, call),
+            None => self.0.shared.breakers.is_available(server, name),
+        };
+        let candidate = |known: &Known| Candidate {
+            server: known.id().clone(),
+            weight: known.weight(),
+            categories: known.spec.categories.clone(),
+            calls_per_minute: known.spec.limits.calls_per_minute,
+            lets_calls_through: lets_through(known.id()),
+            last_error: known.liveness.lock().last_error.clone(),
+            why_not: self.0.router.why_not(known.id(), &probe),
+        };
+        let roster = self.0.roster.load();
+        let candidates = roster
+            .of_set(entry.tool().set())
+            .filter(|known| catalogue.offers(known.id(), name))
+            .map(candidate)
+            .collect();
+        let mut settings = self.0.settings.clone();
+        settings.cache.scopes = self.scope_rules();
+        // of a tool whose plan depends on the arguments, a call without any tells nothing
+        let is_told = call.is_some() || probe.applied() == Applied::Tool;
+        let decision = is_told.then(|| self.0.router.explain(&probe));
+        let foresight = call.as_ref().map(|call| self.cache().foresee(call));
+        Explanation::new(entry, call, candidates, decision, foresight, settings)
+    }
+}
