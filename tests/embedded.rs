@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tollgate::cache::CacheConfig;
 use tollgate::{
     Annotations, BuildError, CacheStatus, CallRecord, Delivery, Effect, ErrorKind, Json, Profile,
-    Server, Stack, ToolSpec, Tools,
+    Server, Stack, ToolServer, ToolSpec, Tools,
 };
 use tower::{Service, ServiceExt};
 
@@ -235,4 +235,21 @@ async fn two_servers_of_one_name_are_refused() {
         .build()
         .await;
     assert!(matches!(built, Err(BuildError::DuplicateServer(id)) if id.as_str() == "orders"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_replaced_in_a_clone_runs_anew_there_and_as_before_here() {
+    let saying = |tools: Tools, word: &'static str| {
+        let say = move |_: Value| std::future::ready(Ok::<_, String>(word));
+        tools.tool(ToolSpec::new("say"), say).unwrap()
+    };
+    let before = saying(Tools::new("words").unwrap(), "before");
+    let call = stack(before.clone()).await.prepare("words.say", "{}");
+    let call = call.unwrap();
+    let said = async |tools: &Tools| tools.call(call.clone()).await.unwrap().to_text();
+    assert_eq!(said(&before).await, "before");
+    // what ran a moment ago is not what is found again
+    let after = saying(before.clone(), "after");
+    assert_eq!(said(&after).await, "after");
+    assert_eq!(said(&before).await, "before");
 }
