@@ -86,7 +86,8 @@ impl BreakerConfig {
     /// Returns what suits a whole server: 5 transport faults in a row, then 10 s, 1 min at most.
     ///
     /// More failures than a tool's, since one lost connection fails all calls that were on it, and may
-    /// be the doing of any tool among them; and less time, since everything waits for it, and a refused connection costs the server little.
+    /// be the doing of any tool among them; and less time, since everything waits for it, and a refused
+    /// connection costs the server little.
     #[must_use]
     pub const fn server() -> Self {
         Self::standard()

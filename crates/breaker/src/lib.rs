@@ -46,7 +46,8 @@
 //! ([`with_slow_calls`](BreakerConfig::with_slow_calls)), of all calls of the last minute, once there
 //! were enough of them. A good call never opens a breaker, even if it is the one that makes them
 //! enough. Before a whole server, the share of failures is taken without the lost connections of the
-//! tool that has most of them, and there must be enough calls without those. Time in which a call waits for a person makes it no slower: whoever asks one says so
+//! tool that has most of them, and there must be enough calls without those. Time in which a call waits
+//! for a person makes it no slower: whoever asks one says so
 //! through the call's [`ProgressSink`](tollgate_core::ProgressSink). Where slow calls open a breaker,
 //! a slow probe does not close it.
 //!

@@ -25,7 +25,7 @@ impl Run {
         self.failures = self.failures.saturating_add(1);
         match tool {
             None => self.certain = self.certain.saturating_add(1),
-            // as many as it takes to open the breaker: there are no more of them than that
+            // no more of them than it takes to open the breaker, or than the server has where no run does
             Some(tool) if !self.tools.contains(&tool) => self.tools.push(tool),
             Some(_) => {}
         }
