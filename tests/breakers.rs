@@ -316,6 +316,43 @@ async fn who_waits_for_the_breaker_of_a_server_is_answered_when_the_server_is_ba
 }
 
 #[tokio::test(start_paused = true)]
+async fn all_who_wait_for_the_probe_of_a_tool_are_answered_soon_after_it_is() {
+    for millis in [1, 200, 2_000, 20_000] {
+        let mock = MockService::new(move |_: ToolCall, _| async move {
+            sleep(Duration::from_millis(millis)).await;
+            Ok(ToolOutput::text("fine"))
+        });
+        let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
+        let server = MockServer::new("s", vec![tool], mock.clone());
+        let building = Stack::builder()
+            .server(Server::shared(server.clone()))
+            .call_deadline(Duration::from_secs(600));
+        let building = tokio::spawn(building.build());
+        tokio::task::yield_now().await;
+        server.emit(&ServerEvent::Up);
+        let stack = building.await.unwrap().unwrap();
+        let (id, name) = (
+            ServerId::new("s").unwrap(),
+            ToolName::new("get_it").unwrap(),
+        );
+        let circuit = stack.breaker_set().circuit(&id, &name);
+        for _ in 0..3 {
+            circuit.clone().admit().unwrap().fail(&"down");
+        }
+        let began = Instant::now();
+        let waiting = (0..20).map(|key| stack.call("s.get_it", json!({"key": key})));
+        for answer in futures_util::future::join_all(waiting).await {
+            answer.unwrap();
+        }
+        // open for 30 s; then the probe, and all others in what their pauses and steps come to
+        let most = Duration::from_millis(30_000 + 2 * millis + 2_000);
+        let took = began.elapsed();
+        assert!(took < most, "{millis} ms: {took:?}");
+        assert_eq!(mock.started(), 20);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operator_takes_a_server_out_and_puts_it_back() {
     let server = Scripted::new(Listing::Works);
     let stack = start(&server).await;

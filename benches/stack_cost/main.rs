@@ -23,10 +23,15 @@
 //! the tool. Differences of two medians are good to some ten nanoseconds, no more.
 //!
 //! **What is shown.** All rows take turns, round by round, so that a change of the machine's load meets
-//! all of them. A round warms up with all distinct calls, and then times eight runs of 256 calls: runs
-//! so short that few are interrupted. Shown is the median run, in nanoseconds a call, and what a call
+//! all of them, in eight processes one after the other, so that each gets other memory. A round warms up
+//! with all distinct calls, and then times eight runs of 256 calls: runs so short that few are
+//! interrupted. Before the first one, each read was answered from the cache forty times. Shown is the median run, in nanoseconds a call, and what a call
 //! allocates. The tables of a run of all rows are left in `target/bench-reports/stack_cost.md` too.
-#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints"
+)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -44,6 +49,7 @@ mod instructions;
 mod layers;
 mod measure;
 mod peer;
+mod processes;
 mod report;
 mod rows;
 
@@ -67,7 +73,12 @@ fn run(measured: bool) -> Result<(), String> {
         .skip(1)
         .filter(|word| word != "--bench" && word != "--instructions");
     let counts = std::env::args().any(|word| word == "--instructions");
-    let options = ["--rounds", instructions::ROW, instructions::CALLS];
+    let options = [
+        "--rounds",
+        processes::ROUNDS,
+        instructions::ROW,
+        instructions::CALLS,
+    ];
     let args = Args::parse(words, &options, USAGE)?;
     let number = |option: &str, default: usize| match args.value(option) {
         None => Ok(default),
@@ -85,10 +96,14 @@ fn run(measured: bool) -> Result<(), String> {
     let rounds = number("--rounds", if measured { 40 } else { 1 })?;
     let mut rows = rows::all(part);
     rows.retain(|row| row.is_needed() || row.name.contains(part));
-    for _ in 0..rounds {
-        for row in &mut rows {
-            row.round();
-        }
+    if args.value(processes::ROUNDS).is_some() {
+        processes::answer(rows, number(processes::ROUNDS, 1)?);
+        return Ok(());
+    }
+    if measured {
+        processes::ask(&mut rows, rounds, part)?;
+    } else {
+        processes::measure(&mut rows, rounds);
     }
     rows.iter_mut().for_each(rows::Row::count);
     if args.json() {

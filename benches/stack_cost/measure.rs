@@ -24,7 +24,7 @@ pub(crate) struct Subject {
     distinct: usize,
     make: Box<dyn Fn() -> Once>,
     /// Nanoseconds a call of each run, with one thread and with two.
-    runs: [Vec<f64>; 2],
+    pub(crate) runs: [Vec<f64>; 2],
     pub(crate) allocations: f64,
     pub(crate) bytes: f64,
 }
@@ -80,6 +80,15 @@ impl Subject {
         let per_call = |few: u64, many: u64| many.saturating_sub(few) as f64 / RUN as f64;
         self.allocations = per_call(few.count_total, many.count_total);
         self.bytes = per_call(few.bytes_total, many.bytes_total);
+    }
+
+    /// Does it with each distinct thing, so many times.
+    pub(crate) fn settle(&self, times: usize) {
+        let (mut once, runtime) = ((self.make)(), runtime());
+        let mut numbers = Numbers::new(self.distinct, 0);
+        for _ in 0..times {
+            once(&runtime, &numbers.next(self.distinct));
+        }
     }
 
     /// Does it so often, after it was done with each distinct thing.

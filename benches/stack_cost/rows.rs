@@ -18,6 +18,8 @@ pub(crate) const DISTINCT: usize = 1024;
 /// What a hit costs depends on how many distinct calls there are: what a few of them take in memory
 /// stays in the processor's nearest cache, what many take does not.
 pub(crate) const SIZES: [usize; 3] = [16, DISTINCT, 10_000];
+/// How often each read is asked for before anything is timed.
+const ASKED: usize = 40;
 /// How many tools are registered, in the worlds that are compared by it.
 pub(crate) const TOOLS: [usize; 2] = [10, 100_000];
 
@@ -66,6 +68,14 @@ impl Row {
     /// Says whether other rows are compared with it.
     pub(crate) const fn is_needed(&self) -> bool {
         matches!(self.part, Part::Service | Part::Hash(_) | Part::Get(_))
+    }
+
+    /// Asks for what is kept so often that it is where it stays: among the entries that are asked for
+    /// again and again.
+    pub(crate) fn settle(&self) {
+        if matches!(self.part, Part::Cached(_) | Part::Hit | Part::HitsAmong(_)) {
+            self.subject.settle(ASKED);
+        }
     }
 
     pub(crate) fn round(&mut self) {

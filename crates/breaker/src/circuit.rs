@@ -17,6 +17,10 @@ use crate::window::Counts;
 use crate::word::Word;
 use crate::{BreakerConfig, BreakerState, Permit, Rejection, Risk, Verdict};
 
+mod news;
+
+pub(crate) use news::News;
+
 /// One breaker by itself.
 ///
 /// ```
@@ -42,8 +46,8 @@ pub struct Circuit {
     /// What callers need to know of `guarded`: written under its lock, read without.
     word: AtomicU64,
     guarded: Mutex<Guarded>,
-    /// Told each time it opens.
-    opened: Notify,
+    /// Told each time it opens, and with all other news.
+    changed: Notify,
 }
 
 #[derive(Debug)]
@@ -51,6 +55,9 @@ struct Guarded {
     state: State,
     last_trip: Option<Arc<str>>,
     counted: Counted,
+    /// Counts what whoever was refused in front of a probe waits for: ends of probes, and what an
+    /// operator did, or a connection that is back.
+    news: u64,
 }
 
 /// What a breaker did since it was made.
@@ -93,8 +100,9 @@ impl Circuit {
                 state,
                 last_trip: None,
                 counted: Counted::default(),
+                news: 0,
             }),
-            opened: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
@@ -168,11 +176,11 @@ impl Circuit {
     pub async fn probe_due(&self) {
         loop {
             // made before the look, so that no opening falls between the two
-            let opened = self.opened.notified();
+            let changed = self.changed.notified();
             match self.time_to_probe() {
                 Some(Duration::ZERO) => return,
                 Some(wait) => tokio::time::sleep(wait).await,
-                None => opened.await,
+                None => changed.await,
             }
         }
     }
@@ -182,25 +190,35 @@ impl Circuit {
         let change = self.change(|guarded| {
             let change = guarded.state.reset();
             guarded.count(change.as_ref());
+            guarded.news += 1;
             change
         });
         self.tell(change, None);
+        self.changed.notify_waiters();
     }
 
     /// Holds it open until [`release`](Self::release)d.
     pub fn force_open(&self) {
-        self.change(|guarded| guarded.state.force_open());
+        self.force(State::force_open);
     }
 
     /// Holds it closed until [`release`](Self::release)d.
     pub fn force_closed(&self) {
-        self.change(|guarded| guarded.state.force_closed());
+        self.force(State::force_closed);
     }
 
     /// Ends a forced state: the breaker is closed and counts again. Nothing happens if it is not
     /// forced.
     pub fn release(&self) {
-        self.change(|guarded| guarded.state.release());
+        self.force(State::release);
+    }
+
+    fn force(&self, act: fn(&mut State)) {
+        self.change(|guarded| {
+            act(&mut guarded.state);
+            guarded.news += 1;
+        });
+        self.changed.notify_waiters();
     }
 
     /// Says whether calls are timed.
@@ -262,11 +280,15 @@ impl Circuit {
                 guarded.counted.refused += 1;
                 let to_probe = guarded.state.time_to_probe(&self.config, now);
                 let is_no_probe = to_probe == Some(Duration::ZERO);
+                let state = guarded.state.state();
+                // what is waited for is then the outcome of a probe, which may come at any moment
+                let is_probed = state == BreakerState::HalfOpen || is_no_probe;
                 Rejection::new(
-                    guarded.state.state(),
+                    state,
                     guarded.last_trip.clone(),
                     if is_no_probe { wait } else { to_probe },
                     is_no_probe,
+                    is_probed.then_some(guarded.news),
                 )
             })
         })
@@ -305,18 +327,23 @@ impl Circuit {
             let took = self.time_of(now).saturating_sub(began);
             Duration::from_nanos(took.saturating_sub(waited))
         });
-        let (change, trip) = self.change(|guarded| {
+        let (change, trip, was_probe) = self.change(|guarded| {
             let state = &mut guarded.state;
             let tool = cause.and_then(|cause| cause.tool);
+            let was_probe = state.is_probe(ticket);
+            guarded.news += u64::from(was_probe);
             let change = state.settle(ticket, verdict, tool, took, &self.config, now);
             guarded.count(change.as_ref());
             if let Some(Change::Opened { trip, .. }) = change {
                 guarded.last_trip =
                     Some(describe(trip, &self.config, cause.map(|cause| cause.text)));
             }
-            (change, guarded.last_trip.clone())
+            (change, guarded.last_trip.clone(), was_probe)
         });
         self.tell(change, trip.as_deref());
+        if was_probe || matches!(change, Some(Change::Opened { .. })) {
+            self.changed.notify_waiters();
+        }
     }
 
     /// The only way to the state: what is published never lags behind it.
@@ -337,7 +364,6 @@ impl Circuit {
                     reason = trip.unwrap_or_default(),
                     "breaker opened"
                 );
-                self.opened.notify_waiters();
             }
             Some(Change::Closed) => info!(breaker = %self.name, "breaker closed"),
             None => {}

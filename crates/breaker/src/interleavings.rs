@@ -4,7 +4,8 @@
 //! the scheduler at each step. A breaker that is open has its time over at once, and a probe is given
 //! an hour, so that no order depends on the clock. Then each rule is looked at from outside:
 //! half open lets exactly its probes through, each dropped probe gives back one place and no more,
-//! what is late changes nothing, and the word says at the end what the state says.
+//! what is late changes nothing, whoever is refused hears of the probe's end, and the word says at the
+//! end what the state says.
 //!
 //! Each of these faults, put in one at a time, fails a test here: the word stored after the lock was
 //! let go; a place given back twice; a ticket not compared with the generation; a ticket taken from a
@@ -16,6 +17,7 @@
 )]
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use shuttle::rand::{Rng, thread_rng};
@@ -195,6 +197,39 @@ fn losers() {
     assert_eq!(circuit.state(), BreakerState::Closed);
 }
 
+/// Whoever is refused in front of a probe hears of its end, whenever it begins to listen.
+fn listeners() {
+    let circuit = circuit(1, 1);
+    trip(&circuit);
+    let probe = circuit.clone().admit().unwrap();
+    let end: fn(Permit) = match thread_rng().gen_range(0..3) {
+        0 => Permit::succeed,
+        1 => drop,
+        _ => |permit| permit.fail(&"down"),
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let waiting = Arc::new(Mutex::new(Vec::new()));
+    let listen = || -> Box<dyn FnOnce() + Send> {
+        let (circuit, waiting) = (circuit.clone(), waiting.clone());
+        Box::new(move || {
+            // whoever gets through ends at once, so all who are refused have something to hear of
+            let refused = circuit.clone().admit().map(drop).err();
+            let Some(seen) = refused.and_then(|rejection| rejection.news()) else {
+                return;
+            };
+            let mut news = Box::pin(async move { circuit.news_after(seen).await });
+            let mut context = Context::from_waker(Waker::noop());
+            if news.as_mut().poll(&mut context).is_pending() {
+                waiting.lock().unwrap().push(news);
+            }
+        })
+    };
+    together(vec![listen(), listen(), Box::new(move || end(probe))]);
+    for mut news in std::mem::take(&mut *waiting.lock().unwrap()) {
+        assert!(news.as_mut().poll(&mut context).is_ready(), "never told");
+    }
+}
+
 /// Whatever happened, the word lets calls through if, and only if, the state does.
 fn anything() {
     let circuit = circuit(2, 1);
@@ -266,6 +301,12 @@ fn no_failure_is_lost() {
 fn one_tool_that_loses_its_connections_holds_nobody_up() {
     shuttle::check_random(losers, ORDERS);
     shuttle::check_pct(losers, ORDERS, 3);
+}
+
+#[test]
+fn whoever_is_refused_hears_of_the_end_of_the_probe() {
+    shuttle::check_random(listeners, ORDERS);
+    shuttle::check_pct(listeners, ORDERS, 3);
 }
 
 #[test]

@@ -86,7 +86,10 @@
 //! # Errors
 //!
 //! Adds [`ErrorKind::BreakerOpen`](tollgate_core::ErrorKind::BreakerOpen), certainly not sent. It
-//! names server and tool, says why the breaker opened, and states the time to the next probe.
+//! names server and tool, says why the breaker opened, and states the time to the next probe. While a
+//! probe runs that is when it would be written off, and whoever waits hears of its end
+//! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)), however it ends: the breaker is
+//! closed then, or open for longer, or the next call may be the probe.
 //!
 //! # Telemetry
 //!

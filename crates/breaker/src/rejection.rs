@@ -19,6 +19,8 @@ struct Why {
     last_trip: Option<Arc<str>>,
     time_to_probe: Option<Duration>,
     is_no_probe: bool,
+    /// The news that were known then, where a probe is waited for.
+    news: Option<u64>,
 }
 
 impl Rejection {
@@ -27,12 +29,14 @@ impl Rejection {
         last_trip: Option<Arc<str>>,
         time_to_probe: Option<Duration>,
         is_no_probe: bool,
+        news: Option<u64>,
     ) -> Self {
         Self(Box::new(Why {
             state,
             last_trip,
             time_to_probe,
             is_no_probe,
+            news,
         }))
     }
 
@@ -54,6 +58,11 @@ impl Rejection {
     #[must_use]
     pub fn time_to_probe(&self) -> Option<Duration> {
         self.0.time_to_probe
+    }
+
+    /// Returns the news of the breaker that were known then, where the outcome of a probe is waited for.
+    pub(crate) fn news(&self) -> Option<u64> {
+        self.0.news
     }
 
     /// Says why the call was refused, without what the server said.

@@ -10,6 +10,7 @@ use tollgate_core::{
 };
 use tower_service::Service;
 
+use crate::circuit::News;
 use crate::future::{Held, Judge};
 use crate::mark::Mark;
 use crate::person::Listener;
@@ -112,7 +113,7 @@ impl Site {
         });
     }
 
-    fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
+    fn refusal(&self, call: &ToolCall, circuit: &Arc<Circuit>, rejection: &Rejection) -> ToolError {
         let (tool, server) = (call.tool().name(), &self.server);
         // the rejection goes on with "its breaker"
         let message = match self.breakers {
@@ -125,6 +126,10 @@ impl Site {
         };
         let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
             .with_server(server.clone());
+        let error = match rejection.news() {
+            Some(seen) => error.with_reopening(News::of(circuit, seen)),
+            None => error,
+        };
         match rejection.time_to_probe() {
             Some(wait) => error.with_retry_after(wait),
             None => error,
@@ -165,7 +170,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             Ok(ticket) => ticket,
             Err(rejection) => {
                 self.site.tell(&call, Told::Refused, rejection.why());
-                return BreakerFuture::refused(self.site.refusal(&call, &rejection));
+                return BreakerFuture::refused(self.site.refusal(&call, &circuit, &rejection));
             }
         };
         if call.record().is_some() && circuit.is_probing() {

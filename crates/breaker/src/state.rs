@@ -204,6 +204,11 @@ impl State {
         }
     }
 
+    /// Says whether this is a ticket of a probe that still counts.
+    pub(crate) const fn is_probe(&self, ticket: Ticket) -> bool {
+        matches!(self.phase, Phase::HalfOpen { .. }) && ticket.0 == self.generation
+    }
+
     /// Closes it, unless it is forced: that was a person's decision.
     pub(crate) fn reset(&mut self) -> Option<Change> {
         match self.phase {

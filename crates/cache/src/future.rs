@@ -10,7 +10,7 @@ use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use tower::util::Oneshot;
 use tower_service::Service;
 
-use crate::write::WriteFuture;
+use crate::write::{Write, WriteFuture};
 
 pin_project! {
     /// The answer of a [`Cache`](crate::Cache).
@@ -64,10 +64,14 @@ impl<S: ToolService> CacheFuture<S> {
         }
     }
 
-    pub(crate) fn write(answer: WriteFuture<S>) -> Self {
+    #[inline]
+    pub(crate) fn write(inner: S, call: ToolCall, write: Write) -> Self {
+        // made where it stays: it has room for all that is inside, and is copied in long steps
+        let place = Box::new_uninit();
+        let answer = Box::write(place, WriteFuture::new(inner, call, write));
         Self {
             stage: Stage::Write {
-                answer: Box::pin(answer),
+                answer: Box::into_pin(answer),
             },
         }
     }

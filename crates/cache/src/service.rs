@@ -17,7 +17,7 @@ use crate::reason::BypassReason;
 use crate::scope::epochs;
 use crate::shared::{Look, Shared};
 use crate::tools::Version;
-use crate::write::{Keep, Write, WriteFuture};
+use crate::write::{Keep, Write};
 
 /// Answers calls from the cache where their plan allows it, and passes the rest on.
 #[derive(Debug, Clone)]
@@ -64,20 +64,20 @@ impl<S: ToolService> Cache<S> {
         let key = shared.key(&identity, &epochs);
         let found = shared.look(key, &version.record, &call, now);
         drop(watched);
-        if let Look::Hit(output, made) = found {
+        if let Look::Hit(hit) = found {
             if shared.fresh.draws() {
                 let check = Check {
                     shared: shared.clone(),
                     version: version.clone(),
                     identity,
                     key,
-                    served: output.clone(),
+                    served: hit.output.clone(),
                     at: now,
-                    age: now.saturating_duration_since(made),
+                    age: now.saturating_duration_since(hit.made()),
                 };
                 check.start(&self.inner, &call);
             }
-            return CacheFuture::hit(output);
+            return CacheFuture::hit(hit.output);
         }
         let read = Read {
             shared: shared.clone(),
@@ -123,7 +123,7 @@ impl<S: ToolService> Cache<S> {
 
     fn write(&self, call: ToolCall, version: &Arc<Version>, keep: Option<Keep>) -> CacheFuture<S> {
         let write = Write::new(self.shared.clone(), version.clone(), keep);
-        CacheFuture::write(WriteFuture::new(self.inner.clone(), call, write))
+        CacheFuture::write(self.inner.clone(), call, write)
     }
 
     fn pass(&self, call: ToolCall, version: &Version, reason: BypassReason) -> CacheFuture<S> {

@@ -15,7 +15,7 @@ use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
 use crate::scope::{ScopeRules, Scopes};
-use crate::store::{Account, Admission, Entry, Found, Store, Watcher};
+use crate::store::{Account, Admission, Entry, Found, Hit, Store, Watcher};
 use crate::tools::{Record, Tools};
 
 /// What all clones of one cache share.
@@ -37,8 +37,8 @@ pub(crate) struct Shared {
 
 /// What a look-up found.
 pub(crate) enum Look {
-    /// An answer that has not ended, and when it was made.
-    Hit(ToolOutput, Instant),
+    /// An answer that has not ended.
+    Hit(Hit),
     /// An entry that has.
     Ended(Entry),
     Nothing,
@@ -89,7 +89,7 @@ impl Shared {
         now: Instant,
     ) -> Option<ToolOutput> {
         match self.look(key, record, call, now) {
-            Look::Hit(output, _) => Some(output),
+            Look::Hit(hit) => Some(hit.output),
             Look::Ended(_) | Look::Nothing => None,
         }
     }
@@ -119,9 +119,9 @@ impl Shared {
         self.tell(record, || Happened::Hit);
         if let Some(record) = call.record() {
             record.set_cache(CacheStatus::Hit);
-            record.set_cache_age(now.saturating_duration_since(hit.made));
+            record.set_cache_age(now.saturating_duration_since(hit.made()));
         }
-        Look::Hit(hit.output, hit.made)
+        Look::Hit(hit)
     }
 
     /// Stores an answer, if it may be kept. If not, an older one of the same key goes too: nobody may

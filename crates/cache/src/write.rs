@@ -17,7 +17,7 @@ use crate::event::Happened;
 use crate::fresh::Lifetime;
 use crate::key::Identity;
 use crate::reason::RefusalReason;
-use crate::scope::{Epochs, List, Outcome, WriteGuard};
+use crate::scope::{Epochs, Outcome, WriteGuard};
 use crate::shared::{Kept, Shared, note};
 use crate::tools::Version;
 
@@ -48,6 +48,7 @@ pin_project! {
 }
 
 impl<S: Service<ToolCall>> WriteFuture<S> {
+    #[inline]
     pub(crate) fn new(inner: S, call: ToolCall, write: Write) -> Self {
         let call = Some(call);
         Self {
@@ -129,18 +130,17 @@ impl Write {
     /// Tells the scopes that the write is about to be sent; returns the call to send.
     fn begin(&mut self, mut call: ToolCall) -> ToolCall {
         let (shared, footprint) = (&*self.shared, &self.version.footprint);
-        let watched = match &self.keep {
+        let touched = footprint.touch(&shared.scopes, &call);
+        let settling = call.plan().limits.attempt_timeout;
+        self.guard = Some(match &self.keep {
+            None => WriteGuard::begin(touched, settling, &shared.scopes),
             Some(keep) => {
                 self.principal_epoch = shared.principals.epoch(keep.identity.principal);
-                footprint.rewrite(&shared.scopes, &call)
+                let watched = footprint.rewrite(&shared.scopes, &call);
+                let began = shared.scopes.at(Instant::now());
+                WriteGuard::begin_watching(touched, watched, settling, began)
             }
-            None => List::new(),
-        };
-        let touched = footprint.touch(&shared.scopes, &call);
-        let now = Instant::now();
-        let began = shared.scopes.at(now);
-        let settling = call.plan().limits.attempt_timeout;
-        self.guard = Some(WriteGuard::begin(touched, watched, settling, began));
+        });
         let record = &*self.version.record;
         record.counters.invalidations.add_one();
         shared.tell(record, || Happened::Invalidated);
@@ -162,12 +162,14 @@ impl Write {
         let Some(guard) = self.guard.take() else {
             return;
         };
-        let now = Instant::now();
-        let took = now.saturating_duration_since(guard.began());
-        let produced = guard.end(self.outcome(result), now);
-        let (Some(keep), Ok(output)) = (&self.keep, result) else {
+        let (outcome, began) = (self.outcome(result), guard.began());
+        let (Some(keep), Some(began), Ok(output)) = (&self.keep, began, result) else {
+            guard.end(outcome, Instant::now);
             return;
         };
+        let now = Instant::now();
+        let took = now.saturating_duration_since(began);
+        let produced = guard.end(outcome, || now);
         let (shared, record) = (&*self.shared, &*self.version.record);
         let lifetime = match shared.lifetime(output, keep.ttl, &keep.identity) {
             // a write is not served beyond its time

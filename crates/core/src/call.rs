@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::idempotency::MadeKey;
 use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
@@ -22,6 +23,9 @@ pub struct ToolCall {
     parts: Arc<Parts>,
     /// Apart from the rest, since each attempt gets one of its own.
     progress: Option<Arc<dyn ProgressSink>>,
+    /// Apart too: nearly every call that is sent gets one, and who holds the call besides need not have
+    /// it copied for that.
+    made_key: Option<MadeKey>,
 }
 
 /// In this order, so that what a cached answer looks at lies in two lines of memory.
@@ -36,12 +40,19 @@ struct Parts {
     purpose: Purpose,
     is_left_out: bool,
     record: Option<Arc<CallRecord>>,
+    beside: Option<Box<Beside>>,
+    deadline: Option<Instant>,
+    /// The caller's own; it comes before one that was made.
+    given_key: Option<IdempotencyKey>,
+    attempt: Attempt,
+}
+
+/// What most calls made in process have nothing of: such a call is smaller without.
+#[derive(Clone, Default)]
+struct Beside {
     pin: Option<ServerId>,
     inbound: Option<Arc<Inbound>>,
     trace: Option<Arc<TraceContext>>,
-    deadline: Option<Instant>,
-    attempt: Attempt,
-    idempotency_key: Option<IdempotencyKey>,
     id: Option<Box<str>>,
     baggage: Option<Baggage>,
     cost_budget: Option<f64>,
@@ -64,19 +75,15 @@ impl ToolCall {
             purpose: Purpose::Caller,
             is_left_out: false,
             record: None,
-            pin: None,
-            inbound: None,
-            trace: None,
+            beside: None,
             deadline: None,
+            given_key: None,
             attempt: Attempt::first(),
-            idempotency_key: None,
-            id: None,
-            baggage: None,
-            cost_budget: None,
         };
         Self {
             parts: Arc::new(parts),
             progress: None,
+            made_key: None,
         }
     }
 
@@ -91,18 +98,27 @@ impl ToolCall {
             record: None,
             deadline: None,
             attempt: Attempt::first(),
-            idempotency_key: None,
+            given_key: None,
             ..Parts::clone(&self.parts)
         };
         Self {
             parts: Arc::new(parts),
             progress: None,
+            made_key: None,
         }
     }
 
     /// Returns the parts to change them: a copy if somebody else holds the call.
     fn parts_mut(&mut self) -> &mut Parts {
         Arc::make_mut(&mut self.parts)
+    }
+
+    fn beside(&self) -> Option<&Beside> {
+        self.parts.beside.as_deref()
+    }
+
+    fn beside_mut(&mut self) -> &mut Beside {
+        self.parts_mut().beside.get_or_insert_default()
     }
 
     /// Names who calls. Default: [`Caller::local`].
@@ -122,28 +138,28 @@ impl ToolCall {
     /// Adds the trace context to continue.
     #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.parts_mut().trace = Some(trace);
+        self.beside_mut().trace = Some(trace);
         self
     }
 
     /// Adds what the caller attached to its trace, for servers.
     #[must_use]
     pub fn with_baggage(mut self, baggage: Baggage) -> Self {
-        self.parts_mut().baggage = Some(baggage);
+        self.beside_mut().baggage = Some(baggage);
         self
     }
 
     /// Adds what is known of the MCP request that the call came as. Default: it came as none.
     #[must_use]
     pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
-        self.parts_mut().inbound = Some(inbound);
+        self.beside_mut().inbound = Some(inbound);
         self
     }
 
     /// Names the call as the model does that asked for it, for spans. Default: it has no name.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
-        self.parts_mut().id = Some(id.into());
+        self.beside_mut().id = Some(id.into());
         self
     }
 
@@ -156,7 +172,7 @@ impl ToolCall {
     /// not kept either.
     #[must_use]
     pub fn pinned_to(mut self, server: ServerId) -> Self {
-        self.parts_mut().pin = Some(server);
+        self.beside_mut().pin = Some(server);
         self
     }
 
@@ -167,7 +183,7 @@ impl ToolCall {
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is no maximum
-        self.parts_mut().cost_budget = Some(budget.max(0.0));
+        self.beside_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -192,15 +208,15 @@ impl ToolCall {
     /// the same call. Two calls that are both meant need two keys.
     #[must_use]
     pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
-        self.parts_mut().idempotency_key = Some(key);
+        self.parts_mut().given_key = Some(key);
         self
     }
 
     /// Gives the call a key of its own if it has none. Whoever makes several attempts of a call does
     /// so before the first: all of them then carry the same one.
     pub fn ensure_idempotency_key(&mut self) {
-        if self.parts.idempotency_key.is_none() {
-            self.parts_mut().idempotency_key = Some(IdempotencyKey::unique());
+        if self.parts.given_key.is_none() && self.made_key.is_none() {
+            self.made_key = Some(MadeKey::unique());
         }
     }
 
@@ -265,7 +281,7 @@ impl ToolCall {
     /// Returns the trace context to continue.
     #[must_use]
     pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.parts.trace.as_ref()
+        self.beside()?.trace.as_ref()
     }
 
     /// Leaves the call out of the trace: nobody makes a span of it any more, and servers are told so.
@@ -282,31 +298,31 @@ impl ToolCall {
     /// Returns what the caller attached to its trace, for servers.
     #[must_use]
     pub fn baggage(&self) -> Option<&Baggage> {
-        self.parts.baggage.as_ref()
+        self.beside()?.baggage.as_ref()
     }
 
     /// Returns what is known of the MCP request that the call came as, if it came as one.
     #[must_use]
     pub fn inbound(&self) -> Option<&Arc<Inbound>> {
-        self.parts.inbound.as_ref()
+        self.beside()?.inbound.as_ref()
     }
 
     /// Returns what the model that asked for the call names it.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        self.parts.id.as_deref()
+        self.beside()?.id.as_deref()
     }
 
     /// Returns the only server that may get the call, if there is only one.
     #[must_use]
     pub fn pin(&self) -> Option<&ServerId> {
-        self.parts.pin.as_ref()
+        self.beside()?.pin.as_ref()
     }
 
     /// Returns what each attempt may cost at most, if the caller set a budget.
     #[must_use]
     pub fn cost_budget(&self) -> Option<f64> {
-        self.parts.cost_budget
+        self.beside()?.cost_budget
     }
 
     /// Returns where progress reports go.
@@ -333,8 +349,9 @@ impl ToolCall {
     /// Returns what names the call to servers, the same over all its attempts. `None` until
     /// somebody gave it a key: the caller, or the layer that makes its attempts.
     #[must_use]
-    pub fn idempotency_key(&self) -> Option<&IdempotencyKey> {
-        self.parts.idempotency_key.as_ref()
+    pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
+        let given = self.parts.given_key.clone();
+        given.or_else(|| self.made_key.map(IdempotencyKey::from))
     }
 
     /// Returns what the call is made for.
@@ -373,7 +390,7 @@ impl fmt::Debug for ToolCall {
             .field("applied", &self.parts.applied)
             .field("caller", self.caller())
             .field("deadline", &self.parts.deadline)
-            .field("pin", &self.parts.pin)
+            .field("pin", &self.pin())
             .field("attempt", &self.parts.attempt)
             .field("purpose", &self.parts.purpose)
             .finish_non_exhaustive()

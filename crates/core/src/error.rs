@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{ServerId, Trail};
+use crate::{Reopening, ServerId, Trail};
 
 mod history;
 mod kind;
@@ -77,6 +77,7 @@ struct Inner {
     code: Option<i64>,
     data: Option<Bytes>,
     retry_after: Option<Duration>,
+    reopening: Option<Reopening>,
     attempts: u32,
     history: Option<Arc<[FailedAttempt]>>,
     outcome: Option<Arc<OutcomeUnknown>>,
@@ -97,6 +98,7 @@ impl ToolError {
             code: None,
             data: None,
             retry_after: None,
+            reopening: None,
             attempts: 0,
             history: None,
             outcome: None,
@@ -131,6 +133,14 @@ impl ToolError {
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// Adds what tells when the gate that refused the call is worth asking again, if that may be before
+    /// the time it states.
+    #[must_use]
+    pub fn with_reopening(mut self, reopening: Reopening) -> Self {
+        self.0.reopening = Some(reopening);
         self
     }
 
@@ -251,6 +261,13 @@ impl ToolError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// Returns what tells when the gate that refused the call is worth asking again: with it, the time
+    /// that is stated is the latest.
+    #[must_use]
+    pub fn reopening(&self) -> Option<&Reopening> {
+        self.0.reopening.as_ref()
     }
 
     /// Returns how many attempts were made in all; 0 where nobody counted.

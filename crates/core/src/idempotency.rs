@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -38,17 +39,18 @@ pub struct IdempotencyKey(Repr);
 enum Repr {
     /// Twice behind a pointer, so that the key is small where there is none or a made one.
     Given(Arc<Box<str>>),
-    Made(u64),
+    Made(MadeKey),
 }
 
-impl IdempotencyKey {
-    /// The longest text a key may have, in bytes. Servers that take keys take at least this.
-    pub const MAX_LEN: usize = 64;
+/// The number of a key of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MadeKey(NonZeroU64);
 
-    /// Makes a key that no other call has, here or in another process.
-    #[must_use]
-    pub fn unique() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+impl MadeKey {
+    /// Makes a number that no other call of this process has.
+    pub(crate) fn unique() -> Self {
+        // from the second block on, so that there is no number 0
+        static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
         thread_local! {
             /// The next number of this thread's block. Threads that took numbers one by one would
             /// hand the counter to and fro.
@@ -63,7 +65,24 @@ impl IdempotencyKey {
             own.set(number + 1);
             number
         });
-        Self(Repr::Made(number))
+        Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MAX))
+    }
+}
+
+impl From<MadeKey> for IdempotencyKey {
+    fn from(key: MadeKey) -> Self {
+        Self(Repr::Made(key))
+    }
+}
+
+impl IdempotencyKey {
+    /// The longest text a key may have, in bytes. Servers that take keys take at least this.
+    pub const MAX_LEN: usize = 64;
+
+    /// Makes a key that no other call has, here or in another process.
+    #[must_use]
+    pub fn unique() -> Self {
+        MadeKey::unique().into()
     }
 
     /// Takes a caller's own key.
@@ -91,7 +110,7 @@ impl IdempotencyKey {
         match &self.0 {
             Repr::Given(text) => act(text),
             Repr::Made(number) => {
-                let text = spell(hash(*number));
+                let text = spell(hash(number.0.get()));
                 // nothing but hexadecimal digits and dashes
                 act(std::str::from_utf8(&text).unwrap_or_default())
             }

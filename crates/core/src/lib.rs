@@ -47,6 +47,7 @@ mod purpose;
 mod record;
 pub mod redact;
 pub mod refine;
+mod reopening;
 pub mod resolve;
 mod route;
 mod server;
@@ -94,6 +95,7 @@ pub use propagate::{
 pub use purpose::Purpose;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
+pub use reopening::{Reopening, Reopens};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};

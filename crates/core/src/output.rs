@@ -37,7 +37,11 @@ pub enum OutputStatus {
 /// # Ok::<(), tollgate_core::InvalidOutput>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct ToolOutput {
+pub struct ToolOutput(Arc<Answer>);
+
+/// One word to whoever hands it on: every layer does, and what it hands on is moved each time.
+#[derive(Clone, PartialEq, Eq)]
+struct Answer {
     body: Bytes,
     is_error: bool,
     status: OutputStatus,
@@ -88,12 +92,7 @@ impl ToolOutput {
             Some(_) => OutputStatus::Other,
         };
         let is_error = head.is_error.unwrap_or(false);
-        Ok(Self {
-            body,
-            is_error,
-            status,
-            freshness: None,
-        })
+        Ok(Self::new(body, is_error, status))
     }
 
     /// Answers with one block of text.
@@ -129,23 +128,27 @@ impl ToolOutput {
             body.push_str(r#","isError":true"#);
         }
         body.push('}');
-        Self {
-            body: body.into(),
+        Self::new(body.into(), is_error, OutputStatus::Complete)
+    }
+
+    fn new(body: Bytes, is_error: bool, status: OutputStatus) -> Self {
+        Self(Arc::new(Answer {
+            body,
             is_error,
-            status: OutputStatus::Complete,
+            status,
             freshness: None,
-        }
+        }))
     }
 
     /// Adds what the source says about freshness beside the body: for a tool in process. What is said
     /// more than once counts in its strictest form.
     #[must_use]
     pub fn with_freshness(mut self, said: Freshness) -> Self {
-        let said = match &self.freshness {
+        let said = match &self.0.freshness {
             Some(known) => known.strictest(said),
             None => said,
         };
-        self.freshness = (said != Freshness::SILENT).then(|| Arc::new(said));
+        Arc::make_mut(&mut self.0).freshness = (said != Freshness::SILENT).then(|| Arc::new(said));
         self
     }
 
@@ -167,8 +170,8 @@ impl ToolOutput {
     /// for who is about to keep the answer.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
-        let said = Freshness::from_result(&self.body);
-        match &self.freshness {
+        let said = Freshness::from_result(&self.0.body);
+        match &self.0.freshness {
             Some(known) => known.strictest(said),
             None => said,
         }
@@ -178,28 +181,38 @@ impl ToolOutput {
     /// be a small part of a large buffer, or have room to grow, and holds all of it.
     #[must_use]
     pub fn compact(self) -> Self {
-        let body = Bytes::copy_from_slice(&self.body);
+        let body = Bytes::copy_from_slice(&self.0.body);
         // the first clone of fresh bytes allocates their counter: better now than when they are used
         drop(body.clone());
-        Self { body, ..self }
+        self.with_body(body)
+    }
+
+    /// The same answer, with another body that says the same of it.
+    fn with_body(&self, body: Bytes) -> Self {
+        Self(Arc::new(Answer {
+            body,
+            is_error: self.0.is_error,
+            status: self.0.status,
+            freshness: self.0.freshness.clone(),
+        }))
     }
 
     /// Returns the whole result object as raw JSON.
     #[must_use]
     pub fn body(&self) -> &Bytes {
-        &self.body
+        &self.0.body
     }
 
     /// Says whether the tool itself reported failure.
     #[must_use]
     pub fn is_error(&self) -> bool {
-        self.is_error
+        self.0.is_error
     }
 
     /// Returns where the answer stands in its exchange.
     #[must_use]
     pub fn status(&self) -> OutputStatus {
-        self.status
+        self.0.status
     }
 
     /// Returns the text blocks of the answer, joined by line breaks; empty if there is none.
@@ -210,7 +223,7 @@ impl ToolOutput {
             #[serde(default)]
             content: Vec<serde_json::Value>,
         }
-        let Ok(parsed) = serde_json::from_slice::<Content>(&self.body) else {
+        let Ok(parsed) = serde_json::from_slice::<Content>(&self.0.body) else {
             return String::new();
         };
         let texts: Vec<&str> = parsed
@@ -233,7 +246,7 @@ impl ToolOutput {
             #[serde(default, borrow)]
             structured_content: Option<&'a RawValue>,
         }
-        match serde_json::from_slice::<Structured<'_>>(&self.body)?.structured_content {
+        match serde_json::from_slice::<Structured<'_>>(&self.0.body)?.structured_content {
             Some(value) => serde_json::from_str(value.get()),
             None => serde_json::from_str(&self.to_text()),
         }
@@ -244,9 +257,9 @@ impl fmt::Debug for ToolOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // results may be secret: only their size is shown
         f.debug_struct("ToolOutput")
-            .field("bytes", &self.body.len())
-            .field("is_error", &self.is_error)
-            .field("status", &self.status)
+            .field("bytes", &self.0.body.len())
+            .field("is_error", &self.0.is_error)
+            .field("status", &self.0.status)
             .finish()
     }
 }

@@ -1,6 +1,6 @@
 //! One immutable view of all tools.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -58,13 +58,19 @@ pub struct Refusal {
     pub reason: String,
 }
 
+/// Tools by each of their names, which every call is looked up by.
+pub(crate) type Names = HashMap<Arc<str>, Arc<Entry>, foldhash::quality::RandomState>;
+
+/// The names of the tools that one server lists, which every call is looked up in that reaches it.
+pub(crate) type ToolNames = HashSet<ToolName, foldhash::quality::RandomState>;
+
 /// One immutable view of all tools. Two views with the same generation are the same view.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     pub(crate) generation: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    pub(crate) names: HashMap<Arc<str>, Arc<Entry>>,
-    pub(crate) offers: BTreeMap<ServerId, Arc<HashSet<ToolName>>>,
+    pub(crate) names: Names,
+    pub(crate) offers: HashMap<ServerId, Arc<ToolNames>, foldhash::quality::RandomState>,
     pub(crate) refused: Vec<Refusal>,
 }
 

@@ -1,6 +1,5 @@
 //! What one server lists, read: hints weighed, plans derived.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use tollgate_core::infer;
@@ -10,7 +9,7 @@ use tollgate_core::{
 };
 
 use crate::SetOptions;
-use crate::catalogue::Refusal;
+use crate::catalogue::{Refusal, ToolNames};
 use crate::observed::Observed;
 
 /// What one server lists, already read: what can be offered, and what cannot.
@@ -18,7 +17,7 @@ use crate::observed::Observed;
 pub(crate) struct Listing {
     /// In the order of the list.
     listed: Vec<Listed>,
-    pub(crate) names: Arc<HashSet<ToolName>>,
+    pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
     /// How it was read: what is read again later must come out the same, but for what is new.
     options: Arc<SetOptions>,
@@ -52,7 +51,7 @@ impl Listing {
             options: options.clone(),
             ..Self::default()
         };
-        let mut names = HashSet::new();
+        let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
             let name = definition.name().clone();

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tollgate_core::infer::Volatile;
 use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
-use crate::catalogue::{Catalogue, Entry, Refusal};
+use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
 use crate::observed::{Observation, Observed};
 use crate::{SetOptions, names, rename, verify};
@@ -307,7 +307,7 @@ impl State {
         let mut catalogue = Catalogue {
             generation: last.generation + 1,
             entries: Vec::with_capacity(last.entries.len()),
-            names: HashMap::with_capacity(last.names.len()),
+            names: Names::with_capacity_and_hasher(last.names.len(), Default::default()),
             ..Catalogue::default()
         };
         let mut taken = HashSet::new();

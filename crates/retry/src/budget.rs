@@ -13,7 +13,9 @@
 //!
 //! A repeat is taken out when it is decided on, so that no two callers count on the same one, and
 //! put back if it is not made: the caller went away during the pause. It is put back, too, if a
-//! breaker or a limit of our own refused it, for it was no load on any server.
+//! breaker or a limit of our own refused it, for it was no load on any server. A call that waits for a
+//! breaker and got past no gate before takes nothing: sent at last, it is the call and no repeat of it.
+//! One that did get past keeps the repeat that it was granted.
 //!
 //! A bucket does not fill by itself with time. A reserve that came back each second would be worth
 //! more repeats than the traffic of most agents, and would be the budget.
@@ -49,6 +51,8 @@ pub struct TokenBucket {
     packed: AtomicU64,
     deposit: u32,
     capacity: u32,
+    /// Calls of the set that wait for a breaker now.
+    waiting: AtomicU64,
 }
 
 impl TokenBucket {
@@ -70,6 +74,7 @@ impl TokenBucket {
             packed: AtomicU64::new(held.pack()),
             deposit: config.budget_percent,
             capacity: config.budget_capacity.saturating_mul(TOKEN),
+            waiting: AtomicU64::new(0),
         }
     }
 
@@ -172,6 +177,20 @@ impl Drop for Hold {
     }
 }
 
+/// A call that waits for a breaker of its set, counted for as long as it does.
+#[derive(Debug)]
+pub(crate) struct Place {
+    bucket: Arc<TokenBucket>,
+    /// How many others waited when it began to.
+    pub(crate) ahead: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.bucket.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// What is left of the budget of one replica set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -209,6 +228,13 @@ impl Budgets {
     pub(crate) fn hold(&self, set: &ReplicaSetId, config: &RetryConfig) -> Option<Hold> {
         let bucket = self.bucket(set, config);
         bucket.withdraw().then(|| Hold(Some(bucket)))
+    }
+
+    /// Counts a call that begins to wait for a breaker.
+    pub(crate) fn queue(&self, set: &ReplicaSetId, config: &RetryConfig) -> Place {
+        let bucket = self.bucket(set, config);
+        let ahead = bucket.waiting.fetch_add(1, Ordering::Relaxed);
+        Place { bucket, ahead }
     }
 
     fn bucket(&self, set: &ReplicaSetId, config: &RetryConfig) -> Arc<TokenBucket> {

@@ -23,9 +23,20 @@
 //! beyond the deadline. So is the time until an open breaker lets a probe through, but only of a call
 //! that has a deadline, and all such pauses together are no longer than that: others fail fast, as
 //! breakers are for. Whoever knows that the server is back ends such pauses
-//! ([`RetryLayer::server_is_back`]). To be refused so is not counted among the attempts that are allowed. Repeats are
-//! paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered with a
-//! multiple of the usual load. One that our own breaker or limit refused was no load, and costs nothing.
+//! ([`RetryLayer::server_is_back`]), and so does a breaker that says when its probe has ended
+//! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)): its stated time is then the latest,
+//! and a call waits for as long as it may, also where that is shorter. To be refused so is not counted
+//! among the attempts that are allowed.
+//!
+//! Calls that waited for one moment do not all come then. Each comes after its next pause, and one
+//! step of the backoff later for each time that the number of those who waited before it has doubled:
+//! one call in the first step, two in the next, then four. If the server does not bear the first of
+//! them, its breaker opens again before the others come.
+//!
+//! Repeats are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered
+//! with a multiple of the usual load. One that our own breaker or limit refused was no load, and costs
+//! nothing. So a call that was only refused by breakers waits for them at no cost, and to send it at
+//! last is no repeat.
 //!
 //! # Deadline
 //!

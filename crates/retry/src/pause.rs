@@ -6,26 +6,67 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, sleep_until};
 use tollgate_core::trail::Writer;
-use tollgate_core::{CallRecord, ReplicaSetId, ToolCall, ToolError};
+use tollgate_core::{CallRecord, Reopening, ReplicaSetId, ToolCall, ToolError};
 
+use crate::budget::Place;
 use crate::give::repeated;
 
 /// What is waited for before a repeat.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum Pause {
     /// So long.
     For(Duration),
-    /// For a breaker: it lets a call through after `open`, or as soon as its server is back.
-    Open { open: Duration, spread: Duration },
+    /// For a breaker.
+    Open(Open),
+}
+
+/// A breaker is waited for: it lets a call through after `time`, or as soon as it hears of its probe or
+/// its server is back.
+#[derive(Debug)]
+pub(crate) struct Open {
+    time: Duration,
+    /// After that: all who were refused know the same moment, and they do not come all at once.
+    spread: Duration,
+    _place: Place,
 }
 
 impl Pause {
-    /// Returns how long it takes at most.
-    pub(crate) const fn longest(self) -> Duration {
-        match self {
-            Self::For(pause) => pause,
-            Self::Open { open, spread } => open.saturating_add(spread),
+    /// Waits for a breaker for this time. Of those who wait for one set, two follow the first within a
+    /// `step`, four within the next, and so on: if the server does not bear the first of them, the
+    /// breaker opens again before the others come. `pause` is by chance, below a step at first.
+    pub(crate) fn open(time: Duration, pause: Duration, step: Duration, place: Place) -> Self {
+        let steps = place.ahead.saturating_add(1).ilog2();
+        Self::Open(Open {
+            time,
+            spread: pause.saturating_add(step.saturating_mul(steps)),
+            _place: place,
+        })
+    }
+
+    /// Ends the wait for a breaker so early that there is `need` left until the deadline, `left` away.
+    pub(crate) fn within(self, left: Option<Duration>, need: Duration) -> Self {
+        match (self, left) {
+            (Self::Open(open), Some(left)) => {
+                let latest = left.saturating_sub(open.spread).saturating_sub(need);
+                let time = open.time.min(latest);
+                Self::Open(Open { time, ..open })
+            }
+            (pause, _) => pause,
         }
+    }
+
+    /// Returns how long it takes at most.
+    pub(crate) const fn longest(&self) -> Duration {
+        match self {
+            Self::For(pause) => *pause,
+            Self::Open(open) => open.longest(),
+        }
+    }
+}
+
+impl Open {
+    const fn longest(&self) -> Duration {
+        self.time.saturating_add(self.spread)
     }
 }
 
@@ -37,16 +78,18 @@ pub(crate) struct Waiting {
     refusal: ToolError,
     record: Option<Arc<CallRecord>>,
     writer: Option<Writer>,
+    _open: Open,
 }
 
 impl Waiting {
     /// Begins to wait with a call whose attempt a breaker refused.
-    pub(crate) fn begin(call: &ToolCall, refusal: &ToolError) -> Self {
+    pub(crate) fn begin(call: &ToolCall, refusal: &ToolError, open: Open) -> Self {
         Self {
             began: Instant::now(),
             refusal: refusal.clone(),
             record: call.record().cloned(),
             writer: Writer::of(call),
+            _open: open,
         }
     }
 }
@@ -84,21 +127,29 @@ impl Returns {
         let _waiting = self.0.send(set.clone());
     }
 
-    /// Waits for a breaker of the set: `spread`, and then `open`, or until a server of the set is back.
-    ///
-    /// `spread` is waited for in either case: all calls that were refused know of the same moment, and
-    /// they are not to come at once.
+    /// Waits for a breaker of the set until its time is over, there is news of it, or a server of the
+    /// set is back; and then for the spread of `open`, in any case.
     pub(crate) fn wait(
         &self,
         set: &ReplicaSetId,
-        open: Duration,
-        spread: Duration,
+        open: &Open,
+        reopening: Option<&Reopening>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let (mut returns, set) = (self.0.subscribe(), set.clone());
-        let end = Instant::now().checked_add(open.saturating_add(spread));
+        let end = Instant::now().checked_add(open.longest());
+        let (spread, reopening) = (open.spread, reopening.cloned());
         async move {
+            let reopened = async move {
+                match reopening {
+                    Some(reopening) => reopening.reopened().await,
+                    None => std::future::pending().await,
+                }
+            };
             let back = async move {
-                while returns.recv().await.is_ok_and(|back| back != set) {}
+                tokio::select! {
+                    () = async { while returns.recv().await.is_ok_and(|back| back != set) {} } => {}
+                    () = reopened => {}
+                }
                 sleep(spread).await;
             };
             let over = async {
@@ -119,6 +170,8 @@ impl Returns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RetryConfig;
+    use crate::budget::Budgets;
 
     const OPEN: Duration = Duration::from_secs(10);
     const SPREAD: Duration = Duration::from_millis(70);
@@ -127,10 +180,19 @@ mod tests {
         ReplicaSetId::new(name).unwrap()
     }
 
+    fn open() -> Open {
+        let budgets = Budgets::default();
+        let place = budgets.queue(&set("a"), &RetryConfig::default());
+        match Pause::open(OPEN, SPREAD, SPREAD, place) {
+            Pause::Open(open) => open,
+            Pause::For(_) => unreachable!(),
+        }
+    }
+
     async fn waited(tell: impl AsyncFnOnce(&Returns)) -> Duration {
         let returns = Returns::default();
         let start = Instant::now();
-        let wait = returns.wait(&set("a"), OPEN, SPREAD);
+        let wait = returns.wait(&set("a"), &open(), None);
         tokio::join!(wait, tell(&returns));
         start.elapsed()
     }

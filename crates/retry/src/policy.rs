@@ -17,7 +17,7 @@ use crate::budget::Budgets;
 use crate::deadline::ends_in_time;
 use crate::give::{Reason, given_up, may_have_an_effect, repeated};
 use crate::pause::{Pause, Returns, Waiting};
-use crate::repeats::Repeats;
+use crate::repeats::{Repeats, is_refusal};
 use crate::share::Paid;
 use crate::shared::{Shared, left, repeat_of};
 use crate::stats::Counters;
@@ -159,44 +159,72 @@ impl RepeatPolicy {
             return Err(Reason::Attempts);
         }
         let longest = config.max_retry_after;
-        if let Some(stated) = floor.filter(|floor| *floor > longest) {
-            return Err(Reason::RetryAfter { stated, longest });
-        }
-        if let Some(stated) = floor
-            && error.kind() == ErrorKind::BreakerOpen
-        {
-            if call.deadline().is_none() {
-                return Err(Reason::Open { stated });
+        let floor = match floor {
+            Some(stated) if waits => Some(self.wait(call, error, stated)?),
+            Some(stated) if stated > longest => {
+                return Err(Reason::RetryAfter { stated, longest });
             }
-            // one breaker after the other would be waited for until the deadline, which may be far off
-            let waited = self.repeats.as_ref().map(|repeats| repeats.waited());
-            let waited = waited.unwrap_or_default();
-            if waited.saturating_add(stated) > longest {
-                return Err(Reason::StillOpen { waited, stated });
-            }
-        }
+            floor => floor,
+        };
         let repeats = self
             .repeats
             .get_or_insert_with(|| Box::new(Repeats::new(shared.schedule(call))));
         let step = Step::new(repeat_of(call), call.plan().limits.first_backoff);
         let pause = repeats.pauses.next(&step).ok_or(Reason::Schedule)?;
-        let pause = match (floor, error.kind()) {
-            // all who were refused know the same moment: they do not come all at once
-            (Some(open), ErrorKind::BreakerOpen) => Pause::Open {
-                open,
-                spread: pause,
-            },
-            (floor, _) => Pause::For(pause.max(floor.unwrap_or_default())),
+        let limits = &call.plan().limits;
+        let usual = limits.estimated_duration;
+        let left = left(call, Instant::now);
+        let pause = match floor {
+            Some(open) if waits => {
+                let queue = shared.budgets.queue(call.tool().set(), config);
+                let wait = Pause::open(open, pause, limits.first_backoff, queue);
+                match error.reopening() {
+                    // its probe may end at any moment: it is waited for as long as there is time
+                    Some(_) => wait.within(left, usual.unwrap_or(limits.first_backoff)),
+                    None => wait,
+                }
+            }
+            floor => Pause::For(pause.max(floor.unwrap_or_default())),
         };
-        let usual = call.plan().limits.estimated_duration;
-        if let Some(left) = left(call, Instant::now)
+        if let Some(left) = left
             && !ends_in_time(left, pause.longest(), usual)
         {
             let pause = pause.longest();
             return Err(Reason::Deadline { left, pause, usual });
         }
+        if waits && !repeats.got_out() {
+            // no server has seen the call: when it is sent at last, that is no repeat. And who only
+            // waits takes nothing from those who have something to repeat
+            return Ok(pause);
+        }
         repeats.hold = paid.or_else(|| shared.hold(call));
         repeats.hold.as_ref().map(|_| pause).ok_or(Reason::Budget)
+    }
+
+    /// Returns how long a call waits for a breaker at most that refused it and stated this time, or why
+    /// it does not.
+    fn wait(
+        &self,
+        call: &ToolCall,
+        error: &ToolError,
+        stated: Duration,
+    ) -> Result<Duration, Reason> {
+        let longest = self.shared.config.max_retry_after;
+        // one breaker after the other would be waited for until the deadline, which may be far off
+        let waited = self.repeats.as_ref().map(|repeats| repeats.waited());
+        let waited = waited.unwrap_or_default();
+        let patience = longest.saturating_sub(waited);
+        let may_be_sooner = error.reopening().is_some() && !patience.is_zero();
+        if stated > longest && !may_be_sooner {
+            return Err(Reason::RetryAfter { stated, longest });
+        }
+        if call.deadline().is_none() {
+            return Err(Reason::Open { stated });
+        }
+        if stated > patience && !may_be_sooner {
+            return Err(Reason::StillOpen { waited, stated });
+        }
+        Ok(stated.min(patience))
     }
 
     /// Makes the next attempt of the call of the failed one.
@@ -254,7 +282,11 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             }
             return None;
         };
-        if self.repeats.is_some() && is_refusal(error) {
+        let was_paid = self
+            .repeats
+            .as_ref()
+            .is_some_and(|repeats| repeats.was_paid);
+        if was_paid && is_refusal(error) {
             // it cost no server anything
             self.with_budget(call, TokenBucket::refund);
         }
@@ -278,10 +310,11 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                         self.advance(call, error, pause);
                         Box::pin(sleep(pause))
                     }
-                    Pause::Open { open, spread } => {
-                        let waiting = Waiting::begin(call, error);
+                    Pause::Open(open) => {
+                        let set = call.tool().set();
+                        let over = self.shared.returns.wait(set, &open, error.reopening());
+                        let waiting = Waiting::begin(call, error, open);
                         self.advance(call, error, pause);
-                        let over = self.shared.returns.wait(call.tool().set(), open, spread);
                         Box::pin(async move {
                             over.await;
                             drop(waiting);
@@ -322,15 +355,6 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         self.sent = may_have_an_effect(call).then(Instant::now);
         Some(call.clone())
     }
-}
-
-/// Says whether one of our own gates refused, so that no server was asked.
-fn is_refusal(error: &ToolError) -> bool {
-    error.delivery() == Delivery::NotSent
-        && matches!(
-            error.kind(),
-            ErrorKind::BreakerOpen | ErrorKind::Overloaded | ErrorKind::RateLimited
-        )
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub(crate) struct Repeats {
     pub(crate) pauses: Running,
     /// The repeat that is paid for and not yet made.
     pub(crate) hold: Option<Hold>,
+    /// The current attempt was paid for.
+    pub(crate) was_paid: bool,
     /// The attempts before the current one.
     failed: Vec<FailedAttempt>,
     /// The pause before the current one; while it lasts, how long it may be.
@@ -22,6 +24,8 @@ pub(crate) struct Repeats {
     pausing: Option<(Instant, bool)>,
     /// The pauses in which it waited for an open breaker.
     waited: Duration,
+    /// One of those before got past the gates of our own.
+    got_out: bool,
     /// One of those before may have run.
     may_have_run: bool,
 }
@@ -31,10 +35,12 @@ impl Repeats {
         Self {
             pauses,
             hold: None,
+            was_paid: false,
             failed: Vec::new(),
             pause: Duration::ZERO,
             pausing: None,
             waited: Duration::ZERO,
+            got_out: false,
             may_have_run: false,
         }
     }
@@ -44,12 +50,14 @@ impl Repeats {
         self.failed.push(FailedAttempt::new(error, self.pause));
         self.pause = pause;
         self.pausing = Some((Instant::now(), error.kind() == ErrorKind::BreakerOpen));
+        self.got_out |= !is_refusal(error);
         self.may_have_run |= error.delivery() != Delivery::NotSent;
     }
 
     /// Takes note that the pause is over, which a server that is back cuts short; returns the repeat
     /// that is paid for.
     pub(crate) fn end_pause(&mut self) -> Option<Hold> {
+        self.was_paid = self.hold.is_some();
         if let Some((began, for_breaker)) = self.pausing.take() {
             self.pause = self.pause.min(began.elapsed());
             if for_breaker {
@@ -57,6 +65,11 @@ impl Repeats {
             }
         }
         self.hold.take()
+    }
+
+    /// Says whether an attempt before the current one was load for a server.
+    pub(crate) const fn got_out(&self) -> bool {
+        self.got_out
     }
 
     /// Returns how long the call waited for open breakers so far.
@@ -78,4 +91,13 @@ impl Repeats {
         }
         error
     }
+}
+
+/// Says whether one of our own gates refused, so that no server was asked.
+pub(crate) fn is_refusal(error: &ToolError) -> bool {
+    error.delivery() == Delivery::NotSent
+        && matches!(
+            error.kind(),
+            ErrorKind::BreakerOpen | ErrorKind::Overloaded | ErrorKind::RateLimited
+        )
 }

@@ -30,7 +30,7 @@ async fn run(server: &MockService, calls: Vec<ToolCall>) -> Vec<Vec<Option<Idemp
     for call in calls {
         let before = server.started();
         let _ = service.clone().oneshot(call).await;
-        let key_of = |call: &ToolCall| call.idempotency_key().cloned();
+        let key_of = |call: &ToolCall| call.idempotency_key();
         keys.push(server.seen()[before..].iter().map(key_of).collect());
     }
     keys

@@ -103,8 +103,9 @@ impl<S: ToolService> Route<S> {
             return Err(error);
         }
         let refusal = match self.refusal.take() {
-            Some(earlier) if !passes_sooner(&error, &earlier) => earlier,
-            _ => error,
+            Some(earlier) if !passes_sooner(&error, &earlier) => reopens_with(earlier, &error),
+            Some(earlier) => reopens_with(error, &earlier),
+            None => error,
         };
         let Some(call) = &self.call else {
             return Err(refusal);
@@ -191,6 +192,16 @@ fn no_route() -> ToolError {
 fn is_refusal(error: &ToolError) -> bool {
     error.delivery() == Delivery::NotSent
         && matches!(error.kind(), ErrorKind::BreakerOpen | ErrorKind::Overloaded)
+}
+
+/// Whoever waits for the refusal hears of the other one's gate, unless it has one of its own to hear of.
+fn reopens_with(refusal: ToolError, other: &ToolError) -> ToolError {
+    match other.reopening() {
+        Some(reopening) if refusal.reopening().is_none() => {
+            refusal.with_reopening(reopening.clone())
+        }
+        _ => refusal,
+    }
 }
 
 fn passes_sooner(error: &ToolError, than: &ToolError) -> bool {

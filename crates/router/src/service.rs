@@ -23,8 +23,23 @@ use crate::unfit::Unfit;
 
 /// Sends each call to one server of its tool's replica set.
 pub struct Router<S> {
+    /// One pointer: a service is cloned for each call.
+    site: Arc<Site<S>>,
+}
+
+/// Where a router chooses, and how.
+struct Site<S> {
     pool: Arc<Pool<S>>,
     ways: Arc<Ways>,
+}
+
+impl<S> Clone for Site<S> {
+    fn clone(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            ways: self.ways.clone(),
+        }
+    }
 }
 
 impl<S> Router<S> {
@@ -36,7 +51,12 @@ impl<S> Router<S> {
             events: pool.events().clone(),
             cost_budget: None,
         });
-        Self { pool, ways }
+        let site = Arc::new(Site { pool, ways });
+        Self { site }
+    }
+
+    fn ways_mut(&mut self) -> &mut Ways {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.site).ways)
     }
 
     /// Routes over this pool as the settings say. Where the strategy is affinity, the router's own
@@ -59,7 +79,7 @@ impl<S> Router<S> {
     pub fn with_strategy(self, name: StrategyName) -> Self {
         let strategy = match name {
             StrategyName::Affinity => {
-                let events = self.pool.events().clone();
+                let events = self.site.pool.events().clone();
                 Arc::new(Affinity::default().with_observer(events))
             }
             other => other.strategy(),
@@ -70,7 +90,7 @@ impl<S> Router<S> {
     /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.
     #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
-        Arc::make_mut(&mut self.ways).strategy = strategy;
+        self.ways_mut().strategy = strategy;
         self
     }
 
@@ -88,20 +108,20 @@ impl<S> Router<S> {
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is no maximum
-        Arc::make_mut(&mut self.ways).cost_budget = Some(budget.max(0.0));
+        self.ways_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
     /// Returns the pool.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool<S>> {
-        &self.pool
+        &self.site.pool
     }
 
     /// Returns the strategy.
     #[must_use]
     pub fn strategy(&self) -> &dyn Strategy {
-        &*self.ways.strategy
+        &*self.site.ways.strategy
     }
 
     /// Returns what happens from now on around the servers of the pool, as it happens: which gets which
@@ -109,17 +129,17 @@ impl<S> Router<S> {
     /// oldest and is told how many; no call waits for one, and without any nothing is made.
     #[must_use]
     pub fn events(&self) -> RouteListener {
-        self.ways.events.listen()
+        self.site.ways.events.listen()
     }
 
     /// Says which server a call would get now, and why, down to the servers that would not get it.
     /// Nothing is sent, nobody is told, and whose turn it is stays as it is.
     #[must_use]
     pub fn explain(&self, call: &ToolCall) -> RouteDecision {
-        let Some(set) = self.pool.get(call.tool().set()) else {
-            return trail::no_set(call, self.ways.strategy.name());
+        let Some(set) = self.site.pool.get(call.tool().set()) else {
+            return trail::no_set(call, self.site.ways.strategy.name());
         };
-        let mut candidates = Candidates::new(set, self.ways.clone()).dry();
+        let mut candidates = Candidates::new(set, self.site.ways.clone()).dry();
         let choice = candidates.next(call);
         trail::decision(&candidates, call, choice)
     }
@@ -180,10 +200,10 @@ impl<S> Router<S> {
     /// it, its pin and its budget.
     #[must_use]
     pub fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
-        let Some(set) = self.pool.get(call.tool().set()) else {
+        let Some(set) = self.site.pool.get(call.tool().set()) else {
             return Vec::new();
         };
-        let candidates = Candidates::new(set, self.ways.clone());
+        let candidates = Candidates::new(set, self.site.ways.clone());
         let admitted = candidates.admitted(call).into_iter();
         admitted.map(|server| server.server().clone()).collect()
     }
@@ -192,8 +212,8 @@ impl<S> Router<S> {
     /// nothing does, and where there is no such server.
     #[must_use]
     pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
-        let set = self.pool.get(call.tool().set())?;
-        let rule = Rule::new(call, self.ways.cost_budget, &*self.ways.strategy);
+        let set = self.site.pool.get(call.tool().set())?;
+        let rule = Rule::new(call, self.site.ways.cost_budget, &*self.site.ways.strategy);
         rule.check_besides_weight(set.endpoint(server)?).err()
     }
 
@@ -201,8 +221,8 @@ impl<S> Router<S> {
     /// server may take it.
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
-        let sets = self.pool.read();
-        let mut candidates = Walk::new(&**sets.get(call.tool().set())?, &*self.ways);
+        let sets = self.site.pool.read();
+        let mut candidates = Walk::new(&**sets.get(call.tool().set())?, &*self.site.ways);
         let choice = candidates.next(call)?;
         let endpoint = candidates.set().endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
@@ -214,8 +234,8 @@ impl<S> Router<S> {
         &self,
         call: &'a ToolCall,
     ) -> impl Iterator<Item = Endpoint> + use<'a, S> {
-        let set = self.pool.get(call.tool().set());
-        let ways = self.ways.clone();
+        let set = self.site.pool.get(call.tool().set());
+        let ways = self.site.ways.clone();
         set.into_iter().flat_map(move |set| DryRun {
             candidates: Candidates::new(set, ways.clone()).dry(),
             call,
@@ -226,8 +246,7 @@ impl<S> Router<S> {
 impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
         Self {
-            pool: self.pool.clone(),
-            ways: self.ways.clone(),
+            site: self.site.clone(),
         }
     }
 }
@@ -235,8 +254,8 @@ impl<S> Clone for Router<S> {
 impl<S> fmt::Debug for Router<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router")
-            .field("pool", &self.pool)
-            .field("strategy", &self.ways.strategy)
+            .field("pool", &self.site.pool)
+            .field("strategy", &self.site.ways.strategy)
             .finish()
     }
 }
@@ -255,16 +274,16 @@ where
     }
 
     fn call(&mut self, call: ToolCall) -> RouteFuture<S> {
-        match self.pool.get(call.tool().set()) {
+        match self.site.pool.get(call.tool().set()) {
             None => {
                 let error = ineligible::unknown_set(&call);
                 let Ways {
                     strategy, events, ..
-                } = &*self.ways;
+                } = &*self.site.ways;
                 trail::unknown_set(events, &call, strategy.name(), &error);
                 RouteFuture::failed(error)
             }
-            Some(set) => RouteFuture::start(Candidates::new(set, self.ways.clone()), call),
+            Some(set) => RouteFuture::start(Candidates::new(set, self.site.ways.clone()), call),
         }
     }
 }

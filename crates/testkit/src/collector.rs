@@ -2,6 +2,7 @@
 //! as badly as a test asks.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use flate2::read::MultiGzDecoder;
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
@@ -275,9 +277,15 @@ async fn answer(
         // the only content type of OTLP over HTTP that is not JSON
         kind == "application/x-protobuf"
     });
+    let encoding = head.headers.get(header::CONTENT_ENCODING).cloned();
     seen.headers.lock().push(head.headers);
     seen.changed.notify_waiters();
     let body = to_bytes(body, 64 << 20).await.unwrap_or_default();
+    let body = match encoding {
+        None => Some(body),
+        Some(encoding) if encoding == "gzip" => unpacked(&body),
+        Some(_) => None,
+    };
     let mut moods = seen.mood.subscribe();
     let mood = moods.wait_for(|mood| *mood != Mood::Hangs).await;
     let mood = mood.map_or(Mood::Takes, |mood| *mood);
@@ -288,7 +296,9 @@ async fn answer(
     };
     let answer = match mood {
         Mood::Refuses(status) => StatusCode::from_u16(status).unwrap().into_response(),
-        _ if !is_protobuf || take(&body).is_none() => StatusCode::BAD_REQUEST.into_response(),
+        _ if !is_protobuf || body.and_then(|body| take(&body)).is_none() => {
+            StatusCode::BAD_REQUEST.into_response()
+        }
         _ => {
             let kind = [(header::CONTENT_TYPE, "application/x-protobuf")];
             (kind, Bytes::from(reply(rejected))).into_response()
@@ -297,6 +307,12 @@ async fn answer(
     seen.answers.lock().push(answer.status().as_u16());
     seen.changed.notify_waiters();
     answer
+}
+
+fn unpacked(body: &[u8]) -> Option<Bytes> {
+    let mut plain = Vec::new();
+    MultiGzDecoder::new(body).read_to_end(&mut plain).ok()?;
+    Some(plain.into())
 }
 
 fn collected(resource: &BTreeMap<String, Value>, span: Span) -> Collected {

@@ -7,6 +7,7 @@ mod peer;
 mod report;
 mod run;
 mod scenario;
+mod session;
 mod upstream;
 mod version;
 

@@ -169,7 +169,7 @@ impl Peer {
         };
         let folder = places.home.join("logs");
         fs::create_dir_all(&folder)?;
-        let log = File::create(folder.join(format!("{}.log", self.name.replace(' ', "-"))))?;
+        let log = File::create(folder.join(format!("{}-{port}.log", self.name.replace(' ', "-"))))?;
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -217,7 +217,9 @@ fn config(places: &Places, name: &str, port: u16, upstream: &Endpoint) -> Outcom
     let text = template
         .replace("{port}", &port.to_string())
         .replace("{upstream}", &upstream.to_string());
-    let file = places.home.join(format!("{name}.toml"));
+    let folder = places.home.join("configs");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join(format!("{name}-{port}.toml"));
     fs::write(&file, text)?;
     Ok(file)
 }

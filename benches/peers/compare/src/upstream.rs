@@ -1,8 +1,10 @@
 //! The server behind all peers, as a process that can be killed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -94,11 +96,22 @@ fn spawn(program: &Path, port: u16) -> Outcome<Child> {
         .map_err(|error| format!("{}: {error}", program.display()).into())
 }
 
-/// A port that nobody listens on at the moment.
+/// A port that nobody listens on at the moment, another one each time: processes start side by side. It lies
+/// below those that Linux gives to connections, of which there are many.
 pub(crate) fn free_port() -> Outcome<u16> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(listener.local_addr()?.port())
+    static NEXT: AtomicU16 = AtomicU16::new(PORTS.start);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if !PORTS.contains(&port) {
+            return Err(format!("no port is free from {} to {}", PORTS.start, PORTS.end).into());
+        }
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
 }
+
+const PORTS: Range<u16> = 21_000..32_768;
 
 /// Waits until tools are listed.
 pub(crate) async fn answers(endpoint: &Endpoint, long: Duration) -> Outcome<()> {
@@ -115,5 +128,24 @@ pub(crate) async fn answers(endpoint: &Endpoint, long: Duration) -> Outcome<()> 
             }
             Err(_) => sleep(Duration::from_millis(10)).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_twice_nor_while_it_is_listened_on() {
+        let first = free_port().unwrap();
+        let taken = (first + 1..PORTS.end)
+            .find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok())
+            .unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let further: Vec<_> = (0..20).map(|_| free_port().unwrap()).collect();
+        assert!(further.is_sorted_by(|one, two| one < two), "{further:?}");
+        assert!(!further.contains(&first) && !further.contains(&port));
     }
 }

@@ -1,5 +1,6 @@
 //! The log as calls see it: a place in a queue, and a thread behind it.
 
+mod end;
 mod file;
 mod head;
 mod paths;

@@ -13,6 +13,31 @@ use super::{Scope, ScopeRef, ScopeRules, Scopes};
 /// The scopes of one call, each at most once in what it watches.
 pub(crate) type List = SmallVec<[ScopeRef; 4]>;
 
+/// What a write moves, each scope once: counted twice in one, it would overlap with itself. Cloning copies
+/// a pointer.
+#[derive(Debug, Clone)]
+pub(crate) struct Touched(Arc<[ScopeRef]>);
+
+impl FromIterator<ScopeRef> for Touched {
+    fn from_iter<T: IntoIterator<Item = ScopeRef>>(scopes: T) -> Self {
+        let mut list = List::new();
+        for scope in scopes {
+            if !list.iter().any(|other| other.is(&scope)) {
+                list.push(scope);
+            }
+        }
+        Self(list.into_iter().collect())
+    }
+}
+
+impl std::ops::Deref for Touched {
+    type Target = [ScopeRef];
+
+    fn deref(&self) -> &[ScopeRef] {
+        &self.0
+    }
+}
+
 /// Which scopes one tool's calls watch and touch.
 #[derive(Debug)]
 pub(crate) struct Footprint {
@@ -23,7 +48,7 @@ pub(crate) struct Footprint {
     /// What a read watches whose arguments do not matter: made once, looked at by every hit.
     fixed: Option<List>,
     /// What a write touches whose arguments do not matter.
-    touched: Option<List>,
+    touched: Option<Touched>,
 }
 
 /// What is said of a tool's reads or writes.
@@ -110,14 +135,14 @@ impl Footprint {
     }
 
     /// Returns what a write may change.
-    pub(crate) fn touch(&self, scopes: &Scopes, call: &ToolCall) -> List {
+    pub(crate) fn touch(&self, scopes: &Scopes, call: &ToolCall) -> Touched {
         match &self.touched {
             Some(touched) => touched.clone(),
             None => self.touch_of(scopes, &arguments(call)),
         }
     }
 
-    fn touch_of(&self, scopes: &Scopes, arguments: &Value) -> List {
+    fn touch_of(&self, scopes: &Scopes, arguments: &Value) -> Touched {
         let mut list = List::new();
         for named in self.named(&self.writes, arguments) {
             match named {
@@ -128,7 +153,7 @@ impl Footprint {
                 }
             }
         }
-        list
+        list.into_iter().collect()
     }
 
     /// Returns what reads depend on, as the operator says it: by templates, so that no argument shows.

@@ -38,7 +38,7 @@ mod table;
 mod watch;
 mod write;
 
-pub(crate) use footprint::{Footprint, List};
+pub(crate) use footprint::{Footprint, Touched};
 pub use named::NamedScope;
 pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::{ScopeRef, Scopes};
@@ -110,13 +110,18 @@ impl Scope {
         }
     }
 
-    /// Counts a write in; returns the epoch that begins, and whether it is alone: a write that may
-    /// still land overlaps, too.
-    fn enter(&self, now: Moment) -> (u64, bool) {
+    /// Counts a write in; returns the epoch that begins, and how many others are counted in.
+    fn enter(&self) -> (u64, u64) {
         let others = self.writing.fetch_add(1, Ordering::SeqCst);
-        let epoch = self.raise();
+        (self.raise(), others)
+    }
+
+    /// Counts a write in; returns the epoch that begins if the write is alone: one that may still land
+    /// overlaps, too.
+    fn enter_alone(&self, now: Moment) -> Option<u64> {
+        let (epoch, others) = self.enter();
         let settled = !now.is_before(self.settled.load(Ordering::SeqCst));
-        (epoch, others == 0 && settled)
+        (others == 0 && settled).then_some(epoch)
     }
 
     /// Counts a write out; returns the epoch that begins.

@@ -49,6 +49,11 @@ impl Scopes {
         }
     }
 
+    /// Returns when this cache began to count time.
+    pub(crate) const fn born(&self) -> Instant {
+        self.born
+    }
+
     /// Returns an instant as this cache counts time.
     pub(crate) fn at(&self, now: Instant) -> Moment {
         let born = self.born;

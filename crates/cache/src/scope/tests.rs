@@ -44,14 +44,15 @@ impl Bench {
 
     fn write_at(&self, now: Instant) -> WriteGuard {
         let began = self.scopes.at(now);
-        WriteGuard::begin([self.any(), self.wide()], [self.any()], SETTLING, began)
+        let touched = [self.any(), self.wide()].into_iter().collect();
+        WriteGuard::begin_watching(touched, [self.any()], SETTLING, began)
     }
 
     /// What a write does whose rule names one scope.
     fn write_named(&self, name: &str) -> WriteGuard {
         let began = self.scopes.at(self.now);
-        let touched = [self.any(), self.named(name)];
-        WriteGuard::begin(touched, [self.wide(), self.named(name)], SETTLING, began)
+        let touched = [self.any(), self.named(name)].into_iter().collect();
+        WriteGuard::begin_watching(touched, [self.wide(), self.named(name)], SETTLING, began)
     }
 
     fn look(&self, at: Instant) -> Result<Vec<u64>, Unquiet> {
@@ -71,7 +72,7 @@ fn a_write_is_a_new_epoch_when_sent_and_another_when_answered() {
     let write = bench.write();
     assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
     assert!(!are_current(&[bench.any()], &before));
-    let produced = write.end(Outcome::Known, bench.now).unwrap();
+    let produced = write.end(Outcome::Known, || bench.now).unwrap();
     assert_eq!(produced.to_vec(), [before[0] + 2]);
     assert_eq!(bench.look(bench.now).unwrap(), produced.to_vec());
 }
@@ -86,9 +87,9 @@ fn overlapping_writes_have_no_epoch_of_their_own() {
         } else {
             (second, first)
         };
-        assert_eq!(one.end(Outcome::Known, bench.now), None);
+        assert_eq!(one.end(Outcome::Known, || bench.now), None);
         assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
-        assert_eq!(other.end(Outcome::Known, bench.now), None);
+        assert_eq!(other.end(Outcome::Known, || bench.now), None);
         assert!(bench.look(bench.now).is_ok());
     }
 }
@@ -98,23 +99,23 @@ fn a_purge_in_between_leaves_nothing_to_keep() {
     let bench = Bench::new();
     let write = bench.write();
     bench.scopes.raise_set(&bench.set);
-    assert_eq!(write.end(Outcome::Known, bench.now), None);
+    assert_eq!(write.end(Outcome::Known, || bench.now), None);
     let write = bench.write_named("a");
     bench.scopes.raise_named("a");
-    assert_eq!(write.end(Outcome::Known, bench.now), None);
+    assert_eq!(write.end(Outcome::Known, || bench.now), None);
 }
 
 #[test]
 fn a_write_that_may_land_keeps_its_scopes_unquiet_until_it_settles() {
     let bench = Bench::new();
     let write = bench.write();
-    assert_eq!(write.end(Outcome::MayLand, bench.now), None);
+    assert_eq!(write.end(Outcome::MayLand, || bench.now), None);
     let almost = bench.now + SETTLING - Duration::from_nanos(1);
     assert_eq!(bench.look(almost), Err(Unquiet::Settling));
     assert!(bench.look(bench.now + SETTLING).is_ok());
     // sent before the other one had settled: it may be overwritten after its own answer
     let write = bench.write_at(almost);
-    assert_eq!(write.end(Outcome::Known, bench.now + SETTLING), None);
+    assert_eq!(write.end(Outcome::Known, || bench.now + SETTLING), None);
 }
 
 #[test]
@@ -128,8 +129,8 @@ fn a_dropped_write_may_land() {
 #[test]
 fn an_endless_settling_time_does_not_overflow() {
     let bench = Bench::new();
-    let began = bench.scopes.at(bench.now);
-    drop(WriteGuard::begin([bench.any()], [], Duration::MAX, began));
+    let touched = [bench.any()].into_iter().collect();
+    drop(WriteGuard::begin(touched, Duration::MAX, &bench.scopes));
     assert_eq!(bench.look(bench.now + SETTLING), Err(Unquiet::Settling));
 }
 
@@ -145,7 +146,7 @@ fn writes_with_rules_meet_reads_that_share_a_name_and_reads_without_rules() {
     assert_eq!(bench.look_named("a"), Err(Unquiet::Writing));
     assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
     assert_eq!(bench.look_named("b").unwrap(), b);
-    let produced = write.end(Outcome::Known, bench.now).unwrap();
+    let produced = write.end(Outcome::Known, || bench.now).unwrap();
     assert_eq!(bench.look_named("a").unwrap(), produced.to_vec());
     assert_ne!(produced.to_vec(), a);
     assert_eq!(bench.look_named("b").unwrap(), b);
@@ -158,7 +159,7 @@ fn a_write_without_a_rule_meets_everything() {
     let b = bench.look_named("b").unwrap();
     let write = bench.write();
     assert_eq!(bench.look_named("b"), Err(Unquiet::Writing));
-    write.end(Outcome::Known, bench.now).unwrap();
+    write.end(Outcome::Known, || bench.now).unwrap();
     assert_ne!(bench.look_named("b").unwrap(), b);
 }
 
@@ -167,27 +168,27 @@ fn a_write_with_a_rule_is_disturbed_by_its_own_name_and_by_wide_writes_alone() {
     let bench = Bench::new();
     let ours = bench.write_named("a");
     let other = bench.write_named("b");
-    assert!(other.end(Outcome::Known, bench.now).is_some());
-    assert!(ours.end(Outcome::Known, bench.now).is_some());
+    assert!(other.end(Outcome::Known, || bench.now).is_some());
+    assert!(ours.end(Outcome::Known, || bench.now).is_some());
 
     // a wide write around, across the end, across the beginning, and within
     let wide = bench.write();
     let ours = bench.write_named("a");
-    assert_eq!(ours.end(Outcome::Known, bench.now), None);
+    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
     let ours = bench.write_named("a");
-    assert!(wide.end(Outcome::Known, bench.now).is_none());
-    assert_eq!(ours.end(Outcome::Known, bench.now), None);
+    assert!(wide.end(Outcome::Known, || bench.now).is_none());
+    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
     let ours = bench.write_named("a");
     let wide = bench.write();
-    assert_eq!(ours.end(Outcome::Known, bench.now), None);
-    drop(wide.end(Outcome::Known, bench.now));
+    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
+    drop(wide.end(Outcome::Known, || bench.now));
     let ours = bench.write_named("a");
-    drop(bench.write().end(Outcome::Known, bench.now));
-    assert_eq!(ours.end(Outcome::Known, bench.now), None);
+    drop(bench.write().end(Outcome::Known, || bench.now));
+    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
     assert!(
         bench
             .write_named("a")
-            .end(Outcome::Known, bench.now)
+            .end(Outcome::Known, || bench.now)
             .is_some()
     );
 }
@@ -196,7 +197,25 @@ fn a_write_with_a_rule_is_disturbed_by_its_own_name_and_by_wide_writes_alone() {
 fn a_scope_named_twice_is_touched_once() {
     let bench = Bench::new();
     let began = bench.scopes.at(bench.now);
-    let twice = [bench.named("a"), bench.named("a")];
-    let write = WriteGuard::begin(twice, [bench.named("a")], SETTLING, began);
-    assert!(write.end(Outcome::Known, bench.now).is_some());
+    let twice = [bench.named("a"), bench.named("a")].into_iter().collect();
+    let write = WriteGuard::begin_watching(twice, [bench.named("a")], SETTLING, began);
+    assert!(write.end(Outcome::Known, || bench.now).is_some());
+}
+
+#[test]
+fn a_write_whose_result_is_not_kept_moves_its_scopes_as_any_other() {
+    let bench = Bench::new();
+    let begin = || {
+        let touched = [bench.any(), bench.wide()].into_iter().collect();
+        WriteGuard::begin(touched, SETTLING, &bench.scopes)
+    };
+    let before = bench.look(bench.now).unwrap();
+    let write = begin();
+    assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
+    assert_eq!(bench.look_named("a"), Err(Unquiet::Writing));
+    assert!(write.end(Outcome::Known, || bench.now).is_none());
+    assert_eq!(bench.look(bench.now).unwrap(), [before[0] + 2]);
+    assert!(bench.look_named("a").is_ok());
+    drop(begin());
+    assert_eq!(bench.look(bench.now), Err(Unquiet::Settling));
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::table::nanos;
-use super::{Epochs, Moment, ScopeRef};
+use super::{Epochs, Moment, ScopeRef, Scopes, Touched};
 
 /// What is known of a write that came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,28 +19,22 @@ pub(crate) enum Outcome {
 /// One write in flight. Dropped without [`end`](Self::end), the write may still land.
 #[derive(Debug)]
 pub(crate) struct WriteGuard {
-    touched: SmallVec<[Touched; 2]>,
-    /// Empty, and so no memory, for a write whose result is not kept.
-    watched: Vec<Watched>,
+    touched: Touched,
     settling: Duration,
-    began: Moment,
+    /// When the cache's clock began.
+    born: Instant,
+    /// Boxed, as the results of most writes are not kept.
+    keeping: Option<Box<Keeping>>,
     ended: bool,
 }
 
-/// A scope that the write moves.
+/// What is needed to keep a write's result.
 #[derive(Debug)]
-struct Touched {
-    scope: ScopeRef,
-    begun: u64,
-    alone: bool,
-}
-
-impl Touched {
-    /// Counts the write out; returns the epoch it leaves behind if nothing else happened meanwhile.
-    fn leave(&self) -> Option<u64> {
-        let epoch = self.scope.scope().leave();
-        (self.alone && epoch == self.begun + 1).then_some(epoch)
-    }
+struct Keeping {
+    began: Instant,
+    watched: Vec<Watched>,
+    /// Of each scope that is touched, the epoch that the write began if it was alone there.
+    begun: Vec<Option<u64>>,
 }
 
 /// A scope that the write's own result depends on.
@@ -62,11 +55,26 @@ impl Watched {
 }
 
 impl WriteGuard {
+    /// Counts a write in whose result is not kept. It must be sent after this, and not before. What time
+    /// it is need not be known.
+    pub(crate) fn begin(touched: Touched, settling: Duration, scopes: &Scopes) -> Self {
+        for scope in touched.iter() {
+            scope.scope().enter();
+        }
+        Self {
+            touched,
+            settling,
+            born: scopes.born(),
+            keeping: None,
+            ended: false,
+        }
+    }
+
     /// Counts a write in. It must be sent after this, and not before.
     ///
-    /// `watched` is what the repeat of the write would look at; empty if its result is not kept.
-    pub(crate) fn begin(
-        touched: impl IntoIterator<Item = ScopeRef>,
+    /// `watched` is what the repeat of the write would look at.
+    pub(crate) fn begin_watching(
+        touched: Touched,
         watched: impl IntoIterator<Item = ScopeRef>,
         settling: Duration,
         began: Moment,
@@ -75,82 +83,83 @@ impl WriteGuard {
             let epoch = scope.scope().epoch();
             scope.scope().unquiet(began).is_none().then_some(epoch)
         };
-        let watched = watched
-            .into_iter()
-            .map(|scope| Watched {
-                before: before(&scope),
-                scope,
-            })
-            .collect();
-        let mut guard = Self {
-            touched: SmallVec::new(),
+        let watched = watched.into_iter().map(|scope| Watched {
+            before: before(&scope),
+            scope,
+        });
+        let watched = watched.collect();
+        let begun = touched.iter().map(|of| of.scope().enter_alone(began));
+        let keeping = Keeping {
+            began: began.now,
             watched,
-            settling,
-            began,
-            ended: false,
+            begun: begun.collect(),
         };
-        for scope in touched {
-            // counted twice in one scope, a write would overlap with itself
-            if !guard.touched.iter().any(|other| other.scope.is(&scope)) {
-                let (begun, alone) = scope.scope().enter(began);
-                guard.touched.push(Touched {
-                    scope,
-                    begun,
-                    alone,
-                });
-            }
+        Self {
+            keeping: Some(Box::new(keeping)),
+            touched,
+            settling,
+            born: began.born,
+            ended: false,
         }
-        guard
     }
 
-    /// Returns when the write was counted in.
-    pub(crate) const fn began(&self) -> Instant {
-        self.began.now
+    /// Returns when the write was counted in, if its result is to be kept.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.keeping.as_ref().map(|keeping| keeping.began)
     }
 
     /// Counts the write out. Returns the epochs of what it watches, if the write is all that
-    /// happened there in between: no other write overlapped, and none may still land.
-    pub(crate) fn end(mut self, outcome: Outcome, now: Instant) -> Option<Epochs> {
+    /// happened there in between: no other write overlapped, and none may still land. `None` if nothing is
+    /// kept. What time it is is asked for only where it matters.
+    pub(crate) fn end(mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Option<Epochs> {
         self.close(outcome, now)
     }
 
-    fn close(&mut self, outcome: Outcome, now: Instant) -> Option<Epochs> {
+    fn close(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Option<Epochs> {
         self.ended = true;
-        let now = self.moment(now);
-        if outcome == Outcome::MayLand {
+        let may_land = outcome == Outcome::MayLand;
+        let keeping = self.keeping.take().filter(|_| !may_land);
+        let now = (may_land || keeping.is_some()).then(|| Moment {
+            born: self.born,
+            now: now(),
+        });
+        if may_land && let Some(now) = now {
             let until = now.nanos().saturating_add(nanos(self.settling));
-            for touched in &self.touched {
-                touched.scope.scope().settle(until);
+            for scope in self.touched.iter() {
+                scope.scope().settle(until);
             }
             tracing::debug!("a write may still land: not caching until it has settled");
         }
-        let left: SmallVec<[Option<u64>; 2]> = self.touched.iter().map(Touched::leave).collect();
+        let (Some(Keeping { watched, begun, .. }), Some(now)) = (keeping.as_deref(), now) else {
+            for scope in self.touched.iter() {
+                scope.scope().leave();
+            }
+            return None;
+        };
+        // the epoch it leaves behind, if nothing else happened meanwhile
+        let leave = |(of, begun): (&ScopeRef, &Option<u64>)| {
+            let epoch = of.scope().leave();
+            begun
+                .is_some_and(|begun| epoch == begun + 1)
+                .then_some(epoch)
+        };
+        let left: Vec<_> = self.touched.iter().zip(begun).map(leave).collect();
         // after that, so that what a read finds quiet is what was left behind
         let epoch_of = |watched: &Watched| {
-            let own = self
-                .touched
-                .iter()
-                .position(|of| of.scope.is(&watched.scope));
+            let own = self.touched.iter().position(|of| of.is(&watched.scope));
             match own {
                 Some(own) => left.get(own).copied().flatten(),
                 None => watched.undisturbed(now),
             }
         };
-        match outcome {
-            Outcome::Known => self.watched.iter().map(epoch_of).collect(),
-            Outcome::MayLand => None,
-        }
-    }
-
-    fn moment(&self, now: Instant) -> Moment {
-        Moment { now, ..self.began }
+        watched.iter().map(epoch_of).collect()
     }
 }
 
 impl Drop for WriteGuard {
     fn drop(&mut self) {
         if !self.ended {
-            self.close(Outcome::MayLand, Instant::now());
+            self.close(Outcome::MayLand, Instant::now);
         }
     }
 }

@@ -33,7 +33,7 @@ use super::{Found, Hit};
 #[derive(Debug, Clone)]
 pub struct Entry(Arc<Inner>);
 
-/// In this order, so that what a hit looks at lies in two lines of memory.
+/// In this order: what a hit looks at is 64 bytes in a row, as much as a line of memory holds.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Inner {
@@ -48,11 +48,11 @@ pub(super) struct Inner {
     output: ToolOutput,
     /// Nanoseconds, as are the three below: half the size of a [`Duration`].
     cost: u64,
+    /// Between `made` and `ends`, so that one of the two need not be kept.
     ttl: u64,
     stale: u64,
     /// What a call of the tool takes as a rule; 0 for "as this one".
     usual: u64,
-    made: Instant,
     account: Option<Arc<Account>>,
     /// What the account was charged; 0 as long as no store has taken the entry in.
     charged: AtomicU64,
@@ -67,7 +67,6 @@ impl Entry {
     pub fn new(output: ToolOutput, ttl: Duration, now: Instant) -> Self {
         Self(Arc::new(Inner {
             output: output.compact(),
-            made: now,
             ends: now + Duration::from_nanos(nanos(ttl)),
             ttl: nanos(ttl),
             stale: 0,
@@ -160,13 +159,13 @@ impl Entry {
     /// Returns when the entry was made.
     #[must_use]
     pub fn made(&self) -> Instant {
-        self.0.made
+        self.0.ends - Duration::from_nanos(self.0.ttl)
     }
 
     /// Returns how long ago the entry was made.
     #[must_use]
     pub fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.0.made)
+        now.saturating_duration_since(self.made())
     }
 
     /// Says whether the entry has not ended yet.
@@ -324,9 +323,10 @@ impl Inner {
     pub(super) fn hit(&self, now: Instant) -> Option<Hit> {
         (now < self.ends).then(|| Hit {
             output: self.output.clone(),
-            made: self.made,
             cost: self.cost,
             number: self.hits(),
+            ends: self.ends,
+            ttl: self.ttl,
         })
     }
 
@@ -334,7 +334,6 @@ impl Inner {
     fn copy(&self) -> Self {
         Self {
             output: self.output.clone(),
-            made: self.made,
             ends: self.ends,
             ttl: self.ttl,
             stale: self.stale,
@@ -363,8 +362,12 @@ impl Drop for Inner {
 /// Of results nothing is known about, one in four is taken to be asked for again.
 const DEFAULT_ODDS: f32 = 0.25;
 
-/// What a body is wrapped in: this struct with its two counts, and the head of the shared bytes.
-const WRAPPING: u64 = (size_of::<Inner>() + 2 * size_of::<usize>() + 24) as u64;
+/// What a body is wrapped in: this struct and the answer, each with its two counts, and the head of the
+/// shared bytes.
+const WRAPPING: u64 = (size_of::<Inner>() + ANSWER + 4 * size_of::<usize>() + 24) as u64;
+
+/// What a [`ToolOutput`] points to.
+const ANSWER: usize = 48;
 
 /// A year at most: what anybody means by an endless lifetime, and far from any overflow.
 fn nanos(duration: Duration) -> u64 {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_core::ToolOutput;
@@ -95,12 +96,21 @@ pub enum Found {
 pub struct Hit {
     /// The answer.
     pub output: ToolOutput,
-    /// When the entry was made.
-    pub made: Instant,
     /// How much upstream time the hit saves, in nanoseconds.
     pub cost: u64,
     /// Which hit of the entry it is, from 1 on. Hits that race may count as one.
     pub number: u32,
+    ends: Instant,
+    /// Nanoseconds.
+    ttl: u64,
+}
+
+impl Hit {
+    /// Returns when the entry was made.
+    #[must_use]
+    pub fn made(&self) -> Instant {
+        self.ends - Duration::from_nanos(self.ttl)
+    }
 }
 
 /// Who is told of dropped entries. Called in the middle of a store's work: it must neither block,

@@ -29,13 +29,14 @@ impl ToolOutput {
     /// ```
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> Option<bool> {
-        if self.is_error != other.is_error || self.status != other.status {
+        let (ours, theirs) = (&*self.0, &*other.0);
+        if ours.is_error != theirs.is_error || ours.status != theirs.status {
             return Some(false);
         }
-        if self.body == other.body {
+        if ours.body == theirs.body {
             return Some(true);
         }
-        Some(members(&self.body)? == members(&other.body)?)
+        Some(members(&ours.body)? == members(&theirs.body)?)
     }
 }
 

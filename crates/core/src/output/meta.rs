@@ -27,30 +27,27 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] if the body has bytes that are no UTF-8 where they would have to be read.
     pub fn with_meta(&self, key: &str, value: &RawValue) -> Result<Self, InvalidOutput> {
-        let found: Found<'_> = serde_json::from_slice(&self.body).map_err(InvalidOutput)?;
+        let found: Found<'_> = serde_json::from_slice(&self.0.body).map_err(InvalidOutput)?;
         let name = serde_json::Value::from(key);
         let value = value.get();
         let body = match found.meta {
-            None => append(&self.body, &format!(r#""_meta":{{{name}:{value}}}"#)),
+            None => append(&self.0.body, &format!(r#""_meta":{{{name}:{value}}}"#)),
             Some(meta) => match Members::read(meta.get()) {
                 Err(_) => replace(
-                    &self.body,
+                    &self.0.body,
                     meta.get(),
                     format!("{{{name}:{value}}}").as_bytes(),
                 ),
                 Ok(members) => match members.iter().rfind(|(known, _)| *known == key) {
-                    Some((_, old)) => replace(&self.body, old.get(), value.as_bytes()),
+                    Some((_, old)) => replace(&self.0.body, old.get(), value.as_bytes()),
                     None => {
                         let longer = append(meta.get().as_bytes(), &format!("{name}:{value}"));
-                        replace(&self.body, meta.get(), &longer)
+                        replace(&self.0.body, meta.get(), &longer)
                     }
                 },
             },
         };
-        Ok(Self {
-            body,
-            ..self.clone()
-        })
+        Ok(self.with_body(body))
     }
 }
 

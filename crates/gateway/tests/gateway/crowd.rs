@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
+use crate::scripted::Script;
 use crate::support::{Client, Gateway, Pipe, call, until, within};
 
 const CROWD: usize = 64;
@@ -195,29 +196,11 @@ async fn a_crowd_of_both_eras_runs_once() {
     scene.meets(crowd).await;
 }
 
-/// Answers a call when something is written into the pipe that its first argument names.
+/// Answers its first call when something is written into the pipe it is given. A second one is to be seen
+/// in the answers.
 const DESK: &str = r#"
-runs=0
-while IFS= read -r line; do
-  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
-  id=${line#*'"id":'}
-  id=${id%%,*}
-  case $line in
-    *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"desk","version":"1"}}' ;;
-    *'"method":"tools/list"'*)
-      result='{"tools":[{"name":"report","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
-    *'"method":"tools/call"'*)
-      runs=$((runs + 1))
-      # only the first waits: a second one is to be seen in the answers
-      if [ "$runs" = 1 ]; then read -r go < "$1"; fi
-      result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}]}" ;;
-    *)
-      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
-      continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
+if [ "$runs" = 1 ]; then read -r go < "$argument"; fi
+says "run $runs"
 "#;
 
 #[tokio::test]
@@ -226,7 +209,15 @@ async fn a_crowd_on_one_pipe_runs_once() {
     let go = directory.path().join("go");
     let made = Command::new("mkfifo").arg(&go).status();
     assert!(within("mkfifo", made).await.unwrap().success());
-    let mut pipe = Pipe::open(&["run", "--", "sh", "-c", DESK, "desk", go.to_str().unwrap()]).await;
+    let desk = Script {
+        call: DESK,
+        argument: go.to_str().unwrap(),
+        ..Script::of_one("report")
+    };
+    let server = desk.command();
+    let served = server.iter().map(String::as_str);
+    let args: Vec<_> = ["run", "--"].into_iter().chain(served).collect();
+    let mut pipe = Pipe::open(&args).await;
     let mut asked = Vec::new();
     for _ in 0..CROWD {
         let params = json!({ "name": "report", "arguments": arguments() });

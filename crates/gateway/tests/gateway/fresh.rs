@@ -2,44 +2,33 @@
 
 use serde_json::{Value, json};
 
+use crate::scripted::Script;
 use crate::support::{Gateway, ends, file, text, until};
 
 const KEY: &str = "io.tollgate/cache";
 
-/// Lives as long as the file it is given is there; the n-th call is answered with `run n`, which is
-/// good for a millisecond, or with `always` if its arguments say so.
-const SCRIPT: &str = r#"
-runs=0
-test -e "$1" || exit 1
-while IFS= read -r line; do
-  test -e "$1" || exit 1
-  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
-  id=${line#*'"id":'}
-  id=${id%%,*}
-  case $line in
-    *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mortal","version":"1"}}' ;;
-    *'"method":"tools/list"'*)
-      result='{"tools":[{"name":"get_city","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
-    *'"method":"tools/call"'*)
-      runs=$((runs + 1))
-      case $line in
-        *steady*) result='{"content":[{"type":"text","text":"always"}]}' ;;
-        *moves*) result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}]}" ;;
-        *) result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}],\"ttlMs\":1}" ;;
-      esac ;;
-    *)
-      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
-      continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
+/// Lives as long as the file it is given is there.
+const MORTAL: &str = "test -e \"$argument\" || exit 1";
+
+/// The n-th call is answered with `run n`, which is good for a millisecond unless its arguments say that it
+/// moves, or with `always` if they say so.
+const ANSWERS: &str = r#"
+case $line in
+  *steady*) says always ;;
+  *moves*) says "run $runs" ;;
+  *) says "run $runs" ',"ttlMs":1' ;;
+esac
 "#;
 
 /// Starts a gateway over such a server, with these lines under `[cache]`.
 async fn over(alive: &std::path::Path, cache: &str) -> Gateway {
-    let args = json!(["-c", SCRIPT, "mortal", alive]);
-    let server = format!("[servers.world]\ncommand = \"sh\"\nargs = {args}\n");
+    let script = Script {
+        each: MORTAL,
+        call: ANSWERS,
+        argument: alive.to_str().unwrap(),
+        ..Script::of_one("get_city")
+    };
+    let server = script.server("world");
     let cache = format!("[cache]\n{cache}\n[retry]\nmax_attempts = 1\n");
     Gateway::configured(&format!("{cache}{server}")).await
 }

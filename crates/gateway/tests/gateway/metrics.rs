@@ -10,6 +10,7 @@ use tollgate::telemetry::names::metric::{self, Kind, Metric};
 use tollgate_testkit::collector::Collector;
 
 use crate::scrape::{Labels, Scrape, family};
+use crate::scripted::Script;
 use crate::support::{Gateway, Pipe, TOLLGATE, call, until, within};
 
 /// What is in no scrape of this test, and why.
@@ -43,6 +44,8 @@ async fn busy() -> (Gateway, TempDir) {
     for _ in 0..2 {
         call(&legacy, "orders__get_order", json!({"order_id": 1})).await;
     }
+    // its plan asks a person, and there is nobody to ask
+    call(&legacy, "orders__delete_order", json!({"order_id": 2})).await;
     within("the end", legacy.cancel()).await.unwrap();
     (gateway, folder)
 }
@@ -97,38 +100,27 @@ async fn all_metrics_are_of_the_list_and_all_of_the_list_are_there() {
     }
 }
 
-/// A server of 2025 that ends in the middle of the first call it gets, and answers those after its new
-/// start. Its argument is a file that tells the two apart.
+/// Ends in the middle of the first call it gets, and answers those after its new start. The argument is a
+/// file that tells the two apart.
 const ENDS_ONCE: &str = r#"
-while IFS= read -r line; do
-  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
-  id=${line#*'"id":'}
-  id=${id%%,*}
-  case $line in
-    *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"once","version":"1"}}' ;;
-    *'"method":"tools/list"'*)
-      result='{"tools":[{"name":"get_current_time","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
-    *'"method":"tools/call"'*)
-      if [ ! -e "$1" ]; then : > "$1"; exit 1; fi
-      result='{"content":[{"type":"text","text":"here"}]}' ;;
-    *)
-      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
-      continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
+if [ ! -e "$argument" ]; then : > "$argument"; exit 1; fi
+says here
 "#;
 
 /// A gateway whose calls had to wait, were repeated, refused and left out of every cache.
 async fn troubled() -> (Gateway, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let args = json!(["-c", ENDS_ONCE, "once", folder.path().join("began")]);
+    let began = folder.path().join("began");
+    let once = Script {
+        call: ENDS_ONCE,
+        argument: began.to_str().unwrap(),
+        ..Script::of_one("get_current_time")
+    };
     let config = format!(
-        "[servers.once]\ncommand = \"sh\"\nargs = {args}\n\
-         [servers.narrow]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
+        "{}[servers.narrow]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
          calls_per_minute = 60000\n\
-         [servers.narrow.tools.add_note]\nrateLimitHint = 1\n"
+         [servers.narrow.tools.add_note]\nrateLimitHint = 1\n",
+        once.server("once")
     );
     let gateway = Gateway::configured(&config).await;
     let answer = gateway.mcp("once__get_current_time", json!({})).await;

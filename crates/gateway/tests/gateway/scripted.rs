@@ -1,22 +1,25 @@
-//! A server that lists the tools it is given, and answers every call with a number of its own.
+//! A server that needs a shell only: it lists the tools it is given, and answers calls as it is told.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// Needs a shell only. Its first argument is the list of tools, as JSON without quotes of its own
-/// kind (`'`); the n-th call is answered with `run n`.
-const SCRIPT: &str = r#"
+/// Its arguments are the fields of [`Script`].
+const SERVER: &str = r#"
+tools=$1 each=$2 call=$3 argument=$4
 runs=0
+says() { result="{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]$2}"; }
+eval "$each"
 while IFS= read -r line; do
+  eval "$each"
   case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
   id=${line#*'"id":'}
   id=${id%%,*}
   case $line in
     *'"method":"initialize"'*)
       result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}' ;;
-    *'"method":"tools/list"'*) result="{\"tools\":$1}" ;;
+    *'"method":"tools/list"'*) result="{\"tools\":$tools}" ;;
     *'"method":"tools/call"'*)
       runs=$((runs + 1))
-      result="{\"content\":[{\"type\":\"text\",\"text\":\"run $runs\"}]}" ;;
+      eval "$call" ;;
     *)
       printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
       continue ;;
@@ -25,21 +28,63 @@ while IFS= read -r line; do
 done
 "#;
 
-/// Returns the command line of a server with these tools.
-pub(crate) fn command(tools: &Value) -> [String; 5] {
-    [
-        "sh".into(),
-        "-c".into(),
-        SCRIPT.into(),
-        "scripted".into(),
-        tools.to_string(),
-    ]
+/// What such a server does.
+pub(crate) struct Script<'a> {
+    /// The list of tools.
+    pub(crate) tools: Value,
+    /// Runs at the start and before each request.
+    pub(crate) each: &'a str,
+    /// Runs on each call: `$line` is the request, `$runs` the number of calls with this one, and
+    /// `says TEXT` answers; with more JSON as its second argument, the result has that too.
+    pub(crate) call: &'a str,
+    /// `$argument` of both.
+    pub(crate) argument: &'a str,
+}
+
+impl Script<'_> {
+    /// The n-th call is answered with `run n`.
+    pub(crate) fn counting(tools: &Value) -> Self {
+        Self {
+            tools: tools.clone(),
+            each: "",
+            call: "says \"run $runs\"",
+            argument: "",
+        }
+    }
+
+    /// One tool that reads.
+    pub(crate) fn of_one(tool: &str) -> Self {
+        Self::counting(&json!([{
+            "name": tool,
+            "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": true},
+        }]))
+    }
+
+    /// Returns the command line of the server.
+    pub(crate) fn command(&self) -> [String; 8] {
+        let tools = self.tools.to_string();
+        let fixed = ["sh", "-c", SERVER, "scripted"];
+        let [sh, c, script, name] = fixed.map(str::to_owned);
+        let [each, call, argument] = [self.each, self.call, self.argument].map(str::to_owned);
+        [sh, c, script, name, tools, each, call, argument]
+    }
+
+    /// Returns the lines of a config that name the server.
+    pub(crate) fn server(&self, name: &str) -> String {
+        let [program, args @ ..] = self.command();
+        // what JSON writes as a list of strings, TOML reads as one
+        let args = Value::from(args.to_vec());
+        format!("[servers.{name}]\ncommand = {program:?}\nargs = {args}\n")
+    }
+}
+
+/// Returns the command line of a server with these tools, which counts its calls.
+pub(crate) fn command(tools: &Value) -> [String; 8] {
+    Script::counting(tools).command()
 }
 
 /// Returns the lines of a config that name such a server.
 pub(crate) fn server(name: &str, tools: &Value) -> String {
-    let [program, args @ ..] = command(tools);
-    // what JSON writes as a list of strings, TOML reads as one
-    let args = Value::from(args.to_vec());
-    format!("[servers.{name}]\ncommand = {program:?}\nargs = {args}\n")
+    Script::counting(tools).server(name)
 }

@@ -5,30 +5,22 @@ use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 use tollgate_testkit::collector::{Collected, Collector, path_to};
 
+use crate::scripted::Script;
 use crate::support::{Gateway, Pipe, TOLLGATE, answer_of, call, http, within};
 
-/// A server that answers each call with the `traceparent` that came with it.
+/// Answers each call with the `traceparent` that came with it.
 const ECHO: &str = r#"
-while IFS= read -r line; do
-  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
-  id=${line#*'"id":'}
-  id=${id%%,*}
-  case $line in
-    *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}' ;;
-    *'"method":"tools/list"'*)
-      result='{"tools":[{"name":"get_trace","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
-    *'"method":"tools/call"'*)
-      trace=none
-      case $line in *'"traceparent":"'*) trace=${line#*'"traceparent":"'}; trace=${trace%%'"'*} ;; esac
-      result="{\"content\":[{\"type\":\"text\",\"text\":\"$trace\"}]}" ;;
-    *)
-      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
-      continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
+trace=none
+case $line in *'"traceparent":"'*) trace=${line#*'"traceparent":"'}; trace=${trace%%'"'*} ;; esac
+says "$trace"
 "#;
+
+fn echo() -> Script<'static> {
+    Script {
+        call: ECHO,
+        ..Script::of_one("get_trace")
+    }
+}
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT: &str = "00f067aa0ba902b7";
@@ -47,8 +39,7 @@ fn telemetry(collector: &Collector, service: &str) -> String {
 
 /// A gateway before the server itself.
 async fn inner(collector: &Collector) -> Gateway {
-    let args = json!(["-c", ECHO]);
-    let server = format!("[servers.echo]\ncommand = \"sh\"\nargs = {args}\nprefix = false\n");
+    let server = echo().server("echo") + "prefix = false\n";
     Gateway::configured(&(telemetry(collector, "inner") + &server)).await
 }
 
@@ -220,9 +211,14 @@ async fn a_client_without_a_trace_begins_one_at_the_gateway() {
 #[tokio::test]
 async fn over_pipes_alone_it_is_one_trace_too() {
     let collector = Collector::start().await;
-    let args = [
-        "run", "--prefix", "p", "--", TOLLGATE, "run", "--prefix", "q", "--", "sh", "-c", ECHO,
+    let server = echo().command();
+    let gateways = [
+        "run", "--prefix", "p", "--", TOLLGATE, "run", "--prefix", "q", "--",
     ];
+    let args: Vec<_> = gateways
+        .into_iter()
+        .chain(server.iter().map(String::as_str))
+        .collect();
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];
     let mut pipe = Pipe::open_with(&args, &environment).await;
     let params = json!({ "name": "p__q__get_trace", "arguments": {}, "_meta": meta() });

@@ -47,6 +47,10 @@ impl Strategy for PeakEwma {
 
 /// Chooses among those that are `wanted`, all of which fit.
 pub(super) fn choose(among: &Eligible<'_>, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+    if among.len() == 1 {
+        // whatever would be drawn, and however it compares
+        return wanted(0).then_some(0);
+    }
     if among.len() <= FEW {
         return of_two_or_few(among, wanted);
     }

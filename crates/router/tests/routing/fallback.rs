@@ -9,7 +9,9 @@ use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set, we
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use tollgate_core::{
+    BoxFuture, CallRecord, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
+};
 use tollgate_router::{Member, Pool, Router, StrategyName};
 use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
@@ -101,6 +103,35 @@ async fn if_all_refuse_the_refusal_that_passes_first_is_returned() {
     assert_eq!(error.server(), Some(&server("b")));
     for id in ["a", "b", "c"] {
         assert_eq!((bed.started(id), bed.in_flight(id)), (1, 0));
+    }
+}
+
+/// A gate that may open at any moment.
+struct Gate;
+
+impl Reopens for Gate {
+    fn reopened(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_the_refusal_hears_of_the_other_gate_too() {
+    let refusal =
+        |secs| not_sent(ErrorKind::BreakerOpen).with_retry_after(Duration::from_secs(secs));
+    let told = |secs| refusal(secs).with_reopening(Reopening::new(Gate));
+    for (one, other, stated, hears) in [
+        (refusal(4), told(30), 4, true),
+        (told(30), refusal(4), 4, true),
+        (told(4), refusal(30), 4, true),
+        (refusal(4), refusal(30), 4, false),
+    ] {
+        let refusing = vec![refusing("a", one), refusing("b", other)];
+        let bed = Bed::new(StrategyName::RoundRobin, refusing);
+        let error = bed.send(call(&tool("x").build(), json!({}))).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(stated)));
+        assert_eq!(error.reopening().is_some(), hears);
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, Request, Response};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, ResponseBodyTooLarge};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
@@ -76,7 +80,10 @@ impl Client {
         // set last: what is configured beats the environment
         request.headers_mut().extend(self.headers.clone());
         if let Some(body) = self.body.get() {
-            *request.body_mut() = body;
+            *request.body_mut() = match request.headers().get(CONTENT_ENCODING) {
+                Some(encoding) if encoding == "gzip" => packed(&body)?,
+                _ => body,
+            };
         }
         let answer = exchange(&self.http, request).await;
         match &answer {
@@ -119,6 +126,13 @@ impl HttpClient for Client {
         let sending = self.runtime.spawn(self.clone().send(request));
         Box::pin(async move { sending.await? })
     }
+}
+
+/// Compresses as much as the SDK's exporter does.
+fn packed(body: &[u8]) -> io::Result<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(body)?;
+    Ok(encoder.finish()?.into())
 }
 
 async fn exchange(

@@ -3,7 +3,7 @@
 //! The SDK's exporter first copies every name and text of a batch into messages, and then these into
 //! bytes: that took more than half of the exporting thread's time. Here the spans are written as they
 //! lie. Sending, headers and repeats stay with the SDK's exporter: it is asked to send no spans, and the
-//! [`Body`] is put in place of that request's.
+//! [`Body`] is put in place of that request's, compressed if that request says that it is.
 //!
 //! The messages are those of [`opentelemetry/proto/trace/v1/trace.proto`], as of OTLP 1.
 
@@ -41,8 +41,9 @@ pub(super) struct Encoder<E> {
     exporter: E,
     resource: Resource,
     body: Body,
-    /// Whether the other exporter compresses, and so has to have the spans itself.
-    is_compressed: bool,
+    /// Whether the other exporter compresses in a way that we do not, and so has to have the spans
+    /// itself. None does that was built for this crate alone.
+    compresses_otherwise: bool,
 }
 
 impl<E> Encoder<E> {
@@ -52,14 +53,14 @@ impl<E> Encoder<E> {
             exporter,
             resource,
             body,
-            is_compressed: super::env::may_compress(|name| std::env::var(name).ok()),
+            compresses_otherwise: super::env::compresses_otherwise(|name| std::env::var(name).ok()),
         }
     }
 }
 
 impl<E: SpanExporter> SpanExporter for Encoder<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        if self.is_compressed {
+        if self.compresses_otherwise {
             return self.exporter.export(batch).await;
         }
         *self.body.0.lock() = Some(request(&batch, &self.resource).into());

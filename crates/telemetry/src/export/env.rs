@@ -101,15 +101,20 @@ pub(super) fn settings(get: impl Fn(&str) -> Option<String>) -> Result<OtlpConfi
         )?))
 }
 
-/// Says whether the SDK's exporter may compress spans: it reads these variables itself.
-pub(super) fn may_compress(get: impl Fn(&str) -> Option<String>) -> bool {
+/// Says whether the SDK's exporter may compress spans in a way that we do not: it reads these variables
+/// itself.
+pub(super) fn compresses_otherwise(get: impl Fn(&str) -> Option<String>) -> bool {
     let names = [
         "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
         "OTEL_EXPORTER_OTLP_COMPRESSION",
     ];
     let set = names.into_iter().filter_map(get);
-    set.into_iter()
-        .any(|value| !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "none"))
+    set.into_iter().any(|value| {
+        !matches!(
+            value.trim().to_ascii_lowercase().as_str(),
+            "" | "gzip" | "none"
+        )
+    })
 }
 
 /// Reads which share of the calls is traced, from `OTEL_TRACES_SAMPLER` and
@@ -184,6 +189,18 @@ mod tests {
             (traces, metrics.unwrap().as_str()),
             (None, "http://c:4318/v1/metrics")
         );
+    }
+
+    #[test]
+    fn only_gzip_is_compressed_here() {
+        let traces = "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION";
+        let all = "OTEL_EXPORTER_OTLP_COMPRESSION";
+        for ours in ["", "none", "gzip", " GZIP"] {
+            assert!(!compresses_otherwise(of(&[(all, ours)])), "{ours}");
+        }
+        assert!(!compresses_otherwise(of(&[])));
+        assert!(compresses_otherwise(of(&[(all, "zstd")])));
+        assert!(compresses_otherwise(of(&[(traces, "zstd"), (all, "gzip")])));
     }
 
     #[test]

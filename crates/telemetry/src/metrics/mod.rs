@@ -15,11 +15,11 @@ use opentelemetry::metrics::Meter;
 use tollgate_core::{CacheStatus, CallRecord, ConfirmRule, Effect, HedgeStatus, Tool};
 
 use crate::error_type::Ending;
-use crate::names::metric;
+use crate::names::metric::{self, Metric};
 use instruments::Instruments;
 pub(crate) use instruments::Origin;
-use of_tool::Outcome;
-use tools::Tools;
+use of_tool::{OfTool, Outcome};
+use tools::{Tell, Tools};
 
 pub use instrument::{observe_counter, observe_gauge, observe_seconds};
 pub use series::{Series, overflow};
@@ -34,6 +34,7 @@ pub use series::{Series, overflow};
 /// | `mcp.server.session.duration`, `mcp.client.session.duration` | histogram, s | transport |
 /// | `tollgate.calls` | counter | tool, set, effect, cache, error type |
 /// | `tollgate.attempts` | counter | tool, set, server, error type |
+/// | `tollgate.confirm.outcomes` | counter | tool, set, outcome |
 /// | `tollgate.overhead.duration` | histogram, s | cache |
 /// | `tollgate.limit.wait.duration` | histogram, s | |
 /// | `tollgate.retry.backoff.duration` | histogram, s | |
@@ -42,6 +43,11 @@ pub use series::{Series, overflow};
 /// that of the tool's execution. What is asked of MCP servers, what clients ask that is no call, and
 /// sessions are recorded where this is given to upstreams and faces as their
 /// [`PeerObserver`](tollgate_core::PeerObserver).
+///
+/// **Confirmations** are counted where the plan asks a person, and where somebody was asked all the same:
+/// `approved` and `refused` are what an [`Approval`](tollgate_core::Approval) on the call's record says;
+/// `unasked` is a call whose plan asks while nobody says anything. Calls whose plan asks nobody are in
+/// `tollgate.calls` alone.
 ///
 /// **Overhead** is a call's duration less the time a server had it, and less what it waited for limits.
 /// It is only recorded where that is our own work: for hits, and for calls of exactly one attempt that
@@ -66,20 +72,21 @@ impl Metrics {
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
         let tools = Arc::new(Tools::new(Instruments::new(meter)));
-        let calls = Arc::downgrade(&tools);
-        observe_counter(meter, metric::CALLS, move |series| {
-            series.add(0, [overflow()]);
-            if let Some(tools) = calls.upgrade() {
-                tools.tell(series, |of, tell| of.calls(tell));
-            }
-        });
-        let attempts = Arc::downgrade(&tools);
-        observe_counter(meter, metric::ATTEMPTS, move |series| {
-            series.add(0, [overflow()]);
-            if let Some(tools) = attempts.upgrade() {
-                tools.tell(series, |of, tell| of.attempts(tell));
-            }
-        });
+        let counters: [(Metric, Read); 3] = [
+            (metric::CALLS, OfTool::calls),
+            (metric::ATTEMPTS, OfTool::attempts),
+            (metric::CONFIRM_OUTCOMES, OfTool::confirmations),
+        ];
+        for (counter, read) in counters {
+            let tools = Arc::downgrade(&tools);
+            observe_counter(meter, counter, move |series| {
+                // it is there from the start
+                series.add(0, [overflow()]);
+                if let Some(tools) = tools.upgrade() {
+                    tools.tell(series, read);
+                }
+            });
+        }
         Self { tools }
     }
 
@@ -96,6 +103,9 @@ impl Metrics {
         let was_sent = call.record.started_attempts() > 0;
         self.tools.with(call.tool, |of| {
             of.record(call.tool, outcome, instruments, call.took.as_secs_f64());
+            if let Some(said) = call.confirmed() {
+                of.confirmed(said);
+            }
             if was_sent {
                 call.record.each_attempt(|attempt| of.count(attempt));
             }
@@ -123,7 +133,19 @@ pub(crate) struct Ended<'a> {
     pub(crate) took: Duration,
 }
 
+/// Tells of one counter of a tool.
+type Read = fn(&OfTool, &mut Tell<'_>);
+
 impl Ended<'_> {
+    /// Returns what was said to the call, where a person is to agree to it or did.
+    fn confirmed(&self) -> Option<&'static str> {
+        match (self.record.approval(), self.confirm) {
+            (Some(approval), _) => Some(approval.verdict.as_str()),
+            (None, ConfirmRule::Skip) => None,
+            (None, _) => Some(UNASKED),
+        }
+    }
+
     /// Returns what the runtime itself added, where that can be told.
     fn overhead(&self, cache: CacheStatus) -> Option<Duration> {
         let asked_nobody = self.confirm == ConfirmRule::Skip;
@@ -152,3 +174,6 @@ impl Ended<'_> {
         ended.then(|| self.took.saturating_sub(elsewhere))
     }
 }
+
+/// [`OUTCOME`](metric::label::OUTCOME) of a call whose plan asks a person, where nobody was asked.
+const UNASKED: &str = "unasked";

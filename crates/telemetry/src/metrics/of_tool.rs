@@ -10,6 +10,7 @@ use super::instruments::{Instruments, Origin};
 use super::recorder::Recorder;
 use super::tools::{Tell, of};
 use crate::names;
+use crate::names::metric::label;
 
 /// What is recorded of one tool, each series made when it is first needed.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(super) struct OfTool {
     /// Calls that were not, and the tool's own errors.
     failed: Mutex<Vec<(Outcome, Arc<Cell>)>>,
     attempts: Mutex<Vec<Attempts>>,
+    /// Calls that a person is to agree to, by what was said.
+    confirmed: Mutex<Vec<(&'static str, u64)>>,
     /// Requests to servers over MCP.
     sent: Mutex<Vec<Sent>>,
 }
@@ -89,6 +92,15 @@ impl OfTool {
         }
     }
 
+    /// Counts what was said to a call.
+    pub(super) fn confirmed(&self, said: &'static str) {
+        let mut confirmed = lock(&self.confirmed);
+        match confirmed.iter_mut().find(|(word, _)| *word == said) {
+            Some((_, count)) => *count += 1,
+            None => confirmed.push((said, 1)),
+        }
+    }
+
     /// Returns where requests to a server that ended so are recorded.
     pub(super) fn sent(
         &self,
@@ -144,6 +156,13 @@ impl OfTool {
             let server = server.map(|id| KeyValue::new(names::SERVER, id.as_str().to_owned()));
             let error = one.error.map(|word| KeyValue::new(names::ERROR_TYPE, word));
             tell(one.count, &mut server.into_iter().chain(error));
+        }
+    }
+
+    pub(super) fn confirmations(&self, tell: &mut Tell<'_>) {
+        for (said, count) in lock(&self.confirmed).iter() {
+            let said = KeyValue::new(label::OUTCOME, *said);
+            tell(*count, &mut std::iter::once(said));
         }
     }
 

@@ -153,6 +153,8 @@ metrics! {
         "Calls that ended";
     CALLS_IN_FLIGHT = Gauge "tollgate.calls.in_flight" "{call}" []
         "Calls that came in and are not answered yet";
+    CONFIRM_OUTCOMES = Counter "tollgate.confirm.outcomes" "{call}" [names::TOOL, names::SERVER_SET, label::OUTCOME]
+        "Calls that a person is to agree to, by what was said: approved, refused, or unasked where nobody was";
     DISCOVERY_LISTINGS = Counter "tollgate.discovery.listings" "{listing}" [names::SERVER, names::SERVER_SET, label::RESULT]
         "Listings of a server's tools that ended";
     DISCOVERY_TOOLS = Gauge "tollgate.discovery.tools" "{tool}" [names::SERVER_SET]

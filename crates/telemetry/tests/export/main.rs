@@ -5,6 +5,7 @@
     reason = "helpers of tests fail by panicking, like the tests themselves"
 )]
 
+mod compressed;
 mod metrics;
 mod spans;
 mod trouble;

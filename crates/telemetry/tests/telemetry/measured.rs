@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::json;
 use tollgate_core::{
-    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, Delivery, ErrorKind, Hints,
-    Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust, When,
+    Annotations, Approval, ApprovalVerdict, ArgumentRule, CacheStatus, CallPlan, Condition,
+    Delivery, ErrorKind, Hints, Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust,
+    When,
 };
 use tollgate_telemetry::CallSpanLayer;
 use tollgate_testkit::{MockService, call, contract, tool};
@@ -91,6 +92,52 @@ async fn failures_are_told_apart() {
         .iter()
         .find(|p| by(p, "error.type") == Some("server_fault"));
     assert_eq!(faults.map(|p| p.count), Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_to_a_call_is_counted_and_so_is_that_nobody_was_asked() {
+    let meters = Meters::start();
+    // what asks people stands behind the span, as layers do
+    let answers = MockService::new(|call, n| async move {
+        let verdict = match n {
+            1 | 2 => Some(ApprovalVerdict::Approve),
+            3 => Some(ApprovalVerdict::Decline),
+            _ => None,
+        };
+        if let (Some(record), Some(verdict)) = (call.record(), verdict) {
+            record.set_approval(Approval::new(verdict, "grace"));
+        }
+        match verdict {
+            Some(ApprovalVerdict::Decline) => {
+                let kind = ErrorKind::InvalidCall;
+                Err(ToolError::new(kind, Delivery::NotSent, "refused"))
+            }
+            _ => Ok(ToolOutput::text("42")),
+        }
+    });
+    let remove = tool("remove").destructive().build();
+    for _ in 0..8 {
+        one_call(&meters, &answers, &remove).await;
+    }
+    // nobody is to be asked of a read
+    let read = tool("read").read_only().build();
+    one_call(&meters, &answers, &read).await;
+    let mut counted: Vec<_> = meters
+        .points("tollgate.confirm.outcomes")
+        .iter()
+        .map(|point| {
+            let by = |name| by(point, name).unwrap_or_default().to_owned();
+            assert_eq!(by("tollgate.server_set"), "test");
+            assert_eq!(point.by.len(), 3, "{:?}", point.by);
+            (by("gen_ai.tool.name"), by("tollgate.outcome"), point.count)
+        })
+        .collect();
+    counted.sort();
+    let expected = [("approved", 2), ("refused", 1), ("unasked", 5)];
+    let expected = expected.map(|(said, count)| ("remove".to_owned(), said.to_owned(), count));
+    assert_eq!(counted, expected);
+    let calls = meters.points("tollgate.calls");
+    assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 9);
 }
 
 #[tokio::test(start_paused = true)]

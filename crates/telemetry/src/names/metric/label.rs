@@ -16,7 +16,7 @@ macro_rules! labels {
 }
 
 labels! {
-    OUTCOME = "tollgate.outcome" "what became of a call or of an attempt to help it";
+    OUTCOME = "tollgate.outcome" "what became of a call or of an attempt to help it, or what was said to it";
     OVERFLOW = "otel.metric.overflow" "`true` where all that is beyond the limit of series comes together";
     REASON = "tollgate.reason" "why something was not done";
     RESULT = "tollgate.result" "what came of a look-up, a refresh, a check or a listing";

@@ -13,10 +13,11 @@ use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
 use super::*;
-use crate::upstream::http::answer::AnswerBody;
 use crate::upstream::http::client::{Client, SendError};
 use crate::upstream::http::connect::Wire;
 use crate::upstream::http::outgoing::{Outgoing, Upload};
+
+mod answers;
 
 const LONG: Duration = Duration::from_secs(60);
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -72,8 +73,9 @@ async fn call(client: &Client) -> Result<Bytes, SendError> {
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
-/// A connection that sees nothing for a number of reads.
-struct Blind(TokioIo<DuplexStream>, Arc<AtomicUsize>);
+/// A connection that sees nothing for a number of reads, and counts in the second number how often it is
+/// shut down.
+struct Blind(TokioIo<DuplexStream>, Arc<AtomicUsize>, Arc<AtomicUsize>);
 
 impl hyper::rt::Read for Blind {
     fn poll_read(
@@ -106,6 +108,7 @@ impl hyper::rt::Write for Blind {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.2.fetch_add(1, Ordering::Relaxed);
         Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
@@ -204,7 +207,7 @@ async fn a_request_that_was_not_taken_goes_to_another_connection() {
     let client = client("http", &listener);
     let (ours, theirs) = tokio::io::duplex(1024);
     let blind = Arc::new(AtomicUsize::new(0));
-    let wire = Wire::new(Blind(TokioIo::new(ours), blind.clone()));
+    let wire = Wire::new(Blind(TokioIo::new(ours), blind.clone(), Arc::default()));
     client.pool.put(Conn::over(wire).await.unwrap());
     drop(theirs);
     // that it closed is not seen by the look before it is used
@@ -237,6 +240,18 @@ async fn a_request_that_was_taken_is_never_sent_again() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_dropped_says_so_to_the_server() {
+    let (ours, _theirs) = tokio::io::duplex(1024);
+    let ends = Arc::new(AtomicUsize::new(0));
+    let wire = Wire::new(Blind(TokioIo::new(ours), Arc::default(), ends.clone()));
+    let conn = Conn::over(wire).await.unwrap();
+    assert_eq!(ends.load(Ordering::Relaxed), 0);
+    drop(conn);
+    // under TLS a message, which closing the socket alone is not
+    assert_eq!(ends.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
 async fn a_call_that_is_given_up_closes_its_connection() {
     let pool = Arc::new(Pool::default());
     let (conn, mut other) = duplex().await;
@@ -251,61 +266,6 @@ async fn a_call_that_is_given_up_closes_its_connection() {
     assert_eq!(pool.len(), 0);
 }
 
-/// Sends a request, gets this for an answer, and reads nothing of its body.
-async fn unread(pool: &Arc<Pool>, answer: &[u8]) -> (AnswerBody, DuplexStream) {
-    let (conn, mut other) = duplex().await;
-    let (request, _upload) = request();
-    let server = async {
-        assert!(read_request(&mut other).await);
-        other.write_all(answer).await.unwrap();
-    };
-    let (answered, ()) = tokio::join!(conn.send(request), server);
-    let (conn, response) = answered.unwrap();
-    let body = AnswerBody::new(response.into_body(), conn, pool.clone());
-    (body, other)
-}
-
-#[tokio::test]
-async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
-    let pool = Arc::new(Pool::default());
-    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
-    for reads in [0, 1] {
-        let (mut body, mut other) = unread(&pool, half).await;
-        for _ in 0..reads {
-            let frame = body.frame().await.unwrap().unwrap();
-            assert_eq!(frame.into_data().unwrap(), "half");
-        }
-        drop(body);
-        assert_eq!(other.read(&mut [0; 8]).await.unwrap(), 0);
-        assert_eq!(pool.len(), 0, "{reads}");
-    }
-}
-
-#[tokio::test]
-async fn an_answer_that_came_whole_frees_its_connection_before_it_is_read() {
-    let pool = Arc::new(Pool::default());
-    let (body, _other) = unread(&pool, OK).await;
-    assert_eq!(pool.len(), 1);
-    let mut again = pool.take().unwrap();
-    assert!(again.look());
-    assert_eq!(body.collect().await.unwrap().to_bytes(), "ok");
-}
-
-#[tokio::test]
-async fn an_answer_in_pieces_frees_its_connection_with_the_last() {
-    let pool = Arc::new(Pool::default());
-    let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n";
-    let (mut body, mut other) = unread(&pool, head).await;
-    let frame = body.frame().await.unwrap().unwrap();
-    assert_eq!(frame.into_data().unwrap(), "ab");
-    assert_eq!(pool.len(), 0);
-    other.write_all(b"1\r\nc\r\n0\r\n\r\n").await.unwrap();
-    let frame = body.frame().await.unwrap().unwrap();
-    assert_eq!(frame.into_data().unwrap(), "c");
-    assert!(body.frame().await.is_none());
-    assert_eq!(pool.len(), 1);
-}
-
 #[tokio::test]
 async fn a_connection_that_is_over_is_not_kept() {
     let pool = Arc::new(Pool::default());
@@ -313,15 +273,6 @@ async fn a_connection_that_is_over_is_not_kept() {
     drop(other);
     assert!(!conn.look());
     pool.put(conn);
-    assert_eq!(pool.len(), 0);
-}
-
-#[tokio::test]
-async fn a_connection_the_server_will_close_is_not_kept() {
-    let pool = Arc::new(Pool::default());
-    let last = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
-    let (body, _other) = unread(&pool, last).await;
-    assert_eq!(body.collect().await.unwrap().to_bytes(), "ok");
     assert_eq!(pool.len(), 0);
 }
 
@@ -337,6 +288,53 @@ async fn no_more_than_so_many_lie_unused() {
     assert_eq!(pool.len(), MAX_IDLE);
     let mut one_too_many = others.pop().unwrap();
     assert_eq!(one_too_many.read(&mut [0; 8]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_was_used_last_is_taken_first() {
+    let pool = Arc::new(Pool::default());
+    let (first, _first_other) = duplex().await;
+    let (second, mut second_other) = duplex().await;
+    pool.put(first);
+    pool.put(second);
+    drop(pool.take().unwrap());
+    tokio::select! {
+        biased;
+        read = second_other.read_u8() => assert!(read.is_err(), "it is closed"),
+        () = std::future::ready(()) => panic!("the first was taken"),
+    }
+    assert_eq!(pool.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_begins_to_wait_hears_of_what_came_back_just_before() {
+    let pool = Arc::new(Pool::default());
+    let (conn, _other) = duplex().await;
+    pool.put(conn);
+    tokio::select! {
+        biased;
+        () = pool.freed() => {}
+        () = std::future::ready(()) => panic!("it waits for the next one"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_task_looks_after_all_that_lies_unused() {
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let pool = Arc::new(Pool::default());
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        let (conn, other) = duplex().await;
+        pool.put(conn);
+        others.push(other);
+    }
+    assert_eq!(tasks(), 1);
+    tokio::time::sleep(IDLE * 2).await;
+    assert_eq!((pool.len(), tasks()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

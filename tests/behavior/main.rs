@@ -3,6 +3,8 @@
 //! config file are held by the gateway, which knows them.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+mod deliveries;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -109,26 +111,14 @@ fn verdicts() -> String {
 
 const DELIVERIES: [Delivery; 3] = [Delivery::NotSent, Delivery::Answered, Delivery::Unknown];
 
-/// How far calls get that fail so. Made where the errors are made, so there is nothing to ask.
-const fn deliveries(kind: ErrorKind) -> &'static [Delivery] {
-    use Delivery::{Answered, NotSent, Unknown};
-    match kind {
-        ErrorKind::BreakerOpen | ErrorKind::ConnectFailed | ErrorKind::NoEligibleServer => {
-            &[NotSent]
-        }
-        ErrorKind::OutcomeUnknown => &[Answered, Unknown],
-        ErrorKind::Protocol | ErrorKind::ServerFault | ErrorKind::Unauthorized => &[Answered],
-        ErrorKind::Cancelled | ErrorKind::ConnectionLost => &[NotSent, Unknown],
-        ErrorKind::DeadlineExceeded | ErrorKind::Timeout => &[NotSent, Unknown],
-        ErrorKind::InvalidCall
-        | ErrorKind::Overloaded
-        | ErrorKind::RateLimited
-        | ErrorKind::UnknownTool => &[NotSent, Answered],
-        _ => &DELIVERIES,
-    }
-}
-
 fn errors() -> String {
+    let made = deliveries::made();
+    let of = |kind: ErrorKind| {
+        let far = DELIVERIES
+            .iter()
+            .filter(|far| made.contains(&(kind, **far)));
+        far.copied().collect::<Vec<_>>()
+    };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let repeated = |rule, kind, delivery| {
         classify(rule, &ToolError::new(kind, delivery, "x")) != Verdict::Give
@@ -142,10 +132,10 @@ fn errors() -> String {
         [
             code(kind.as_str()),
             kind.meaning().to_owned(),
-            codes(deliveries(kind).iter().map(|delivery| delivery.as_str())),
+            codes(of(kind).iter().map(|far| far.as_str())),
             error.rpc_code().to_string(),
             yes(safe),
-            match of_unsent && deliveries(kind).contains(&Delivery::NotSent) {
+            match of_unsent && of(kind).contains(&Delivery::NotSent) {
                 true => "if `not_sent`".to_owned(),
                 false => "no".to_owned(),
             },

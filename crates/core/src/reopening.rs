@@ -1,0 +1,43 @@
+//! The moment at which a gate that refused a call is worth asking again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::BoxFuture;
+
+/// The moment at which a gate of ours that refused a call is worth asking again, where it may come
+/// before the time that the [refusal states](crate::ToolError::retry_after): a breaker waits for the
+/// outcome of a probe, say, and states when it would do without.
+///
+/// It is no promise: the gate is asked like any other time, and may refuse again.
+///
+/// Clones are the same moment.
+#[derive(Clone)]
+pub struct Reopening(Arc<dyn Reopens>);
+
+/// What a [`Reopening`] tells, by the gate that refused.
+pub trait Reopens: Send + Sync {
+    /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and may be
+    /// asked by any number of callers.
+    fn reopened(&self) -> BoxFuture<'static, ()>;
+}
+
+impl Reopening {
+    /// Tells of the moment that a gate knows.
+    #[must_use]
+    pub fn new(gate: impl Reopens + 'static) -> Self {
+        Self(Arc::new(gate))
+    }
+
+    /// Waits for the moment. At once if it was after the refusal and is over.
+    #[must_use]
+    pub fn reopened(&self) -> BoxFuture<'static, ()> {
+        self.0.reopened()
+    }
+}
+
+impl fmt::Debug for Reopening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reopening").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,125 @@
+//! How far calls get that fail so, read off the places where failures are made.
+
+use std::collections::BTreeSet;
+
+use tollgate::core::{Delivery, ErrorKind};
+
+use crate::{DELIVERIES, root, walk};
+
+/// What makes failures of calls on their way through the runtime.
+const FOLDERS: &[&str] = &[
+    "src",
+    "crates/audit/src",
+    "crates/breaker/src",
+    "crates/cache/src",
+    "crates/core/src",
+    "crates/gateway/src",
+    "crates/limit/src",
+    "crates/loopguard/src",
+    "crates/mcp/src",
+    "crates/registry/src",
+    "crates/retry/src",
+    "crates/router/src",
+    "crates/telemetry/src",
+];
+
+/// Files below them that are left out: servers to try the runtime on, and a client without it.
+const OUTSIDE: &[&str] = &[
+    "crates/gateway/src/sample",
+    "crates/gateway/src/commands/demo",
+];
+
+/// The one place where a failure turns into another kind. Its delivery is `unknown` there:
+/// `retry::give` asks before it does so.
+const TURNED: (&str, ErrorKind, Delivery) = (
+    "crates/core/src/error.rs",
+    ErrorKind::OutcomeUnknown,
+    Delivery::Unknown,
+);
+
+/// Where a failure is given the delivery of the whole call, once it was attempted more than once.
+const OF_ALL_ATTEMPTS: &str = "crates/retry/src/repeats.rs";
+
+/// A failure that is made somewhere.
+type Made = (ErrorKind, Delivery);
+
+/// Every failure that any place makes.
+pub(crate) fn made() -> Vec<Made> {
+    let mut made = vec![(TURNED.1, TURNED.2)];
+    let (mut turned, mut moved) = (BTreeSet::new(), BTreeSet::new());
+    for (path, text) in sources() {
+        for place in text.match_indices("ToolError::new(").map(|(at, _)| at) {
+            made.extend(made_at(&path, &text, place));
+        }
+        if text.contains(".into_kind(ErrorKind::") {
+            turned.insert(path.clone());
+        }
+        if text.contains(".with_delivery(") {
+            moved.insert(path);
+        }
+    }
+    assert_eq!(turned, BTreeSet::from([TURNED.0.to_owned()]));
+    assert_eq!(moved, BTreeSet::from([OF_ALL_ATTEMPTS.to_owned()]));
+    made
+}
+
+/// The code of each file as it runs: without comments, and without tests.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for file in FOLDERS.iter().flat_map(|folder| walk(folder)) {
+        let path = file.strip_prefix(root()).unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
+        if is_test || OUTSIDE.iter().any(|folder| path.starts_with(folder)) {
+            continue;
+        }
+        // tests are the last of a file
+        let code = text.split("mod tests {").next().unwrap();
+        let lines = code.lines().filter(|line| !line.trim().starts_with("//"));
+        found.push((path.to_owned(), lines.collect::<Vec<_>>().join("\n")));
+    }
+    found
+}
+
+/// What is made at one place: where a name stands for the kind, all kinds that its function names before.
+fn made_at(path: &str, text: &str, place: usize) -> Vec<Made> {
+    let (before, call) = text.split_at(place);
+    let (_, arguments) = call.split_once('(').unwrap();
+    let mut arguments = arguments.split(',').map(str::trim);
+    let (kind, delivery) = (arguments.next().unwrap(), arguments.next().unwrap());
+    let delivery = DELIVERIES
+        .iter()
+        .find(|known| delivery == format!("Delivery::{known:?}"));
+    let delivery = *delivery.unwrap_or_else(|| panic!("{path}: what is the delivery of {kind}?"));
+    let function = before.rfind("fn ").map_or(before, |at| &before[at..]);
+    let named = match kind {
+        "kind" => function,
+        literal => literal,
+    };
+    let kinds: Vec<_> = ErrorKind::ALL
+        .iter()
+        .filter(|known| {
+            let word = format!("ErrorKind::{known:?}");
+            named.match_indices(&word).any(|(at, _)| {
+                let next = named[at + word.len()..].chars().next();
+                !next.is_some_and(char::is_alphanumeric)
+            })
+        })
+        .collect();
+    assert!(!kinds.is_empty(), "{path}: what kind is `{kind}`?");
+    kinds.into_iter().map(|kind| (*kind, delivery)).collect()
+}
+
+#[test]
+fn a_place_is_read_with_all_kinds_that_a_name_stands_for() {
+    let text = "fn other() { ErrorKind::Internal }\n\
+        fn at(status: u16) {\n let kind = match status {\n 408 => ErrorKind::Timeout,\n\
+        _ => ErrorKind::Protocol,\n };\n ToolError::new(\n kind,\n Delivery::Answered,\n \"x\") }";
+    let place = text.find("ToolError::new(").unwrap();
+    let named = [ErrorKind::Protocol, ErrorKind::Timeout];
+    let named = named.map(|kind| (kind, Delivery::Answered)).to_vec();
+    assert_eq!(made_at("x", text, place), named);
+    let stated = "ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)";
+    let made = vec![(ErrorKind::UnknownTool, Delivery::NotSent)];
+    assert_eq!(made_at("x", stated, 0), made);
+}

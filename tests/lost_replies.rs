@@ -1,0 +1,128 @@
+//! Reads of one server that loses replies, one in so many, through the whole stack.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use tollgate::breaker::BreakerConfig;
+use tollgate::core::ServerEvent;
+use tollgate::retry::RetryConfig;
+use tollgate::{Delivery, ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate_testkit::{MockServer, MockService};
+
+const CALLERS: u64 = 8;
+const CALLS: u64 = 100;
+
+/// How a run went.
+#[derive(Debug)]
+struct Outcome {
+    failures: Vec<ToolError>,
+    executed: usize,
+    slowest: Duration,
+}
+
+/// Says whether the reply to an execution is lost: the same one whatever else runs.
+fn is_lost(percent: u64, seed: u64, key: &str, nth: u32) -> bool {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    hasher.hash_one((seed, key, nth)) % 100 < percent
+}
+
+/// Makes the calls, each with a key of its own, by callers who wait for one answer after the other.
+async fn run(seed: u64, percent: u64, breaker: BreakerConfig, kind: ErrorKind) -> Outcome {
+    let delivery = match kind {
+        ErrorKind::ServerFault => Delivery::Answered,
+        _ => Delivery::Unknown,
+    };
+    let runs = parking_lot::Mutex::new(BTreeMap::<String, u32>::new());
+    let mock = MockService::new(move |call: ToolCall, _| {
+        let key = String::from_utf8_lossy(call.arguments()).into_owned();
+        let mut runs = runs.lock();
+        let nth = runs.entry(key.clone()).or_default();
+        *nth += 1;
+        let lost = is_lost(percent, seed, &key, *nth);
+        async move {
+            sleep(Duration::from_millis(1)).await;
+            if lost {
+                return Err(ToolError::new(kind, delivery, "scripted"));
+            }
+            Ok(ToolOutput::text("fine"))
+        }
+    });
+    let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
+    let server = MockServer::new("s", vec![tool], mock.clone());
+    let building = Stack::builder()
+        .server(Server::shared(server.clone()))
+        .retry(RetryConfig::default().with_seed(seed))
+        .breaker(breaker)
+        .call_deadline(Duration::from_secs(600));
+    let building = tokio::spawn(building.build());
+    tokio::task::yield_now().await;
+    server.emit(&ServerEvent::Up);
+    let stack = building.await.unwrap().unwrap();
+    let caller = async |caller: u64| {
+        let (mut failures, mut slowest) = (Vec::new(), Duration::ZERO);
+        for key in (caller..CALLS).step_by(usize::try_from(CALLERS).unwrap()) {
+            let began = Instant::now();
+            failures.extend(stack.call("s.get_it", json!({"key": key})).await.err());
+            slowest = slowest.max(began.elapsed());
+        }
+        (failures, slowest)
+    };
+    let ran = join_all((0..CALLERS).map(caller)).await;
+    Outcome {
+        slowest: ran.iter().map(|(_, slowest)| *slowest).max().unwrap(),
+        failures: ran.into_iter().flat_map(|(failures, _)| failures).collect(),
+        executed: mock.started(),
+    }
+}
+
+/// Makes a hundred calls with each of ten seeds. Says how many of them failed.
+async fn failures(percent: u64, breaker: BreakerConfig, kind: ErrorKind) -> Vec<usize> {
+    let mut failures = Vec::new();
+    for seed in 0..10 {
+        let outcome = run(seed, percent, breaker, kind).await;
+        for error in &outcome.failures {
+            let told = error.to_string();
+            let says_so = ["budget", "waited"].iter().any(|why| told.contains(why));
+            let left_alone = error.retry_after() > Some(Duration::from_secs(60));
+            assert!(says_so || left_alone || error.attempts() >= 3, "{told}");
+        }
+        // a fifth, and the reserve
+        assert!(outcome.executed <= 123, "{} executed", outcome.executed);
+        // a call waits for breakers for a minute at most
+        assert!(outcome.slowest < Duration::from_secs(62), "{outcome:?}");
+        failures.push(outcome.failures.len());
+    }
+    failures
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_reads_that_lose_one_reply_in_ten_hardly_any_fails() {
+    for kind in [ErrorKind::ServerFault, ErrorKind::ConnectionLost] {
+        let failed = failures(10, BreakerConfig::default(), kind).await;
+        assert!(failed.iter().sum::<usize>() <= 10, "{failed:?}");
+    }
+}
+
+/// Three in ten is more than the budget pays for: a hundred calls would take 43 repeats, and have 23.
+/// And three in a row are so frequent that breakers open again and again; but who waits for them is
+/// answered. Only where two probes in succession lose their replies, which is one time in eleven, they
+/// are open for longer than anybody waits.
+#[tokio::test(start_paused = true)]
+async fn where_the_budget_is_spent_breakers_that_open_make_it_hardly_worse() {
+    let blind = BreakerConfig::default()
+        .with_failures(0)
+        .with_failure_rate(100);
+    for kind in [ErrorKind::ServerFault, ErrorKind::ConnectionLost] {
+        let without = failures(30, blind, kind).await;
+        let failed = failures(30, BreakerConfig::default(), kind).await;
+        let both = || without.iter().zip(&failed);
+        let worse = both().filter(|(without, failed)| **failed > **without + 5);
+        println!("{failed:?} failed, {without:?} with breakers that do not open");
+        assert!(worse.count() <= 1, "{failed:?}, not {without:?}");
+    }
+}
