@@ -1,12 +1,14 @@
-//! Reads of one server that loses replies, one in so many, through the whole stack.
+//! Calls of one server that loses replies, one in so many, through the whole stack.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::json;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tollgate::breaker::BreakerConfig;
 use tollgate::core::ServerEvent;
@@ -22,6 +24,8 @@ const CALLS: u64 = 100;
 struct Outcome {
     failures: Vec<ToolError>,
     executed: usize,
+    /// Of one call.
+    most_runs: u32,
     slowest: Duration,
 }
 
@@ -31,16 +35,33 @@ fn is_lost(percent: u64, seed: u64, key: &str, nth: u32) -> bool {
     hasher.hash_one((seed, key, nth)) % 100 < percent
 }
 
+/// A tool that only reads.
+fn read() -> Value {
+    json!({"name": "it", "annotations": {"readOnlyHint": true}})
+}
+
+/// A tool of which each call adds something.
+fn write() -> Value {
+    json!({"name": "it", "annotations": {"destructiveHint": false}})
+}
+
 /// Makes the calls, each with a key of its own, by callers who wait for one answer after the other.
-async fn run(seed: u64, percent: u64, breaker: BreakerConfig, kind: ErrorKind) -> Outcome {
+async fn run(
+    tool: Value,
+    seed: u64,
+    percent: u64,
+    breaker: BreakerConfig,
+    kind: ErrorKind,
+) -> Outcome {
     let delivery = match kind {
         ErrorKind::ServerFault => Delivery::Answered,
         _ => Delivery::Unknown,
     };
-    let runs = parking_lot::Mutex::new(BTreeMap::<String, u32>::new());
+    let runs = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
+    let counted = runs.clone();
     let mock = MockService::new(move |call: ToolCall, _| {
         let key = String::from_utf8_lossy(call.arguments()).into_owned();
-        let mut runs = runs.lock();
+        let mut runs = counted.lock();
         let nth = runs.entry(key.clone()).or_default();
         *nth += 1;
         let lost = is_lost(percent, seed, &key, *nth);
@@ -52,7 +73,6 @@ async fn run(seed: u64, percent: u64, breaker: BreakerConfig, kind: ErrorKind) -
             Ok(ToolOutput::text("fine"))
         }
     });
-    let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
     let server = MockServer::new("s", vec![tool], mock.clone());
     let building = Stack::builder()
         .server(Server::shared(server.clone()))
@@ -67,7 +87,7 @@ async fn run(seed: u64, percent: u64, breaker: BreakerConfig, kind: ErrorKind) -
         let (mut failures, mut slowest) = (Vec::new(), Duration::ZERO);
         for key in (caller..CALLS).step_by(usize::try_from(CALLERS).unwrap()) {
             let began = Instant::now();
-            failures.extend(stack.call("s.get_it", json!({"key": key})).await.err());
+            failures.extend(stack.call("s.it", json!({"key": key})).await.err());
             slowest = slowest.max(began.elapsed());
         }
         (failures, slowest)
@@ -77,6 +97,7 @@ async fn run(seed: u64, percent: u64, breaker: BreakerConfig, kind: ErrorKind) -
         slowest: ran.iter().map(|(_, slowest)| *slowest).max().unwrap(),
         failures: ran.into_iter().flat_map(|(failures, _)| failures).collect(),
         executed: mock.started(),
+        most_runs: runs.lock().values().copied().max().unwrap(),
     }
 }
 
@@ -84,7 +105,7 @@ async fn run(seed: u64, percent: u64, breaker: BreakerConfig, kind: ErrorKind) -
 async fn failures(percent: u64, breaker: BreakerConfig, kind: ErrorKind) -> Vec<usize> {
     let mut failures = Vec::new();
     for seed in 0..10 {
-        let outcome = run(seed, percent, breaker, kind).await;
+        let outcome = run(read(), seed, percent, breaker, kind).await;
         for error in &outcome.failures {
             let told = error.to_string();
             let says_so = ["budget", "waited"].iter().any(|why| told.contains(why));
@@ -108,10 +129,26 @@ async fn of_reads_that_lose_one_reply_in_ten_hardly_any_fails() {
     }
 }
 
+/// Among calls of eight, what is lost is no row of failures: nobody is refused, and nothing runs again.
+#[tokio::test(start_paused = true)]
+async fn writes_of_many_run_once_each_though_three_in_ten_replies_are_lost() {
+    let breaker = BreakerConfig::default();
+    for kind in [ErrorKind::ServerFault, ErrorKind::ConnectionLost] {
+        for seed in 0..10 {
+            let outcome = run(write(), seed, 30, breaker, kind).await;
+            assert_eq!(outcome.executed, 100, "{outcome:?}");
+            assert_eq!(outcome.most_runs, 1, "{outcome:?}");
+            let told = |error: &ToolError| error.delivery() != Delivery::NotSent;
+            assert!(outcome.failures.iter().all(told), "{outcome:?}");
+            let lost = outcome.failures.len();
+            assert!((15..50).contains(&lost), "{lost} of 100");
+        }
+    }
+}
+
 /// Three in ten is more than the budget pays for: a hundred calls would take 43 repeats, and have 23.
-/// And three in a row are so frequent that breakers open again and again; but who waits for them is
-/// answered. Only where two probes in succession lose their replies, which is one time in eleven, they
-/// are open for longer than anybody waits.
+/// The breakers of tools make it hardly worse: three in a row, each begun after the one before was
+/// known, are rare among calls of eight.
 #[tokio::test(start_paused = true)]
 async fn where_the_budget_is_spent_breakers_that_open_make_it_hardly_worse() {
     let blind = BreakerConfig::default()
@@ -123,6 +160,6 @@ async fn where_the_budget_is_spent_breakers_that_open_make_it_hardly_worse() {
         let both = || without.iter().zip(&failed);
         let worse = both().filter(|(without, failed)| **failed > **without + 5);
         println!("{failed:?} failed, {without:?} with breakers that do not open");
-        assert!(worse.count() <= 1, "{failed:?}, not {without:?}");
+        assert_eq!(worse.count(), 0, "{failed:?}, not {without:?}");
     }
 }

@@ -305,7 +305,7 @@ impl Circuit {
         cause: Option<Cause<'_>>,
     ) {
         let word = self.word();
-        if word.ticket() != ticket || word.is_indifferent_to(verdict) {
+        if word.ticket().generation != ticket.generation || word.is_indifferent_to(verdict) {
             return;
         }
         self.count(ticket, verdict, timing, cause);
@@ -329,10 +329,10 @@ impl Circuit {
         });
         let (change, trip, was_probe) = self.change(|guarded| {
             let state = &mut guarded.state;
-            let tool = cause.and_then(|cause| cause.tool);
+            let fault = cause.map(|cause| cause.fault).unwrap_or_default();
             let was_probe = state.is_probe(ticket);
             guarded.news += u64::from(was_probe);
-            let change = state.settle(ticket, verdict, tool, took, &self.config, now);
+            let change = state.settle(ticket, verdict, fault, took, &self.config, now);
             guarded.count(change.as_ref());
             if let Some(Change::Opened { trip, .. }) = change {
                 guarded.last_trip =

@@ -23,8 +23,9 @@ use tollgate_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many failures in a row open it; 0 if no number does. Before a whole server, connections that
-    /// one tool lost after its calls were sent are one failure together. Default: 3.
+    /// How many failures in a row open it; 0 if no number does. Lost connections and reported faults of
+    /// calls that were under way together are one failure, and before a whole server so are all
+    /// connections that one tool lost after its calls were sent. Default: 3.
     pub failures: u32,
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.

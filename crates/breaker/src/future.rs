@@ -11,7 +11,8 @@ use tollgate_core::{ErrorKind, Share, ToolError, ToolOutput};
 
 use crate::mark::Mark;
 use crate::person::Listener;
-use crate::verdict::may_be_the_tool;
+use crate::run::Fault;
+use crate::verdict::{may_be_the_tool, may_end_all};
 use crate::{Permit, Verdict};
 
 /// What decides how an outcome counts.
@@ -105,10 +106,13 @@ impl Held {
             {
                 drop(self.permit);
             }
-            (Verdict::Failure, Err(error)) => match self.tool.filter(|_| may_be_the_tool(error)) {
-                Some(tool) => self.permit.fail_of(tool, error),
-                None => self.permit.fail(error),
-            },
+            (Verdict::Failure, Err(error)) => {
+                let fault = Fault {
+                    tool: self.tool.filter(|_| may_be_the_tool(error)),
+                    is_shared: may_end_all(error),
+                };
+                self.permit.fail_of(fault, error);
+            }
             // the place of a probe goes back
             (Verdict::Failure | Verdict::Nothing, _) => drop(self.permit),
         }

@@ -26,10 +26,17 @@ use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
 
 use crate::mark::Mark;
+use crate::run::Fault;
 use crate::{BreakerConfig, BreakerState, Circuit, Permit, Risk};
 
 /// How many orders each test tries: enough to find each fault above several times over.
 const ORDERS: usize = 5_000;
+
+/// A connection of one tool was lost.
+const LOST: Fault = Fault {
+    tool: Some(Mark(1)),
+    is_shared: true,
+};
 
 fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {
     let config = BreakerConfig::default()
@@ -169,6 +176,24 @@ fn failures() {
     assert_eq!(circuit.state(), BreakerState::Open);
 }
 
+/// Of failures that may be one event, those of calls that were under way when the first came to be
+/// known add nothing to it; those that began after it do.
+fn events() {
+    let circuit = circuit(3, 1);
+    let shared = Fault { tool: None, ..LOST };
+    for known in 0..2 {
+        assert_eq!(circuit.read().failures, known);
+        let under_way: Vec<Permit> = (0..3).map(|_| circuit.clone().admit().unwrap()).collect();
+        let fail = |permit: Permit| -> Box<dyn FnOnce() + Send> {
+            Box::new(move || permit.fail_of(shared, &"lost"))
+        };
+        together(under_way.into_iter().map(fail).collect());
+    }
+    assert_eq!(circuit.state(), BreakerState::Closed);
+    circuit.clone().admit().unwrap().fail_of(shared, &"lost");
+    assert_eq!(circuit.state(), BreakerState::Open);
+}
+
 /// One tool that loses its connections, from however many threads, neither opens the breaker of its
 /// server nor keeps it half open: its probes are given back, and the first answer closes it.
 fn losers() {
@@ -182,7 +207,7 @@ fn losers() {
             for _ in 0..2 {
                 // half open, others may have all places
                 if let Ok(permit) = circuit.clone().admit() {
-                    permit.fail_of(Mark(1), &"lost");
+                    permit.fail_of(LOST, &"lost");
                 }
             }
         })
@@ -249,7 +274,7 @@ fn anything() {
                     }
                     5 => {
                         if let Ok(permit) = circuit.clone().admit() {
-                            permit.fail_of(Mark(1), &"lost");
+                            permit.fail_of(LOST, &"lost");
                         }
                     }
                     _ => {
@@ -295,6 +320,12 @@ fn what_is_late_changes_nothing() {
 fn no_failure_is_lost() {
     shuttle::check_random(failures, ORDERS);
     shuttle::check_pct(failures, ORDERS, 3);
+}
+
+#[test]
+fn what_was_under_way_together_counts_once() {
+    shuttle::check_random(events, ORDERS);
+    shuttle::check_pct(events, ORDERS, 3);
 }
 
 #[test]

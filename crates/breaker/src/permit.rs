@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::mark::Mark;
+use crate::run::Fault;
 use crate::state::Ticket;
 use crate::{Circuit, Verdict};
 
@@ -52,22 +52,14 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
     }
 
     /// The call failed, and why. The cause is only read if this failure opens the breaker.
-    pub fn fail(mut self, cause: &dyn fmt::Display) {
-        self.settle(
-            Verdict::Failure,
-            Some(Cause {
-                text: cause,
-                tool: None,
-            }),
-        );
+    pub fn fail(self, cause: &dyn fmt::Display) {
+        self.fail_of(Fault::default(), cause);
     }
 
-    /// The call failed, and this tool may be all that is wrong.
-    pub(crate) fn fail_of(mut self, tool: Mark, cause: &dyn fmt::Display) {
-        let tool = Some(tool);
-        self.settle(Verdict::Failure, Some(Cause { text: cause, tool }));
+    /// The call failed, and so may have others for the same reason.
+    pub(crate) fn fail_of(mut self, fault: Fault, text: &dyn fmt::Display) {
+        self.settle(Verdict::Failure, Some(Cause { text, fault }));
     }
-
     #[inline]
     fn settle(&mut self, verdict: Verdict, cause: Option<Cause<'_>>) {
         if !std::mem::replace(&mut self.settled, true) {
@@ -89,8 +81,7 @@ impl<C: Deref<Target = Circuit>> Drop for Permit<C> {
 pub(crate) struct Cause<'a> {
     /// Only asked when the failure opens the breaker.
     pub(crate) text: &'a dyn fmt::Display,
-    /// The tool that may be all that is wrong, if there is one.
-    pub(crate) tool: Option<Mark>,
+    pub(crate) fault: Fault,
 }
 
 /// A duration as a permit holds it: half a millennium fits.

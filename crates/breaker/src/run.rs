@@ -5,8 +5,23 @@
 //! connections, as one that crashes its worker or runs into a proxy's limit does. The second must not
 //! take the other tools with it. So of what is lost in a row each tool counts once, and one tool
 //! alone, however often it is called, is the business of its own breaker.
+//!
+//! Nor are two failures two events where both calls were under way at the same time: a server that dies
+//! takes all of them with it, and a tool that loses one reply in three loses several of what is called
+//! by many, before any of them can know. In a row is what began after the one before was known. That
+//! costs nobody time where failures are quick. Who waited for a timeout, or could not even connect, has
+//! found out for himself, and counts whatever else was under way.
 
 use crate::mark::Mark;
+
+/// What a failure may have in common with others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fault {
+    /// The tool that may be all that is wrong, if there is one.
+    pub(crate) tool: Option<Mark>,
+    /// Whether what made it fail may have made all fail that were under way.
+    pub(crate) is_shared: bool,
+}
 
 /// Failures since the last success.
 #[derive(Debug, Clone, Default)]
@@ -17,18 +32,30 @@ pub(crate) struct Run {
     /// The tools that may be the reason of the others, each once. Empty, and so no memory, for as long
     /// as nothing fails.
     tools: Vec<Mark>,
+    /// Those that counted, from the beginning. It may wrap: a call that saw it is compared with now.
+    known: u16,
 }
 
 impl Run {
-    /// Counts a failure. `tool` is the one that may be all that is wrong, if there is one.
-    pub(crate) fn count(&mut self, tool: Option<Mark>) {
+    /// Counts a failure of a call that began when so many were [known](Self::known).
+    pub(crate) fn count(&mut self, fault: Fault, known: u16) {
+        if fault.is_shared && self.failures > 0 && known != self.known {
+            return;
+        }
         self.failures = self.failures.saturating_add(1);
-        match tool {
+        match fault.tool {
             None => self.certain = self.certain.saturating_add(1),
             // no more of them than it takes to open the breaker, or than the server has where no run does
             Some(tool) if !self.tools.contains(&tool) => self.tools.push(tool),
-            Some(_) => {}
+            // of the server it says nothing new, and so hides no other tool's
+            Some(_) => return,
         }
+        self.known = self.known.wrapping_add(1);
+    }
+
+    /// Tells the failures that are known apart from those that will be.
+    pub(crate) const fn known(&self) -> u16 {
+        self.known
     }
 
     pub(crate) fn clear(&mut self) {
@@ -62,10 +89,19 @@ mod tests {
 
     use super::*;
 
+    fn fault(tool: Option<u64>) -> Fault {
+        Fault {
+            tool: tool.map(Mark),
+            is_shared: true,
+        }
+    }
+
+    /// Each began after the one before was known.
     fn run(of: &[Option<u64>]) -> Run {
         let mut run = Run::default();
         for tool in of {
-            run.count(tool.map(Mark));
+            let known = run.known();
+            run.count(fault(*tool), known);
         }
         run
     }
@@ -91,6 +127,42 @@ mod tests {
         for (of, limit, expected) in cases {
             assert_eq!(run(of).reaches(*limit), *expected, "{of:?}, {limit}");
         }
+    }
+
+    #[test]
+    fn what_was_under_way_at_the_same_time_counts_once() {
+        let mut run = Run::default();
+        let before = run.known();
+        for _ in 0..8 {
+            run.count(fault(None), before);
+        }
+        assert_eq!(run.failures(), 1);
+        let between = run.known();
+        run.count(fault(None), between);
+        run.count(fault(None), before);
+        assert_eq!(run.failures(), 2);
+        // the first counts, whenever it began
+        run.clear();
+        run.count(fault(None), before);
+        run.count(fault(None), between);
+        assert_eq!(run.failures(), 1);
+        // what a call found out for itself counts each time
+        for _ in 0..2 {
+            run.count(Fault::default(), before);
+        }
+        assert!(run.reaches(3));
+    }
+
+    #[test]
+    fn a_tool_that_always_fails_hides_no_other() {
+        let mut run = Run::default();
+        for round in 1..=3 {
+            let known = run.known();
+            run.count(fault(Some(1)), known);
+            run.count(fault(Some(2)), known);
+            assert_eq!(run.is_one_tools(), round == 1, "{round}");
+        }
+        assert!(run.reaches(2));
     }
 
     proptest! {

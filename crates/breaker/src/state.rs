@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::mark::Mark;
-use crate::run::Run;
+use crate::run::{Fault, Run};
 use crate::window::{Counts, Window};
 use crate::{BreakerConfig, BreakerState, Risk, Verdict};
 
@@ -47,7 +46,11 @@ enum Phase {
 
 /// The right to make one call, in one generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket(pub(crate) u32);
+pub(crate) struct Ticket {
+    pub(crate) generation: u32,
+    /// The failures that were [known](Run::known) when it was given.
+    pub(crate) known: u16,
+}
 
 /// What an outcome changed, as far as anybody wants to hear of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +101,7 @@ impl State {
         self.safe_calls |= risk == Risk::Safe;
         let (probes, writes) = match self.phase {
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
-                return Ok(Ticket(self.generation));
+                return Ok(self.ticket());
             }
             Phase::HalfOpen { probes, writes, .. } => (probes, writes),
             Phase::Open { until } => (config.probes, until + config.write_grace()),
@@ -115,7 +118,7 @@ impl State {
             // due, or all probes written off
             self.enter(probing(1));
         }
-        Ok(Ticket(self.generation))
+        Ok(self.ticket())
     }
 
     /// How long until such a call would be let through: zero if it is now, `None` for as long as
@@ -148,18 +151,18 @@ impl State {
         Some(from.saturating_duration_since(now))
     }
 
-    /// Takes the outcome of a call that was let through: the tool that may be all that is wrong, if it
-    /// failed and there is one, and how long it took, if that is known.
+    /// Takes the outcome of a call that was let through: what its failure may have in common with
+    /// others, and how long it took, if that is known.
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
         verdict: Verdict,
-        tool: Option<Mark>,
+        fault: Fault,
         took: Option<Duration>,
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Change> {
-        if ticket.0 != self.generation {
+        if ticket.generation != self.generation {
             return None;
         }
         let slow = config.is_slow(took);
@@ -167,19 +170,21 @@ impl State {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
                 if failed {
-                    self.run.count(tool);
+                    self.run.count(fault, ticket.known);
                 } else {
                     self.run.clear();
                 }
                 if let Some(window) = &mut self.window {
-                    let tool = tool.filter(|_| failed);
+                    let tool = fault.tool.filter(|_| failed);
                     window.count(failed, slow, tool, now);
                 }
                 self.reason(failed, slow, config, now)
                     .map(|trip| self.trip(trip, config, now))
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
-                self.run.count(tool);
+                // each probe is asked for itself
+                let known = self.run.known();
+                self.run.count(fault, known);
                 if self.run.is_one_tools() {
                     // it says no more of the server than before: the next call tells
                     *probes = probes.saturating_sub(1);
@@ -206,7 +211,7 @@ impl State {
 
     /// Says whether this is a ticket of a probe that still counts.
     pub(crate) const fn is_probe(&self, ticket: Ticket) -> bool {
-        matches!(self.phase, Phase::HalfOpen { .. }) && ticket.0 == self.generation
+        matches!(self.phase, Phase::HalfOpen { .. }) && ticket.generation == self.generation
     }
 
     /// Closes it, unless it is forced: that was a person's decision.
@@ -241,8 +246,12 @@ impl State {
         }
     }
 
-    pub(crate) const fn generation(&self) -> u32 {
-        self.generation
+    /// What a call is given that is let through now.
+    pub(crate) const fn ticket(&self) -> Ticket {
+        Ticket {
+            generation: self.generation,
+            known: self.run.known(),
+        }
     }
 
     pub(crate) const fn had_safe_calls(&self) -> bool {

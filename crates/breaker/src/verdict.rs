@@ -73,6 +73,16 @@ pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
     error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
 }
 
+/// Says whether what made a call fail may have ended all that were under way: an answer that reports a
+/// fault, or the end of a connection. A timeout, and a connection that could not be made, each call has
+/// found out for itself.
+pub(crate) fn may_end_all(error: &ToolError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::ServerFault
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,8 @@
 use crate::state::{State, Ticket};
 use crate::{BreakerState, Risk, Verdict};
 
-/// The generation in the upper half, one of the tags below in the lower, and a mark beside it.
+/// The generation in the upper half; in the lower the failures known, and one of the tags below with a
+/// mark beside it.
 #[derive(Clone, Copy)]
 pub(crate) struct Word(pub(crate) u64);
 
@@ -35,7 +36,8 @@ impl Word {
         } else {
             0
         };
-        Self(u64::from(state.generation()) << 32 | mark | tag)
+        let Ticket { generation, known } = state.ticket();
+        Self(u64::from(generation) << 32 | u64::from(known) << 16 | mark | tag)
     }
 
     #[inline]
@@ -45,7 +47,10 @@ impl Word {
 
     #[inline]
     pub(crate) const fn ticket(self) -> Ticket {
-        Ticket((self.0 >> 32) as u32)
+        Ticket {
+            generation: (self.0 >> 32) as u32,
+            known: (self.0 >> 16) as u16,
+        }
     }
 
     #[inline]

@@ -40,6 +40,13 @@ fn down() -> MockService {
     MockService::new(|_, _| async { failed(ErrorKind::ConnectFailed) })
 }
 
+fn after_a_second(kind: ErrorKind) -> MockService {
+    MockService::new(move |_, _| async move {
+        sleep(Duration::from_secs(1)).await;
+        failed(kind)
+    })
+}
+
 fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
     BreakerLayer::new(set.clone(), server("a")).layer(inner)
 }
@@ -90,6 +97,48 @@ async fn three_failures_in_a_row_open_it_and_the_fourth_call_is_refused_at_once(
         "18.0 s",
     ] {
         assert!(told.contains(part), "{part:?} in {told:?}");
+    }
+}
+
+/// Makes so many calls, all of which are under way before the first fails.
+async fn crowd(service: &Breaker<MockService>, count: usize) {
+    let calls = (0..count).map(|_| service.clone().oneshot(read()));
+    for outcome in join_all(calls).await {
+        outcome.unwrap_err();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_all_calls_of_a_moment_counts_once() {
+    for kind in [
+        ErrorKind::ConnectionLost,
+        ErrorKind::Protocol,
+        ErrorKind::ServerFault,
+    ] {
+        let (mock, set) = (after_a_second(kind), BreakerSet::default());
+        let service = breaker(mock, &set);
+        for failures in [1, 2] {
+            crowd(&service, 8).await;
+            assert_eq!(state(&set), BreakerState::Closed, "{kind}");
+            assert_eq!(set.snapshot()[0].failures, failures, "{kind}");
+        }
+        crowd(&service, 8).await;
+        assert_eq!(state(&set), BreakerState::Open, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_each_call_finds_out_for_itself_counts_each_time() {
+    for kind in [ErrorKind::ConnectFailed, ErrorKind::Timeout] {
+        let (mock, set) = (after_a_second(kind), BreakerSet::default());
+        let service = breaker(mock, &set);
+        crowd(&service, 2).await;
+        assert_eq!(state(&set), BreakerState::Closed, "{kind}");
+        crowd(&service, 1).await;
+        assert_eq!(state(&set), BreakerState::Open, "{kind}");
+        let set = BreakerSet::default();
+        crowd(&breaker(after_a_second(kind), &set), 3).await;
+        assert_eq!(state(&set), BreakerState::Open, "{kind}");
     }
 }
 

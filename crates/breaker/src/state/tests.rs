@@ -1,11 +1,20 @@
 //! The machine against cases.
 
 use super::*;
+use crate::mark::Mark;
 
 mod chance;
 mod lost;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// A connection of this tool was lost after it was sent.
+fn lost(tool: u64) -> Fault {
+    Fault {
+        tool: Some(Mark(tool)),
+        is_shared: true,
+    }
+}
 
 /// A machine with its settings and its own clock.
 struct Bench {
@@ -36,8 +45,14 @@ impl Bench {
     }
 
     fn settle(&mut self, ticket: Ticket, verdict: Verdict) -> Option<Change> {
-        self.state
-            .settle(ticket, verdict, None, None, &self.config, self.now)
+        self.state.settle(
+            ticket,
+            verdict,
+            Fault::default(),
+            None,
+            &self.config,
+            self.now,
+        )
     }
 
     /// A call that takes so long.
@@ -45,16 +60,22 @@ impl Bench {
         let ticket = self.admit().unwrap();
         self.wait(secs);
         let took = Some(Duration::from_secs(secs));
-        self.state
-            .settle(ticket, verdict, None, took, &self.config, self.now)
+        self.state.settle(
+            ticket,
+            verdict,
+            Fault::default(),
+            took,
+            &self.config,
+            self.now,
+        )
     }
 
     /// A call of this tool, whose connection is lost after it was sent.
     fn lose(&mut self, tool: u64) -> Option<Change> {
         let ticket = self.admit().unwrap();
-        let (tool, failed) = (Some(Mark(tool)), Verdict::Failure);
+        let (fault, failed) = (lost(tool), Verdict::Failure);
         self.state
-            .settle(ticket, failed, tool, None, &self.config, self.now)
+            .settle(ticket, failed, fault, None, &self.config, self.now)
     }
 
     fn call(&mut self, verdict: Verdict) -> Option<Change> {

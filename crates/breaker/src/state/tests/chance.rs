@@ -8,8 +8,15 @@ use super::*;
 enum Step {
     Admit(Risk),
     Reset,
-    Settle(usize, Verdict, Option<u64>, u64),
+    Settle(usize, Verdict, Fault, u64),
     Wait(u64),
+}
+
+fn faults() -> impl Strategy<Value = Fault> {
+    (prop::option::of(0_u64..3), any::<bool>()).prop_map(|(tool, is_shared)| Fault {
+        tool: tool.map(Mark),
+        is_shared,
+    })
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -18,8 +25,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => Just(Step::Admit(Risk::Safe)),
         3 => Just(Step::Admit(Risk::Write)),
-        6 => (any::<usize>(), verdicts, prop::option::of(0_u64..3), 0_u64..10)
-            .prop_map(|(which, verdict, tool, took)| Step::Settle(which, verdict, tool, took)),
+        6 => (any::<usize>(), verdicts, faults(), 0_u64..10)
+            .prop_map(|(which, verdict, fault, took)| Step::Settle(which, verdict, fault, took)),
         3 => (0_u64..40).prop_map(Step::Wait),
         1 => Just(Step::Reset),
     ];
@@ -67,12 +74,11 @@ proptest! {
                 Step::Reset => {
                     bench.state.reset();
                 }
-                Step::Settle(which, verdict, tool, took) if !flying.is_empty() => {
-                    let tool = tool.map(Mark);
+                Step::Settle(which, verdict, fault, took) if !flying.is_empty() => {
                     let (ticket, ..) = flying.swap_remove(which % flying.len());
                     let took = Some(Duration::from_secs(took));
                     let (state, config) = (&mut bench.state, &bench.config);
-                    state.settle(ticket, verdict, tool, took, config, bench.now);
+                    state.settle(ticket, verdict, fault, took, config, bench.now);
                 }
                 Step::Settle(..) => {}
                 Step::Wait(secs) => bench.wait(secs),
