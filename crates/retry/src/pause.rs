@@ -65,7 +65,7 @@ impl Pause {
 }
 
 impl Open {
-    const fn longest(&self) -> Duration {
+    pub(crate) const fn longest(&self) -> Duration {
         self.time.saturating_add(self.spread)
     }
 }

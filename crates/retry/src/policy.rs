@@ -118,7 +118,7 @@ impl RepeatPolicy {
     /// Says how long the first attempt may take, if the call's deadline has to last for more.
     pub(crate) fn share_out(&self, call: &mut ToolCall) {
         if self.shared.splits(call) {
-            self.shared.share_out(call, Instant::now(), 0);
+            self.shared.share_out(call, Instant::now(), false, 0);
         }
     }
 
@@ -227,8 +227,9 @@ impl RepeatPolicy {
         Ok(stated.min(patience))
     }
 
-    /// Makes the next attempt of the call of the failed one.
-    fn advance(&mut self, call: &mut ToolCall, error: &ToolError, pause: Duration) {
+    /// Makes the next attempt of the call of the failed one. It begins after the pause, or if it
+    /// `waits`, at any moment of it.
+    fn advance(&mut self, call: &mut ToolCall, error: &ToolError, pause: Duration, waits: bool) {
         if let Some(repeats) = &mut self.repeats {
             repeats.note(error, pause);
         }
@@ -239,8 +240,8 @@ impl RepeatPolicy {
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
-            self.shared
-                .share_out(call, Instant::now() + pause, self.refused);
+            let begin = Instant::now() + if waits { Duration::ZERO } else { pause };
+            self.shared.share_out(call, begin, waits, self.refused);
         }
     }
 }
@@ -291,30 +292,30 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
             self.with_budget(call, TokenBucket::refund);
         }
         match self.decide(call, error) {
-            Ok(kind) => {
+            Ok(pause) => {
                 self.shared.counters.repeats();
-                let pause = kind.longest();
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
                     error = %error.kind(),
-                    pause_ms = pause.as_secs_f64() * 1000.0,
+                    pause_ms = pause.longest().as_secs_f64() * 1000.0,
                     "repeats a failed call"
                 );
-                Some(match kind {
-                    Pause::For(pause) => {
-                        call.decided(|| repeated(error, pause));
+                Some(match pause {
+                    Pause::For(time) => {
+                        call.decided(|| repeated(error, time));
                         if let Some(record) = call.record() {
-                            record.spent().add_pause(pause);
+                            record.spent().add_pause(time);
                         }
-                        self.advance(call, error, pause);
-                        Box::pin(sleep(pause))
+                        self.advance(call, error, time, false);
+                        Box::pin(sleep(time))
                     }
                     Pause::Open(open) => {
                         let set = call.tool().set();
                         let over = self.shared.returns.wait(set, &open, error.reopening());
+                        let longest = open.longest();
                         let waiting = Waiting::begin(call, error, open);
-                        self.advance(call, error, pause);
+                        self.advance(call, error, longest, true);
                         Box::pin(async move {
                             over.await;
                             drop(waiting);

@@ -1,10 +1,12 @@
 //! The share of an attempt, which ends it only for a repeat that is paid for.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tollgate_core::TimeShare;
 
 use crate::budget::Hold;
@@ -16,25 +18,29 @@ use crate::deadline::{Outlook, ends_in_time};
 /// that was ended and then not repeated would have been better off without us. The repeat is put back
 /// if it comes to nothing, by whoever drops this last or takes it out.
 pub(crate) struct Paid {
-    time: Duration,
-    /// The longest pause there can be before the repeat.
-    pause: Duration,
-    usual: Option<Duration>,
+    /// Not known before the attempt begins, if it waits for a breaker: that may end at any moment.
+    time: OnceLock<Duration>,
+    outlook: Outlook,
+    deadline: Instant,
     pay: Box<dyn Fn() -> Option<Hold> + Send + Sync>,
     hold: Mutex<Option<Hold>>,
     has_ended: AtomicBool,
 }
 
 impl Paid {
-    /// `None` if the attempt gets all the time there is.
+    /// Of an attempt that begins at a moment, or `waits` from then on. `None` if it gets all the time
+    /// there is in any case.
     pub(crate) fn of(
         outlook: Outlook,
+        begin: Instant,
+        waits: bool,
         pay: impl Fn() -> Option<Hold> + Send + Sync + 'static,
     ) -> Option<Self> {
+        let time = outlook.share()?;
         Some(Self {
-            time: outlook.share()?,
-            pause: outlook.pause,
-            usual: outlook.usual,
+            time: if waits { OnceLock::new() } else { time.into() },
+            deadline: begin.checked_add(outlook.left)?,
+            outlook,
             pay: Box::new(pay),
             hold: Mutex::new(None),
             has_ended: AtomicBool::new(false),
@@ -48,13 +54,21 @@ impl Paid {
 }
 
 impl TimeShare for Paid {
+    /// Asked first by whoever times the attempt, when it begins.
     fn time(&self) -> Duration {
-        self.time
+        *self.time.get_or_init(|| {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let outlook = Outlook {
+                left,
+                ..self.outlook
+            };
+            outlook.share().unwrap_or(left)
+        })
     }
 
     fn end(&self, left: Duration) -> bool {
         // in line, the attempt may have lost the time that another one needs
-        if !ends_in_time(left, self.pause, self.usual) {
+        if !ends_in_time(left, self.outlook.pause, self.outlook.usual) {
             return false;
         }
         let mut hold = self.hold.lock();
@@ -75,7 +89,7 @@ impl TimeShare for Paid {
 impl fmt::Debug for Paid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Paid")
-            .field("time", &self.time)
+            .field("time", &self.time.get())
             .field("has_ended", &self.has_ended())
             .finish_non_exhaustive()
     }

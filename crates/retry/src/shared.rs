@@ -48,8 +48,15 @@ impl Shared {
             && !call.purpose().is_background()
     }
 
-    /// Says how long the attempt that begins then may take, if another one follows.
-    pub(crate) fn share_out(self: &Arc<Self>, call: &mut ToolCall, begin: Instant, refused: u32) {
+    /// Says how long the attempt that begins then, or waits from then on, may take, if another one
+    /// follows.
+    pub(crate) fn share_out(
+        self: &Arc<Self>,
+        call: &mut ToolCall,
+        begin: Instant,
+        waits: bool,
+        refused: u32,
+    ) {
         let limits = &call.plan().limits;
         let (first, repeat) = (limits.first_backoff, repeat_of(call));
         let outlook = left(call, || begin).map(|left| Outlook {
@@ -66,7 +73,7 @@ impl Shared {
         let paid = |outlook: Outlook| {
             let (shared, tool) = (self.clone(), call.tool().clone());
             let hold = move || shared.budgets.hold(tool.set(), &shared.config);
-            Some(Share::new(Arc::new(Paid::of(outlook, hold)?)))
+            Some(Share::new(Arc::new(Paid::of(outlook, begin, waits, hold)?)))
         };
         call.attempt_mut().share = outlook.and_then(paid);
     }

@@ -134,6 +134,38 @@ async fn a_call_without_a_deadline_waits_for_no_gate() {
     assert!(error.message().contains("no deadline"), "{error}");
 }
 
+/// What an attempt may take is a share of the time that is left when it is sent, not of what would be left
+/// if it had waited for as long as it might.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_waited_for_less_than_it_might_has_the_time_that_is_left() {
+    for (opens, left) in [(2_u64, 58_u64), (30, 30)] {
+        let gate = Gate::default();
+        let share = Arc::new(Mutex::new(None));
+        let mock = MockService::new({
+            let (gate, share) = (gate.clone(), share.clone());
+            move |call: ToolCall, _| {
+                let result = if call.attempt().number == 1 {
+                    Err(refused(30).with_reopening(Reopening::new(gate.clone())))
+                } else {
+                    *share.lock() = call.attempt().share.as_ref().map(|share| share.time());
+                    Ok(ToolOutput::text("done"))
+                };
+                async { result }
+            }
+        });
+        let service = RetryLayer::new(plain()).unwrap().layer(mock);
+        let opening = async {
+            sleep(Duration::from_secs(opens)).await;
+            gate.0.notify_waiters();
+        };
+        let (answer, ()) = tokio::join!(service.oneshot(within(60, json!({}))), opening);
+        answer.unwrap();
+        // half of what is left after the pause before it, and the longest that may come after it
+        let expected = (Duration::from_secs(left) - ms(100) - ms(200)) / 2;
+        assert_eq!(*share.lock(), Some(expected), "{opens}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_many_that_wait_few_come_first_and_twice_as_many_in_each_step() {
     let gate = Gate::default();
