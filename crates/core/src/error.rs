@@ -137,10 +137,17 @@ impl ToolError {
     }
 
     /// Adds what tells when the gate that refused the call is worth asking again, if that may be before
-    /// the time it states.
+    /// the time it states; or when a server that could not be reached may be back.
     #[must_use]
     pub fn with_reopening(mut self, reopening: Reopening) -> Self {
         self.0.reopening = Some(reopening);
+        self
+    }
+
+    /// Takes away what tells when to ask again: there is somebody else to ask.
+    #[must_use]
+    pub fn without_reopening(mut self) -> Self {
+        self.0.reopening = None;
         self
     }
 
@@ -263,8 +270,8 @@ impl ToolError {
         self.0.retry_after
     }
 
-    /// Returns what tells when the gate that refused the call is worth asking again: with it, the time
-    /// that is stated is the latest.
+    /// Returns what tells when the gate that refused the call, or a server that could not be reached, is
+    /// worth asking again: with it, the time that is stated is the latest.
     #[must_use]
     pub fn reopening(&self) -> Option<&Reopening> {
         self.0.reopening.as_ref()

@@ -1,4 +1,4 @@
-//! The moment at which a gate that refused a call is worth asking again.
+//! The moment at which whoever did not take a call is worth asking again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use crate::BoxFuture;
 
 /// The moment at which a gate of ours that refused a call is worth asking again, where it may come
 /// before the time that the [refusal states](crate::ToolError::retry_after): a breaker waits for the
-/// outcome of a probe, say, and states when it would do without.
+/// outcome of a probe, say, and states when it would do without. Or the moment at which a server that
+/// could not be reached is back, where somebody starts it again.
 ///
-/// It is no promise: the gate is asked like any other time, and may refuse again.
+/// It is no promise: the gate, or the server, is asked like any other time, and may refuse again.
 ///
 /// Clones are the same moment.
 #[derive(Clone)]
 pub struct Reopening(Arc<dyn Reopens>);
 
-/// What a [`Reopening`] tells, by the gate that refused.
+/// What a [`Reopening`] tells, by the gate that refused, or whoever starts the server.
 pub trait Reopens: Send + Sync {
     /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and may be
     /// asked by any number of callers.

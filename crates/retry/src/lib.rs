@@ -28,6 +28,10 @@
 //! and a call waits for as long as it may, also where that is shorter. To be refused so is not counted
 //! among the attempts that are allowed.
 //!
+//! A server that could not be reached, and of which somebody knows when it is back, is waited for in
+//! place of the next pause; that is an attempt like any other, counted and paid for. A server that is
+//! started again is an example: it would be asked in vain until it has started.
+//!
 //! Calls that waited for one moment do not all come then. Each comes after its next pause, and one
 //! step of the backoff later for each time that the number of those who waited before it has doubled:
 //! one call in the first step, two in the next, then four. If the server does not bear the first of

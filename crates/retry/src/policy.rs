@@ -17,7 +17,7 @@ use crate::budget::Budgets;
 use crate::deadline::ends_in_time;
 use crate::give::{Reason, given_up, may_have_an_effect, repeated};
 use crate::pause::{Pause, Returns, Waiting};
-use crate::repeats::{Repeats, is_refusal};
+use crate::repeats::{Repeats, is_expected_back, is_refusal};
 use crate::share::Paid;
 use crate::shared::{Shared, left, repeat_of};
 use crate::stats::Counters;
@@ -183,6 +183,12 @@ impl RepeatPolicy {
                     Some(_) => wait.within(left, usual.unwrap_or(limits.first_backoff)),
                     None => wait,
                 }
+            }
+            // the server was lost a moment ago, and whoever knows it says when it is back
+            None if is_expected_back(error) && left.is_some() => {
+                let queue = shared.budgets.queue(call.tool().set(), config);
+                let usual = usual.unwrap_or(limits.first_backoff);
+                Pause::open(longest, pause, limits.first_backoff, queue).within(left, usual)
             }
             floor => Pause::For(pause.max(floor.unwrap_or_default())),
         };

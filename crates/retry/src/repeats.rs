@@ -93,6 +93,11 @@ impl Repeats {
     }
 }
 
+/// Says whether the server could not be reached, and it will be heard of when it can.
+pub(crate) fn is_expected_back(error: &ToolError) -> bool {
+    error.kind() == ErrorKind::ConnectFailed && error.reopening().is_some()
+}
+
 /// Says whether one of our own gates refused, so that no server was asked.
 pub(crate) fn is_refusal(error: &ToolError) -> bool {
     error.delivery() == Delivery::NotSent

@@ -134,6 +134,61 @@ async fn a_call_without_a_deadline_waits_for_no_gate() {
     assert!(error.message().contains("no deadline"), "{error}");
 }
 
+fn gone() -> ToolError {
+    ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "started again")
+}
+
+/// A server that was lost and is expected back is waited for, where its breaker lets calls through.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_expected_back_is_waited_for() {
+    // it comes back, after two seconds; not before the deadline; and is known to come by nobody
+    for (returns, is_known, expected) in [
+        (2, true, vec![ZERO, ms(2_100)]),
+        (30, true, vec![ZERO, ms(9_900)]),
+        (30, false, vec![ZERO, ms(100), ms(300)]),
+    ] {
+        let (gate, begins) = (Gate::default(), Arc::new(Mutex::new(Vec::new())));
+        let start = Instant::now();
+        let mock = MockService::new({
+            let (gate, begins) = (gate.clone(), begins.clone());
+            move |_, _| {
+                let at = start.elapsed();
+                begins.lock().push(at);
+                let result = match at >= Duration::from_secs(returns) {
+                    true => Ok(ToolOutput::text("done")),
+                    false if is_known => Err(gone().with_reopening(Reopening::new(gate.clone()))),
+                    false => Err(gone()),
+                };
+                async { result }
+            }
+        });
+        let service = RetryLayer::new(plain()).unwrap().layer(mock);
+        let back = async {
+            sleep(Duration::from_secs(returns)).await;
+            gate.0.notify_waiters();
+        };
+        let (answer, ()) = tokio::join!(service.oneshot(within(10, json!({}))), back);
+        assert_eq!(answer.is_ok(), returns == 2, "{answer:?}");
+        assert_eq!(*begins.lock(), expected);
+    }
+}
+
+/// To wait for a server is no way around the budget, nor around the attempts that are allowed.
+#[tokio::test(start_paused = true)]
+async fn to_wait_for_a_server_is_paid_for_and_counted() {
+    for (reserve, attempts) in [(0, 1), (1, 2), (9, 3)] {
+        let mock = MockService::new(|_, _| async {
+            let gate = Gate::default();
+            gate.0.notify_one();
+            Err(gone().with_reopening(Reopening::new(gate)))
+        });
+        let config = plain().with_budget_reserve(reserve).with_budget_percent(0);
+        let service = RetryLayer::new(config).unwrap().layer(mock.clone());
+        service.oneshot(within(60, json!({}))).await.unwrap_err();
+        assert_eq!(mock.started(), attempts);
+    }
+}
+
 /// What an attempt may take is a share of the time that is left when it is sent, not of what would be left
 /// if it had waited for as long as it might.
 #[tokio::test(start_paused = true)]

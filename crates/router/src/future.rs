@@ -100,7 +100,13 @@ impl<S: ToolService> Route<S> {
     fn after(&mut self, error: ToolError) -> Result<Stage<S, S::Future>, ToolError> {
         let error = self.name_server(error);
         if !is_refusal(&error) {
-            return Err(error);
+            let call = self.call.as_ref();
+            let has_others = call.is_some_and(|call| self.candidates.are_left(call));
+            // a repeat goes to one of them, and need not wait for this one
+            return Err(match error.reopening() {
+                Some(_) if has_others => error.without_reopening(),
+                _ => error,
+            });
         }
         let refusal = match self.refusal.take() {
             Some(earlier) if !passes_sooner(&error, &earlier) => reopens_with(earlier, &error),

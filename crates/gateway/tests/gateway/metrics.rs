@@ -107,11 +107,17 @@ if [ ! -e "$argument" ]; then : > "$argument"; exit 1; fi
 says here
 "#;
 
+/// After its end it starts again once there is another file.
+const STARTS_WHEN_TOLD: &str = r#"
+while [ -e "$argument" ] && [ ! -e "$argument.again" ]; do sleep 0.02; done
+"#;
+
 /// A gateway whose calls had to wait, were repeated, refused and left out of every cache.
 async fn troubled() -> (Gateway, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let began = folder.path().join("began");
     let once = Script {
+        each: STARTS_WHEN_TOLD,
         call: ENDS_ONCE,
         argument: began.to_str().unwrap(),
         ..Script::of_one("get_current_time")
@@ -123,12 +129,18 @@ async fn troubled() -> (Gateway, TempDir) {
         once.server("once")
     );
     let gateway = Gateway::configured(&config).await;
-    // its repeats may all come before the server is there again
-    until("an answer of the server that ended", || async {
-        let answer = gateway.mcp("once__get_current_time", json!({})).await;
-        answer["result"].is_object().then_some(())
-    })
-    .await;
+    // the call waits for the server that it was lost with
+    let answer = gateway.mcp("once__get_current_time", json!({}));
+    let again = async {
+        until("a server that is down", || async {
+            let up = Scrape::of(&gateway).await.value(metric::SERVER_UP);
+            (up < 2.0).then_some(())
+        })
+        .await;
+        std::fs::write(folder.path().join("began.again"), "").unwrap();
+    };
+    let (answer, ()) = tokio::join!(answer, again);
+    assert!(answer["result"].is_object(), "{answer}");
     // what a tool calls an error is not kept
     let missing = json!({"order_id": 999_999});
     gateway.mcp("narrow__get_order", missing).await;

@@ -39,7 +39,7 @@
 //! | the greeting is refused with HTTP 401, 403 or 407 | `Unauthorized` | `NotSent` |
 //! | the greeting is put off with HTTP 429 | `RateLimited` | `NotSent` |
 //! | the greeting fails otherwise | `ConnectFailed` | `NotSent` |
-//! | a child cannot be started, has died, or is being started again | `ConnectFailed` | `NotSent` |
+//! | a child cannot be started, has died, or is being started again (1) | `ConnectFailed` | `NotSent` |
 //! | a child has closed its input | `ConnectFailed` | `NotSent` |
 //! | over 64 MiB wait for a child that does not read | `ConnectFailed` | `NotSent` |
 //! | the upstream was shut down | `ConnectFailed` | `NotSent` |
@@ -61,6 +61,9 @@
 //! | JSON-RPC, any other code | `ServerFault` | `Answered` |
 //! | an answer cannot be read, is no tool result, or answers something else | `Protocol` | `Answered` |
 //! | the server forgets a session it has just opened | `Protocol` | `Answered` |
+//!
+//! (1) For five seconds after the loss the error tells when the server is back
+//! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)).
 //!
 //! Over HTTP the bytes of a request that have left cannot be counted, only those that the connection
 //! has asked us for: it asks for all of a request below some hundred kilobytes at once. So an early

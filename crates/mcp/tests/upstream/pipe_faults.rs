@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
 use tollgate_mcp::upstream::{Io, Target, Upstream, UpstreamStatus};
 
@@ -45,6 +46,58 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     let asked = peer.asked("tools/call").await;
     peer.reply(&asked, r#"{"content":[]}"#).await;
     running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let before = upstream.call(call("early", "{}")).await.unwrap_err();
+    assert!(before.reopening().is_none(), "there was nothing to lose");
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    drop(peer);
+    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+
+    let mut peer = script.accept().await;
+    let lost = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
+    let back = tokio::spawn(lost.reopening().unwrap().reopened());
+    tokio::task::yield_now().await;
+    assert!(!back.is_finished());
+    let start = Instant::now();
+    peer.initialize().await;
+    back.await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stays_away_is_expected_for_five_seconds() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    drop(peer);
+    let lost = Instant::now();
+    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+    // it is there again, and does not greet
+    let _silent = script.accept().await;
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    error.reopening().unwrap().reopened().await;
+    assert_eq!(lost.elapsed(), Duration::from_secs(5));
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.reopening().is_none(), "nobody knows");
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,6 +73,27 @@ async fn any_other_failure_ends_the_call() {
     }
 }
 
+struct Never;
+
+impl Reopens for Never {
+    fn reopened(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_is_waited_for_only_where_there_is_no_other() {
+    let gone = || not_sent(ErrorKind::ConnectFailed).with_reopening(Reopening::new(Never));
+    let read = || call(&tool("read").read_only().build(), json!({}));
+    for others in [0, 1] {
+        let members = [refusing("a", gone()), counting("b")];
+        let members = members.into_iter().take(1 + others).collect();
+        let bed = Bed::new(StrategyName::RoundRobin, members);
+        let error = bed.send(read()).await.unwrap_err();
+        assert_eq!(error.reopening().is_some(), others == 0, "{others}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_names_itself_keeps_its_name() {
     let named = not_sent(ErrorKind::ConnectFailed).with_server(server("behind-a"));

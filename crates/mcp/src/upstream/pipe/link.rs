@@ -1,10 +1,13 @@
 //! What calls see of a pipe: the connection of the moment, or why there is none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::RwLock;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tollgate_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolError};
 
 use super::connection::Connection;
 use super::supervisor;
@@ -58,7 +61,17 @@ impl Live {
 #[derive(Debug)]
 pub(in crate::upstream) struct PipeLink {
     shared: Arc<Shared>,
-    live: RwLock<Option<Live>>,
+    state: watch::Sender<LinkState>,
+}
+
+/// Whether there is a connection.
+#[derive(Debug, Clone)]
+pub(super) enum LinkState {
+    /// There was none yet.
+    Connecting,
+    Live(Live),
+    /// The last one ended then.
+    Lost(Instant),
 }
 
 impl PipeLink {
@@ -70,7 +83,7 @@ impl PipeLink {
     ) -> Arc<Self> {
         let link = Arc::new(Self {
             shared: shared.clone(),
-            live: RwLock::new(None),
+            state: watch::Sender::new(LinkState::Connecting),
         });
         tokio::spawn(supervisor::run(
             shared.clone(),
@@ -82,19 +95,29 @@ impl PipeLink {
     }
 
     pub(in crate::upstream) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
-        let live = self.live.read().clone();
-        match live {
-            Some(live) => live.request(ask).await,
-            None => Err(self.no_connection()),
+        let state = self.state.borrow().clone();
+        match state {
+            LinkState::Live(live) => live.request(ask).await,
+            LinkState::Connecting => Err(RequestError::Failed(self.no_connection())),
+            LinkState::Lost(at) => {
+                let error = self.no_connection();
+                let until = at + SOON;
+                if until <= Instant::now() {
+                    return Err(RequestError::Failed(error));
+                }
+                let state = self.state.subscribe();
+                let soon = Reopening::new(Return { state, until });
+                Err(RequestError::Failed(error.with_reopening(soon)))
+            }
         }
     }
 
-    pub(super) fn set(&self, live: Option<Live>) {
-        *self.live.write() = live;
+    pub(super) fn set(&self, state: LinkState) {
+        self.state.send_replace(state);
     }
 
-    fn no_connection(&self) -> RequestError {
-        RequestError::not_sent(match &*self.shared.status().borrow() {
+    fn no_connection(&self) -> ToolError {
+        let message = match &*self.shared.status().borrow() {
             UpstreamStatus::Connecting | UpstreamStatus::Up => {
                 "the server is not connected yet: wait for it to be ready".to_owned()
             }
@@ -103,6 +126,28 @@ impl PipeLink {
                  check its command if this stays"
             ),
             UpstreamStatus::Closed => "the server was shut down".to_owned(),
+        };
+        ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message)
+    }
+}
+
+/// For so long after its loss a server is expected back: one that is started again takes less as a rule,
+/// and for one that does not start at all nobody should wait for long.
+const SOON: Duration = Duration::from_secs(5);
+
+/// The return of a server, or the end of the time in which it is expected.
+struct Return {
+    state: watch::Receiver<LinkState>,
+    until: Instant,
+}
+
+impl Reopens for Return {
+    fn reopened(&self) -> BoxFuture<'static, ()> {
+        let (mut state, until) = (self.state.clone(), self.until);
+        Box::pin(async move {
+            let back = state.wait_for(|state| matches!(state, LinkState::Live(_)));
+            // back or not, it is asked again
+            let _ = timeout_at(until, back).await;
         })
     }
 }

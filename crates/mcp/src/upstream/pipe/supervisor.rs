@@ -8,7 +8,7 @@ use tollgate_core::{PeerSession, PeerSide};
 
 use super::child::Process;
 use super::connection::Connection;
-use super::link::{End, KnownEra, Live, PipeLink};
+use super::link::{End, KnownEra, LinkState, Live, PipeLink};
 use super::session;
 use crate::observed::SessionTimer;
 use crate::upstream::ask::modern_context;
@@ -166,7 +166,7 @@ async fn attend(
         .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
     let info = Arc::new(info);
     shared.set_info(info.clone());
-    link.set(Some(live.clone()));
+    link.set(LinkState::Live(live.clone()));
     shared.up();
     let listens = info.era == Era::Modern && info.tools_list_changed;
     tokio::select! {
@@ -175,7 +175,7 @@ async fn attend(
         () = listen(shared, &live), if listens => {}
         () = keep_alive(shared, &live, info.era) => {}
     }
-    link.set(None);
+    link.set(LinkState::Lost(tokio::time::Instant::now()));
     connection.reason()
 }
 
