@@ -294,6 +294,8 @@ mod pages;
 #[cfg(test)]
 mod router_tests;
 #[cfg(test)]
+mod servers_tests;
+#[cfg(test)]
 mod telemetry_tests;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,186 @@
+//! What is said of bad lines about a server or its tools.
+
+use super::tests::is_refused;
+
+#[test]
+fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
+    for (text, line, key, expected) in [
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nreads = [\"a\",\n  \"b{\"]\n",
+            5,
+            "servers.b.tools.t.reads.2",
+            "is not closed",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nwrites = \"a\"\n",
+            4,
+            "servers.b.tools.t.writes",
+            "a list of scopes",
+        ),
+        (
+            "[servers.orders]\ncommand = \"x\"\n[servers.orders.tools.t]\nwrites = [\"@ordes/a\"]\n",
+            4,
+            "servers.orders.tools.t.writes.1",
+            "did you mean `orders`?",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nannotations = { reads = [\"a\"] }\n",
+            3,
+            "servers.b.annotations.reads",
+            "unknown hint",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"a\"\n[servers.b.tools.t]\nreads = []\n\
+             [servers.c]\ncommand = \"x\"\nset = \"a\"\n[servers.c.tools.t]\nreads = [\"a\"]\n",
+            9,
+            "servers.c.tools.t",
+            "the same hints, rules and scopes",
+        ),
+        (
+            "[servers.\"a b\"]\ncommand = \"x\"\n",
+            1,
+            "servers.a b",
+            "server id",
+        ),
+        ("[servers.b]\nweight = 1\n", 1, "servers.b", "`command`"),
+        (
+            "[servers.b]\ncommand = \"x\"\nurl = \"http://h/\"\n",
+            3,
+            "servers.b.url",
+            "either",
+        ),
+        (
+            "[servers.b]\nurl = \"ftp://h/\"\n",
+            2,
+            "servers.b.url",
+            "http://",
+        ),
+        (
+            "[servers.b]\nurl = \"http://h/\"\nargs = [\"-v\"]\n",
+            3,
+            "servers.b.args",
+            "`command`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nheaders = { A = \"1\" }\n",
+            3,
+            "servers.b.headers",
+            "`url`",
+        ),
+        (
+            "[servers.b]\nurl = \"http://h/\"\nheaders = { \"A B\" = \"1\" }\n",
+            3,
+            "servers.b.headers.A B",
+            "no header name",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nweight = 101\n",
+            3,
+            "servers.b.weight",
+            "101 is no weight: expected a whole number from 0 to 100",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nweight = \"all\"\n",
+            3,
+            "servers.b.weight",
+            "expected u32",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"a__b\"\n",
+            3,
+            "servers.b.set",
+            "__",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nprefix = 3\n",
+            3,
+            "servers.b.prefix",
+            "`false`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nmax_concurrent = 0\n",
+            3,
+            "servers.b.max_concurrent",
+            "1 or more",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nera = \"old\"\n",
+            3,
+            "servers.b.era",
+            "`legacy`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\ntrust = \"full\"\n",
+            3,
+            "servers.b.trust",
+            "`untrusted`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nwieght = 1\n",
+            3,
+            "servers.b.wieght",
+            "`weight`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nreadOnlyHnt = true\n",
+            4,
+            "servers.b.tools.t.readOnlyHnt",
+            "readOnlyHint",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nreadOnlyHint = true\n\
+             when = { action = \"list\", \"/a/b\" = { matches = \"(\" } }\n",
+            5,
+            "servers.b.tools.t.rules.1.when./a/b.matches",
+            "unclosed",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nwhen = { a = 1 }\n\
+             readOnlyHint = true\n[[servers.b.tools.t.rules]]\nwhen = { a = 2 }\n\
+             readOnlyHint = true\ndestructiveHint = true\n",
+            9,
+            "servers.b.tools.t.rules.2.destructiveHint",
+            "destroys nothing",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nreadOnlyHint = true\n",
+            3,
+            "servers.b.tools.t.rules.1",
+            "expected `when`",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nrules = [{ when = { a = 1 } }]\n",
+            4,
+            "servers.b.tools.t.rules.1",
+            "at least one hint",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nrules = true\n",
+            4,
+            "servers.b.tools.t.rules",
+            "a list of tables",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"s\"\n[[servers.b.tools.t.rules]]\n\
+             when = { a = 1 }\nreadOnlyHint = true\n[servers.c]\ncommand = \"x\"\nset = \"s\"\n\
+             [servers.c.tools.t]\nreadOnlyHint = true\n",
+            10,
+            "servers.c.tools.t",
+            "hints, rules and scopes",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nannotations = { openWorldHint = \"no\" }\n",
+            3,
+            "servers.b.annotations.openWorldHint",
+            "expected a boolean",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nset = \"a\"\nprefix = false\n",
+            4,
+            "servers.b.prefix",
+            "same prefix",
+        ),
+    ] {
+        is_refused(text, line, key, expected);
+    }
+}
