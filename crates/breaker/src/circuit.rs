@@ -10,8 +10,8 @@ use tracing::{info, warn};
 use tollgate_core::InvalidConfig;
 
 use crate::permit::{Cause, nanos};
-use crate::state::{Change, State, Ticket};
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::state::{Change, Outcome, State, Ticket};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::trip::describe;
 use crate::window::Counts;
 use crate::word::Word;
@@ -45,6 +45,9 @@ pub struct Circuit {
     made: Instant,
     /// What callers need to know of `guarded`: written under its lock, read without.
     word: AtomicU64,
+    /// Calls under way whose failures others may share. Beside the counts of references, which such a
+    /// call changes too.
+    under_way: AtomicU32,
     guarded: Mutex<Guarded>,
     /// Told each time it opens, and with all other news.
     changed: Notify,
@@ -96,6 +99,7 @@ impl Circuit {
             config,
             made,
             word: AtomicU64::new(Word::of(&state).0),
+            under_way: AtomicU32::new(0),
             guarded: Mutex::new(Guarded {
                 state,
                 last_trip: None,
@@ -221,6 +225,19 @@ impl Circuit {
         self.changed.notify_waiters();
     }
 
+    /// Takes note that a call is under way whose failure others may share. To be said after its ticket
+    /// was given: whoever fails meanwhile then overlooks it rather than wait for it in vain.
+    #[inline]
+    pub(crate) fn begin(&self) {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes note that it has ended. To be said before its outcome.
+    #[inline]
+    pub(crate) fn end(&self) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Says whether calls are timed.
     #[inline]
     pub(crate) const fn takes_time(&self) -> bool {
@@ -332,7 +349,13 @@ impl Circuit {
             let fault = cause.map(|cause| cause.fault).unwrap_or_default();
             let was_probe = state.is_probe(ticket);
             guarded.news += u64::from(was_probe);
-            let change = state.settle(ticket, verdict, fault, took, &self.config, now);
+            let outcome = Outcome {
+                verdict,
+                fault,
+                took,
+                others: self.under_way.load(Ordering::Relaxed),
+            };
+            let change = state.settle(ticket, outcome, &self.config, now);
             guarded.count(change.as_ref());
             if let Some(Change::Opened { trip, .. }) = change {
                 guarded.last_trip =

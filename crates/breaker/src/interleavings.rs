@@ -47,6 +47,12 @@ fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {
     Arc::new(Circuit::new("x", config).unwrap())
 }
 
+/// Lets a call through as the layer does.
+fn counted(circuit: &Arc<Circuit>) -> Permit {
+    let ticket = circuit.enter(Risk::Safe).unwrap();
+    Permit::counted(circuit.clone(), ticket)
+}
+
 fn trip(circuit: &Arc<Circuit>) {
     while circuit.state() == BreakerState::Closed {
         circuit.clone().admit().unwrap().fail(&"down");
@@ -183,14 +189,14 @@ fn events() {
     let shared = Fault { tool: None, ..LOST };
     for known in 0..2 {
         assert_eq!(circuit.read().failures, known);
-        let under_way: Vec<Permit> = (0..3).map(|_| circuit.clone().admit().unwrap()).collect();
+        let under_way: Vec<Permit> = (0..3).map(|_| counted(&circuit)).collect();
         let fail = |permit: Permit| -> Box<dyn FnOnce() + Send> {
             Box::new(move || permit.fail_of(shared, &"lost"))
         };
         together(under_way.into_iter().map(fail).collect());
     }
     assert_eq!(circuit.state(), BreakerState::Closed);
-    circuit.clone().admit().unwrap().fail_of(shared, &"lost");
+    counted(&circuit).fail_of(shared, &"lost");
     assert_eq!(circuit.state(), BreakerState::Open);
 }
 

@@ -25,12 +25,13 @@
 //! | 429 | nothing | success |
 //! | cancellation, a refusal by this runtime, a dropped call | nothing | nothing |
 //!
-//! In a row are failures of which each call began after the failure before was known. What ends a
-//! connection, or makes a server report a fault, may end all calls of the moment, and is one event however
-//! many they are: a server that dies once with eight calls under way has failed once. And a tool that
-//! loses three replies in ten fails three times before anybody knows as soon as many call it, but not
-//! three times in a row. Timeouts, and connections that cannot be made, count each: every call has found
-//! out for itself, and has waited for it.
+//! In a row are failures of which each call began after the failure before was known; and ended when all
+//! that had been under way with that one had ended, too, or a second later. What ends a connection, or
+//! makes a server report a fault, may end all calls of the moment, and is one event however many they
+//! are: a server that dies once with eight calls under way has failed once. And a tool that loses three
+//! replies in ten fails three times before anybody knows as soon as many call it, but not three times in a
+//! row. Timeouts, and connections that cannot be made, count each: every call has found out for itself,
+//! and has waited for it. To a single caller all this makes no difference.
 //!
 //! A connection that is lost after the call was sent has two readings: the server went away, or this
 //! one tool ends its connections, as one does that crashes its worker or answers more than a proxy

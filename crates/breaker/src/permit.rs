@@ -17,6 +17,8 @@ pub struct Permit<C: Deref<Target = Circuit> = Arc<Circuit>> {
     circuit: C,
     ticket: Ticket,
     settled: bool,
+    /// It is counted among the calls that are under way.
+    counted: bool,
     /// When the call began, as the circuit counts time; 0 where no one cares how long it takes. Small
     /// numbers, since a permit is moved into the future of its call.
     began: u64,
@@ -36,8 +38,18 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
             circuit,
             ticket,
             settled: false,
+            counted: false,
             waited: 0,
         }
+    }
+
+    /// Makes one for a call whose failure others may share.
+    #[inline]
+    pub(crate) fn counted(circuit: C, ticket: Ticket) -> Self {
+        circuit.begin();
+        let mut permit = Self::new(circuit, ticket);
+        permit.counted = true;
+        permit
     }
 
     /// Takes off time in which the call waited for a person: it makes no call slow.
@@ -63,6 +75,9 @@ impl<C: Deref<Target = Circuit>> Permit<C> {
     #[inline]
     fn settle(&mut self, verdict: Verdict, cause: Option<Cause<'_>>) {
         if !std::mem::replace(&mut self.settled, true) {
+            if self.counted {
+                self.circuit.end();
+            }
             let timing = (self.began, self.waited);
             self.circuit.settle(self.ticket, verdict, timing, cause);
         }

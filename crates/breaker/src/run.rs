@@ -8,9 +8,15 @@
 //!
 //! Nor are two failures two events where both calls were under way at the same time: a server that dies
 //! takes all of them with it, and a tool that loses one reply in three loses several of what is called
-//! by many, before any of them can know. In a row is what began after the one before was known. That
-//! costs nobody time where failures are quick. Who waited for a timeout, or could not even connect, has
-//! found out for himself, and counts whatever else was under way.
+//! by many, before any of them can know. In a row is what began after the one before was known, once all
+//! that had been under way have ended, too: which of the calls of a moment ends first is chance, and a
+//! success among the others ends the row. That costs little time where failures are quick, and for calls
+//! that take long it is not waited for longer than [`PATIENCE`]. Who waited for a timeout, or could not
+//! even connect, has found out for himself, and counts whatever else was under way.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::mark::Mark;
 
@@ -34,12 +40,38 @@ pub(crate) struct Run {
     tools: Vec<Mark>,
     /// Those that counted, from the beginning. It may wrap: a call that saw it is compared with now.
     known: u16,
+    /// When the last of them came to be known.
+    since: Option<Instant>,
+    /// The calls that were under way then, and still are.
+    under_way: u32,
+}
+
+/// For so long after a failure the calls that were under way with it are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A call that has ended, as a run sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) fault: Fault,
+    /// The failures that were [known](Run::known) when it began.
+    pub(crate) known: u16,
+    pub(crate) at: Instant,
+    /// The calls that are under way beside it.
+    pub(crate) others: u32,
 }
 
 impl Run {
-    /// Counts a failure of a call that began when so many were [known](Self::known).
-    pub(crate) fn count(&mut self, fault: Fault, known: u16) {
-        if fault.is_shared && self.failures > 0 && known != self.known {
+    /// Takes note that a call has ended, whatever came of it, that began when so many were known.
+    pub(crate) fn end(&mut self, known: u16) {
+        if known != self.known {
+            self.under_way = self.under_way.saturating_sub(1);
+        }
+    }
+
+    /// Counts a failure.
+    pub(crate) fn count(&mut self, ended: Ended) {
+        let fault = ended.fault;
+        if fault.is_shared && self.failures > 0 && !self.is_followed_by(ended) {
             return;
         }
         self.failures = self.failures.saturating_add(1);
@@ -51,6 +83,17 @@ impl Run {
             Some(_) => return,
         }
         self.known = self.known.wrapping_add(1);
+        (self.since, self.under_way) = (Some(ended.at), ended.others);
+    }
+
+    /// Says whether a call began after the last failure that counts, and whatever had begun before has
+    /// ended.
+    fn is_followed_by(&self, ended: Ended) -> bool {
+        let waited = self
+            .since
+            .map(|since| ended.at.saturating_duration_since(since));
+        let is_over = self.under_way == 0 || waited.is_none_or(|waited| waited >= PATIENCE);
+        ended.known == self.known && is_over
     }
 
     /// Tells the failures that are known apart from those that will be.
@@ -96,12 +139,23 @@ mod tests {
         }
     }
 
+    /// Ends a call with a failure that began when so many were known, while so many are under way.
+    fn fail(run: &mut Run, fault: Fault, known: u16, others: u32) {
+        run.end(known);
+        run.count(Ended {
+            fault,
+            known,
+            at: Instant::now(),
+            others,
+        });
+    }
+
     /// Each began after the one before was known.
     fn run(of: &[Option<u64>]) -> Run {
         let mut run = Run::default();
         for tool in of {
             let known = run.known();
-            run.count(fault(*tool), known);
+            fail(&mut run, fault(*tool), known, 0);
         }
         run
     }
@@ -133,24 +187,46 @@ mod tests {
     fn what_was_under_way_at_the_same_time_counts_once() {
         let mut run = Run::default();
         let before = run.known();
-        for _ in 0..8 {
-            run.count(fault(None), before);
+        for others in (0..8).rev() {
+            fail(&mut run, fault(None), before, others);
         }
         assert_eq!(run.failures(), 1);
         let between = run.known();
-        run.count(fault(None), between);
-        run.count(fault(None), before);
+        fail(&mut run, fault(None), between, 1);
+        fail(&mut run, fault(None), before, 0);
         assert_eq!(run.failures(), 2);
         // the first counts, whenever it began
         run.clear();
-        run.count(fault(None), before);
-        run.count(fault(None), between);
+        fail(&mut run, fault(None), before, 1);
+        fail(&mut run, fault(None), between, 0);
         assert_eq!(run.failures(), 1);
         // what a call found out for itself counts each time
         for _ in 0..2 {
-            run.count(Fault::default(), before);
+            fail(&mut run, Fault::default(), before, 0);
         }
         assert!(run.reaches(3));
+    }
+
+    /// One caller may be served again and again while others wait: what comes of them is not known yet.
+    #[tokio::test(start_paused = true)]
+    async fn a_row_goes_on_when_all_that_was_under_way_has_ended_or_takes_long() {
+        let mut run = Run::default();
+        let first = run.known();
+        fail(&mut run, fault(None), first, 2);
+        let second = run.known();
+        fail(&mut run, fault(None), second, 2);
+        run.end(first);
+        fail(&mut run, fault(None), second, 1);
+        assert_eq!(run.failures(), 1, "one of two is under way");
+        run.end(first);
+        fail(&mut run, fault(None), second, 2);
+        assert_eq!(run.failures(), 2);
+        let third = run.known();
+        for (wait, failures) in [(999, 2), (1, 3)] {
+            tokio::time::advance(Duration::from_millis(wait)).await;
+            fail(&mut run, fault(None), third, 2);
+            assert_eq!(run.failures(), failures);
+        }
     }
 
     #[test]
@@ -158,8 +234,8 @@ mod tests {
         let mut run = Run::default();
         for round in 1..=3 {
             let known = run.known();
-            run.count(fault(Some(1)), known);
-            run.count(fault(Some(2)), known);
+            fail(&mut run, fault(Some(1)), known, 1);
+            fail(&mut run, fault(Some(2)), known, 0);
             assert_eq!(run.is_one_tools(), round == 1, "{round}");
         }
         assert!(run.reaches(2));

@@ -184,7 +184,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             person = Some(listener);
         }
         let held = Held {
-            permit: Permit::new(circuit, ticket),
+            permit: Permit::counted(circuit, ticket),
             judge: self.site.judge(),
             tool: self.site.suspect(&call),
             hurry: hurry(&call),

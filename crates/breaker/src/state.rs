@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::run::{Fault, Run};
+use crate::run::{Ended, Fault, Run};
 use crate::window::{Counts, Window};
 use crate::{BreakerConfig, BreakerState, Risk, Verdict};
 
@@ -50,6 +50,18 @@ pub(crate) struct Ticket {
     pub(crate) generation: u32,
     /// The failures that were [known](Run::known) when it was given.
     pub(crate) known: u16,
+}
+
+/// What came of a call that was let through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) verdict: Verdict,
+    /// What a failure may have in common with others.
+    pub(crate) fault: Fault,
+    /// How long it took, if that is known.
+    pub(crate) took: Option<Duration>,
+    /// The calls that are under way beside it, where they are counted.
+    pub(crate) others: u32,
 }
 
 /// What an outcome changed, as far as anybody wants to hear of it.
@@ -151,26 +163,31 @@ impl State {
         Some(from.saturating_duration_since(now))
     }
 
-    /// Takes the outcome of a call that was let through: what its failure may have in common with
-    /// others, and how long it took, if that is known.
+    /// Takes the outcome of a call that was let through.
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
-        verdict: Verdict,
-        fault: Fault,
-        took: Option<Duration>,
+        outcome: Outcome,
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Change> {
         if ticket.generation != self.generation {
             return None;
         }
-        let slow = config.is_slow(took);
+        let Outcome { verdict, fault, .. } = outcome;
+        let slow = config.is_slow(outcome.took);
+        self.run.end(ticket.known);
+        let ended = |known| Ended {
+            fault,
+            known,
+            at: now,
+            others: outcome.others,
+        };
         match (&mut self.phase, verdict) {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
                 if failed {
-                    self.run.count(fault, ticket.known);
+                    self.run.count(ended(ticket.known));
                 } else {
                     self.run.clear();
                 }
@@ -184,7 +201,10 @@ impl State {
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe is asked for itself
                 let known = self.run.known();
-                self.run.count(fault, known);
+                self.run.count(Ended {
+                    others: 0,
+                    ..ended(known)
+                });
                 if self.run.is_one_tools() {
                     // it says no more of the server than before: the next call tells
                     *probes = probes.saturating_sub(1);

@@ -127,6 +127,55 @@ async fn what_ends_all_calls_of_a_moment_counts_once() {
     }
 }
 
+/// Of many callers one may be served again and again while the others wait, and its failures alone are
+/// no row: any of the others may be answered. But nobody is waited for for long.
+#[tokio::test(start_paused = true)]
+async fn one_of_many_callers_opens_it_only_when_the_others_have_ended_or_take_long() {
+    for others in ["answered", "failed", "dropped", "slow"] {
+        let mock = MockService::new(move |_, nth| async move {
+            if nth < 7 {
+                let wait = if others == "slow" { 3_600 } else { 1 };
+                sleep(Duration::from_millis(wait * 100)).await;
+                if others == "answered" {
+                    return Ok(ToolOutput::text("fine"));
+                }
+            }
+            failed(ErrorKind::ServerFault)
+        });
+        let set = BreakerSet::default();
+        let service = breaker(mock, &set);
+        let rest: Vec<_> = (0..7)
+            .map(|_| tokio::spawn(service.clone().oneshot(read())))
+            .collect();
+        tokio::task::yield_now().await;
+        calls(&service, 50).await;
+        assert_eq!(set.snapshot()[0].failures, 1, "{others}");
+        if others == "dropped" {
+            for call in &rest {
+                call.abort();
+            }
+        }
+        sleep(Duration::from_millis(150)).await;
+        calls(&service, 2).await;
+        let expected = match others {
+            "slow" => (BreakerState::Closed, 1),
+            // the row was over
+            "answered" => (BreakerState::Closed, 2),
+            _ => (BreakerState::Open, 0),
+        };
+        let status = &set.snapshot()[0];
+        assert_eq!((status.state, status.failures), expected, "{others}");
+        if others == "slow" {
+            for failures in [2, 0] {
+                sleep(Duration::from_secs(1)).await;
+                calls(&service, 5).await;
+                assert_eq!(set.snapshot()[0].failures, failures);
+            }
+            assert_eq!(state(&set), BreakerState::Open);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_each_call_finds_out_for_itself_counts_each_time() {
     for kind in [ErrorKind::ConnectFailed, ErrorKind::Timeout] {

@@ -8,6 +8,17 @@ mod lost;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+impl Outcome {
+    fn of(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            fault: Fault::default(),
+            took: None,
+            others: 0,
+        }
+    }
+}
+
 /// A connection of this tool was lost after it was sent.
 fn lost(tool: u64) -> Fault {
     Fault {
@@ -45,37 +56,29 @@ impl Bench {
     }
 
     fn settle(&mut self, ticket: Ticket, verdict: Verdict) -> Option<Change> {
-        self.state.settle(
-            ticket,
-            verdict,
-            Fault::default(),
-            None,
-            &self.config,
-            self.now,
-        )
+        let outcome = Outcome::of(verdict);
+        self.state.settle(ticket, outcome, &self.config, self.now)
     }
 
     /// A call that takes so long.
     fn call_for(&mut self, verdict: Verdict, secs: u64) -> Option<Change> {
         let ticket = self.admit().unwrap();
         self.wait(secs);
-        let took = Some(Duration::from_secs(secs));
-        self.state.settle(
-            ticket,
-            verdict,
-            Fault::default(),
-            took,
-            &self.config,
-            self.now,
-        )
+        let outcome = Outcome {
+            took: Some(Duration::from_secs(secs)),
+            ..Outcome::of(verdict)
+        };
+        self.state.settle(ticket, outcome, &self.config, self.now)
     }
 
     /// A call of this tool, whose connection is lost after it was sent.
     fn lose(&mut self, tool: u64) -> Option<Change> {
         let ticket = self.admit().unwrap();
-        let (fault, failed) = (lost(tool), Verdict::Failure);
-        self.state
-            .settle(ticket, failed, fault, None, &self.config, self.now)
+        let outcome = Outcome {
+            fault: lost(tool),
+            ..Outcome::of(Verdict::Failure)
+        };
+        self.state.settle(ticket, outcome, &self.config, self.now)
     }
 
     fn call(&mut self, verdict: Verdict) -> Option<Change> {

@@ -76,9 +76,13 @@ proptest! {
                 }
                 Step::Settle(which, verdict, fault, took) if !flying.is_empty() => {
                     let (ticket, ..) = flying.swap_remove(which % flying.len());
-                    let took = Some(Duration::from_secs(took));
-                    let (state, config) = (&mut bench.state, &bench.config);
-                    state.settle(ticket, verdict, fault, took, config, bench.now);
+                    let outcome = Outcome {
+                        fault,
+                        took: Some(Duration::from_secs(took)),
+                        others: u32::try_from(flying.len()).unwrap(),
+                        ..Outcome::of(verdict)
+                    };
+                    bench.state.settle(ticket, outcome, &bench.config, bench.now);
                 }
                 Step::Settle(..) => {}
                 Step::Wait(secs) => bench.wait(secs),

@@ -50,15 +50,8 @@ fn a_lost_probe_of_one_tool_decides_nothing_and_one_of_another_does() {
     let ticket = answered
         .admit(Risk::Safe, &bench.config, bench.now)
         .unwrap();
-    let well = Verdict::Success;
-    let change = answered.settle(
-        ticket,
-        well,
-        Fault::default(),
-        None,
-        &bench.config,
-        bench.now,
-    );
+    let outcome = Outcome::of(Verdict::Success);
+    let change = answered.settle(ticket, outcome, &bench.config, bench.now);
     assert_eq!(change, Some(Change::Closed));
     assert_eq!(tripped(bench.lose(2)), Some(Trip::ProbeFailed));
     assert_eq!(bench.wait_secs(), Some(20));
