@@ -56,6 +56,7 @@ impl Spellings {
     /// # Errors
     ///
     /// As [`FingerprintKey::json`], each time.
+    #[inline]
     pub(crate) fn digest(
         &self,
         key: &FingerprintKey,
@@ -63,29 +64,37 @@ impl Spellings {
         whom: u128,
         text: &[u8],
     ) -> Result<Fingerprint, FingerprintError> {
-        let spelling = tool.behind.bytes(whom, text).as_u128();
+        let spelling = tool.behind.bytes_for(whom, text).as_u128();
         let pair = self.pair(spelling);
         if let Some(found) = pair.iter().find_map(|place| place.read(spelling)) {
             return Ok(found);
         }
-        let digest = key.combine(&[tool.word, whom, key.json(text)?.as_u128()]);
-        let free = pair.iter().position(Place::is_empty);
-        // a bit that had no part in choosing the pair
-        let place = free.unwrap_or_else(|| usize::from(spelling >> 127 == 0));
-        if let Some(place) = pair.get(place) {
-            place.write(spelling, digest);
-        }
-        Ok(digest)
+        walk(key, [tool.word, whom], spelling, pair, text)
     }
 
     fn pair(&self, spelling: u128) -> &[Place] {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "part of a uniform hash is a uniform hash"
-        )]
-        let number = (spelling >> 64) as usize & self.0.len().saturating_sub(1);
+        let number = (scatter(spelling) >> 32) as usize & self.0.len().saturating_sub(1);
         self.0.get(number).map_or(&[], |pair| &pair.0[..])
     }
+}
+
+/// Works out what stands for a text, and remembers it.
+#[cold]
+fn walk(
+    key: &FingerprintKey,
+    [tool, whom]: [u128; 2],
+    spelling: u128,
+    pair: &[Place],
+    text: &[u8],
+) -> Result<Fingerprint, FingerprintError> {
+    let digest = key.combine(&[tool, whom, key.json(text)?.as_u128()]);
+    let free = pair.iter().position(Place::is_empty);
+    // a bit that had no part in choosing the pair
+    let place = free.unwrap_or_else(|| usize::from(scatter(spelling) >> 63 == 0));
+    if let Some(place) = pair.get(place) {
+        place.write(spelling, digest);
+    }
+    Ok(digest)
 }
 
 impl Place {
@@ -113,6 +122,14 @@ impl Place {
             word.store(value, Ordering::Relaxed);
         }
     }
+}
+
+/// Mixes both words of a spelling, the highest bits best. Principals are told apart in some of its bits
+/// only, and those who ask the same must not all meet in one pair.
+fn scatter(spelling: u128) -> u64 {
+    let [low, high] = split(spelling);
+    let both = low ^ high.rotate_left(29);
+    (both ^ both >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Mixes both words of a fingerprint, differently for each word of the spelling. A change of either
@@ -146,6 +163,7 @@ mod tests {
 
     use proptest::prelude::*;
     use serde_json::json;
+    use tollgate_core::Principal;
 
     use super::*;
 
@@ -156,7 +174,11 @@ mod tests {
     }
 
     fn spelling(text: &[u8]) -> u128 {
-        key().bytes_behind(WORDS, text).as_u128()
+        spelling_for(WORDS[1], text)
+    }
+
+    fn spelling_for(whom: u128, text: &[u8]) -> u128 {
+        key().behind(WORDS[0]).bytes_for(whom, text).as_u128()
     }
 
     /// What stands for a text, without a table.
@@ -218,6 +240,23 @@ mod tests {
         assert_ne!(ask([1, 2]), ask([1, 3]));
         assert_ne!(ask([1, 2]), ask([3, 2]));
         assert_eq!(ask([1, 2]), ask([1, 2]));
+    }
+
+    #[test]
+    fn principals_who_ask_the_same_are_spread_over_the_table() {
+        let table = Spellings::with_pairs(64);
+        let names = |letters: usize| {
+            (0..64).map(move |number| Principal::new(format!("{number:0letters$}")))
+        };
+        for letters in [2, 8, 9, 15] {
+            let mut pairs: Vec<_> = names(letters)
+                .map(|who| spelling_for(who.as_number().unwrap(), b"{}"))
+                .map(|spelling| table.pair(spelling).as_ptr())
+                .collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            assert!(pairs.len() > 24, "{letters}: {}", pairs.len());
+        }
     }
 
     #[test]
