@@ -15,8 +15,8 @@ use tollgate_core::{Fingerprint, FingerprintError, FingerprintKey};
 
 use crate::key::ToolWord;
 
-/// A table of spellings, of fixed size. Each spelling has two places to be in, side by side; where
-/// both are taken, one is given to whoever comes last.
+/// A table of spellings, of fixed size. Each spelling has four places to be in: a pair, and the pair
+/// beside it, where it goes if its own is full. Where all are taken, one is given to whoever comes last.
 #[derive(Debug)]
 pub(crate) struct Spellings(Box<[Pair]>);
 
@@ -65,36 +65,53 @@ impl Spellings {
         text: &[u8],
     ) -> Result<Fingerprint, FingerprintError> {
         let spelling = tool.behind.bytes_for(whom, text).as_u128();
-        let pair = self.pair(spelling);
-        if let Some(found) = pair.iter().find_map(|place| place.read(spelling)) {
-            return Ok(found);
+        let number = self.number(spelling);
+        match read(self.pair(number), spelling) {
+            Some(found) => Ok(found),
+            None => self.farther(key, [tool.word, whom], spelling, text),
         }
-        walk(key, [tool.word, whom], spelling, pair, text)
     }
 
-    fn pair(&self, spelling: u128) -> &[Place] {
-        let number = (scatter(spelling) >> 32) as usize & self.0.len().saturating_sub(1);
+    /// Looks in the pair beside it, and else works out what stands for the text, and remembers it.
+    #[cold]
+    fn farther(
+        &self,
+        key: &FingerprintKey,
+        [tool, whom]: [u128; 2],
+        spelling: u128,
+        text: &[u8],
+    ) -> Result<Fingerprint, FingerprintError> {
+        let number = self.number(spelling);
+        let [own, beside] = [number, number ^ 1].map(|number| self.pair(number));
+        if let Some(found) = read(beside, spelling) {
+            return Ok(found);
+        }
+        let digest = key.combine(&[tool, whom, key.json(text)?.as_u128()]);
+        let mut places = own.iter().chain(beside);
+        let free = places.clone().find(|place| place.is_empty());
+        // bits that had no part in choosing the pair
+        let turn = (scatter(spelling) >> 62) as usize;
+        let taken = || places.nth(turn).or_else(|| own.get(turn & 1));
+        if let Some(place) = free.or_else(taken) {
+            place.write(spelling, digest);
+        }
+        Ok(digest)
+    }
+
+    #[inline]
+    fn number(&self, spelling: u128) -> usize {
+        (scatter(spelling) >> 32) as usize & self.0.len().saturating_sub(1)
+    }
+
+    #[inline]
+    fn pair(&self, number: usize) -> &[Place] {
         self.0.get(number).map_or(&[], |pair| &pair.0[..])
     }
 }
 
-/// Works out what stands for a text, and remembers it.
-#[cold]
-fn walk(
-    key: &FingerprintKey,
-    [tool, whom]: [u128; 2],
-    spelling: u128,
-    pair: &[Place],
-    text: &[u8],
-) -> Result<Fingerprint, FingerprintError> {
-    let digest = key.combine(&[tool, whom, key.json(text)?.as_u128()]);
-    let free = pair.iter().position(Place::is_empty);
-    // a bit that had no part in choosing the pair
-    let place = free.unwrap_or_else(|| usize::from(scatter(spelling) >> 63 == 0));
-    if let Some(place) = pair.get(place) {
-        place.write(spelling, digest);
-    }
-    Ok(digest)
+#[inline]
+fn read(pair: &[Place], spelling: u128) -> Option<Fingerprint> {
+    pair.iter().find_map(|place| place.read(spelling))
 }
 
 impl Place {
@@ -234,6 +251,20 @@ mod tests {
     }
 
     #[test]
+    fn a_spelling_whose_pair_is_full_finds_room_beside_it() {
+        let table = Spellings::with_pairs(2);
+        let texts = [&b"1"[..], b"2", b"3", b"4"];
+        for text in texts.repeat(2) {
+            assert_eq!(ask(&table, text), digest(text));
+        }
+        let known = |text: &&&[u8]| {
+            let mut pairs = table.0.iter();
+            pairs.any(|pair| read(&pair.0, spelling(text)).is_some())
+        };
+        assert_eq!(texts.iter().filter(known).count(), 4);
+    }
+
+    #[test]
     fn the_words_before_a_text_tell_it_apart() {
         let table = Spellings::for_bytes(1 << 20);
         let ask = |words| digest_behind(&table, words, b"{}").unwrap();
@@ -251,7 +282,7 @@ mod tests {
         for letters in [2, 8, 9, 15] {
             let mut pairs: Vec<_> = names(letters)
                 .map(|who| spelling_for(who.as_number().unwrap(), b"{}"))
-                .map(|spelling| table.pair(spelling).as_ptr())
+                .map(|spelling| table.number(spelling))
                 .collect();
             pairs.sort_unstable();
             pairs.dedup();
