@@ -11,6 +11,7 @@ use crate::foresee::Foresight;
 use crate::scope::ScopeRules;
 use crate::shared::Shared;
 use crate::stats::{CacheStats, ToolStats};
+use crate::tools::Version;
 
 /// Looks into a cache and empties it. Cloning copies a pointer.
 #[derive(Debug, Clone)]
@@ -44,9 +45,8 @@ impl CacheHandle {
     #[must_use]
     pub fn foresee(&self, call: &ToolCall) -> Foresight {
         let shared = &self.shared;
-        shared.tools.with(call.clone(), shared, |version, call| {
-            Foresight::of(shared, version, &call)
-        })
+        let foresee = |version: &Arc<Version>| Foresight::of(shared, version, call);
+        shared.tools.with(call.tool(), shared, foresee)
     }
 
     /// Returns what happens from now on, as it happens. A listener that falls 1,024 events behind

@@ -45,6 +45,7 @@ impl Keyring {
     }
 
     /// Says what call this is, whenever it is made. `tool` stands for the tool in this role.
+    #[inline]
     pub(crate) fn identify(
         &self,
         tool: &ToolWord,
@@ -67,6 +68,7 @@ impl Keyring {
 
     /// Returns what stands for a principal: the number of a short name, whose highest byte is at most 15,
     /// or the digest of a long one.
+    #[inline]
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
         principal.as_number().unwrap_or_else(|| {
             let name = principal.as_str().as_bytes();
@@ -76,19 +78,23 @@ impl Keyring {
 
     /// Returns the key of the call if it is made under these epochs of what it depends on. How many
     /// there are depends on the identity alone.
+    #[inline]
     pub(crate) fn key(&self, identity: &Identity, principal_epoch: u64, epochs: &[u64]) -> u128 {
         match (epochs, principal_epoch) {
             // The digest is secret and spread evenly; so is it whatever is added to it, and two
             // epochs are as many bits as there are.
             ([own, other], 0) => identity.digest ^ (u128::from(*own) << 64 | u128::from(*other)),
-            _ => {
-                let count = epochs.len() as u128;
-                let mut parts: SmallVec<[u128; 8]> =
-                    smallvec![identity.digest, count << 64 | u128::from(principal_epoch)];
-                parts.extend(epochs.iter().copied().map(u128::from));
-                self.secret.combine(&parts).as_u128()
-            }
+            _ => self.key_of_many(identity, principal_epoch, epochs),
         }
+    }
+
+    #[inline(never)]
+    fn key_of_many(&self, identity: &Identity, principal_epoch: u64, epochs: &[u64]) -> u128 {
+        let count = epochs.len() as u128;
+        let mut parts: SmallVec<[u128; 8]> =
+            smallvec![identity.digest, count << 64 | u128::from(principal_epoch)];
+        parts.extend(epochs.iter().copied().map(u128::from));
+        self.secret.combine(&parts).as_u128()
     }
 }
 

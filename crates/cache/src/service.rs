@@ -32,52 +32,73 @@ impl<S> Cache<S> {
     }
 }
 
+/// What becomes of a call.
+enum Fate {
+    Hit(ToolOutput),
+    Pass,
+    Read(Read),
+    Write(Arc<Version>, Option<Box<Keep>>),
+}
+
 impl<S: ToolService> Cache<S> {
     /// Calls as [`Service::call`] does, by whoever shares the service with others: it is always ready,
     /// and no call changes it. A hit is looked up here, and clones nothing of what is inside.
     #[inline]
     pub fn call_ref(&self, call: ToolCall) -> CacheFuture<S> {
         let shared = &self.shared;
-        shared.tools.with(call, shared, |version, call| {
-            match Way::of(shared, version, &call) {
-                Way::Pass(reason) => self.pass(call, version, reason),
-                Way::Read { ttl } => self.read(call, version, ttl),
-                Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
-                Way::Write => self.write(call, version, None),
+        let decide = |version: &Arc<Version>| self.decide(version, &call);
+        match shared.tools.with(call.tool(), shared, decide) {
+            Fate::Hit(output) => CacheFuture::hit(output),
+            Fate::Pass => CacheFuture::pass(self.inner.clone(), call),
+            Fate::Read(read) => CacheFuture::read(Box::pin(read.run(self.inner.clone(), call))),
+            Fate::Write(version, keep) => {
+                let write = Write::new(shared.clone(), version, keep);
+                CacheFuture::write(self.inner.clone(), call, write)
             }
-        })
+        }
     }
 
     #[inline]
-    fn read(&self, call: ToolCall, version: &Arc<Version>, ttl: Duration) -> CacheFuture<S> {
+    fn decide(&self, version: &Arc<Version>, call: &ToolCall) -> Fate {
+        match Way::of(&self.shared, version, call) {
+            Way::Pass(reason) => self.pass(call, version, reason),
+            Way::Read { ttl } => self.read(call, version, ttl),
+            Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
+            Way::Write => Fate::Write(version.clone(), None),
+        }
+    }
+
+    #[inline]
+    fn read(&self, call: &ToolCall, version: &Arc<Version>, ttl: Duration) -> Fate {
         let shared = &self.shared;
         let now = Instant::now();
-        let watched = version.footprint.read(&shared.scopes, &call);
+        let watched = version.footprint.read(&shared.scopes, call);
         let epochs = match epochs(&watched, shared.scopes.at(now)) {
             Ok(epochs) => epochs,
             Err(unquiet) => return self.pass(call, version, unquiet.into()),
         };
         let word = version.word(Role::Read);
-        let Ok(identity) = shared.keys.identify(word, &call, Role::Read) else {
+        let Ok(identity) = shared.keys.identify(word, call, Role::Read) else {
             return self.pass(call, version, BypassReason::Arguments);
         };
         let key = shared.key(&identity, &epochs);
-        let found = shared.look(key, &version.record, &call, now);
+        let found = shared.look(key, &version.record, call, now);
         drop(watched);
         if let Look::Hit(hit) = found {
             if shared.fresh.draws() {
                 let check = Check {
                     shared: shared.clone(),
                     version: version.clone(),
+                    tool: call.tool().clone(),
                     identity,
                     key,
                     served: hit.output.clone(),
                     at: now,
                     age: now.saturating_duration_since(hit.made()),
                 };
-                check.start(&self.inner, &call);
+                check.start(&self.inner, call);
             }
-            return CacheFuture::hit(hit.output);
+            return Fate::Hit(hit.output);
         }
         let read = Read {
             shared: shared.clone(),
@@ -86,31 +107,26 @@ impl<S: ToolService> Cache<S> {
             ttl,
         };
         if let Look::Ended(entry) = &found
-            && let Some(output) = read.while_revalidating(key, entry, &self.inner, &call, now)
+            && let Some(output) = read.while_revalidating(key, entry, &self.inner, call, now)
         {
-            return CacheFuture::hit(output);
+            return Fate::Hit(output);
         }
-        CacheFuture::read(Box::pin(read.run(self.inner.clone(), call)))
+        Fate::Read(read)
     }
 
     /// Answers the repeat of the last write to what it touches without sending it.
-    fn idempotent_write(
-        &self,
-        call: ToolCall,
-        version: &Arc<Version>,
-        ttl: Duration,
-    ) -> CacheFuture<S> {
+    fn idempotent_write(&self, call: &ToolCall, version: &Arc<Version>, ttl: Duration) -> Fate {
         let shared = &self.shared;
         let now = Instant::now();
         let word = version.word(Role::Write);
-        let Ok(identity) = shared.keys.identify(word, &call, Role::Write) else {
-            return self.write(call, version, None);
+        let Ok(identity) = shared.keys.identify(word, call, Role::Write) else {
+            return Fate::Write(version.clone(), None);
         };
-        let watched = version.footprint.rewrite(&shared.scopes, &call);
+        let watched = version.footprint.rewrite(&shared.scopes, call);
         if let Ok(epochs) = epochs(&watched, shared.scopes.at(now)) {
             let key = shared.key(&identity, &epochs);
-            if let Some(output) = shared.find(key, &version.record, &call, now) {
-                return CacheFuture::hit(output);
+            if let Some(output) = shared.find(key, &version.record, call, now) {
+                return Fate::Hit(output);
             }
         }
         let keep = Keep {
@@ -118,17 +134,13 @@ impl<S: ToolService> Cache<S> {
             ttl,
             usual: call.plan().limits.estimated_duration,
         };
-        self.write(call, version, Some(keep))
+        Fate::Write(version.clone(), Some(Box::new(keep)))
     }
 
-    fn write(&self, call: ToolCall, version: &Arc<Version>, keep: Option<Keep>) -> CacheFuture<S> {
-        let write = Write::new(self.shared.clone(), version.clone(), keep);
-        CacheFuture::write(self.inner.clone(), call, write)
-    }
-
-    fn pass(&self, call: ToolCall, version: &Version, reason: BypassReason) -> CacheFuture<S> {
-        self.shared.bypass(&version.record, &call, reason);
-        CacheFuture::pass(self.inner.clone(), call)
+    #[inline(never)]
+    fn pass(&self, call: &ToolCall, version: &Version, reason: BypassReason) -> Fate {
+        self.shared.bypass(&version.record, call, reason);
+        Fate::Pass
     }
 }
 

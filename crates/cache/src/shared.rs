@@ -75,6 +75,7 @@ impl Shared {
     }
 
     /// Returns the key of a call if it is made under these epochs of what it depends on.
+    #[inline]
     pub(crate) fn key(&self, identity: &Identity, epochs: &[u64]) -> u128 {
         let principal_epoch = self.principals.epoch(identity.principal);
         self.keys.key(identity, principal_epoch, epochs)
@@ -100,6 +101,7 @@ impl Shared {
     }
 
     /// Looks for a stored answer; counts and notes the hit, if it is one.
+    #[inline]
     pub(crate) fn look(&self, key: u128, record: &Record, call: &ToolCall, now: Instant) -> Look {
         let Some(found) = self.store.look(key, now) else {
             return Look::Nothing;

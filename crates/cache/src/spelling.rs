@@ -15,8 +15,8 @@ use tollgate_core::{Fingerprint, FingerprintError, FingerprintKey};
 
 use crate::key::ToolWord;
 
-/// A table of spellings, of fixed size. Each spelling has two places to be in, side by side; where
-/// both are taken, one is given to whoever comes last.
+/// A table of spellings, of fixed size. Each spelling has four places to be in: a pair, and the pair
+/// beside it, where it goes if its own is full. Where all are taken, one is given to whoever comes last.
 #[derive(Debug)]
 pub(crate) struct Spellings(Box<[Pair]>);
 
@@ -56,6 +56,7 @@ impl Spellings {
     /// # Errors
     ///
     /// As [`FingerprintKey::json`], each time.
+    #[inline]
     pub(crate) fn digest(
         &self,
         key: &FingerprintKey,
@@ -63,29 +64,54 @@ impl Spellings {
         whom: u128,
         text: &[u8],
     ) -> Result<Fingerprint, FingerprintError> {
-        let spelling = tool.behind.bytes(whom, text).as_u128();
-        let pair = self.pair(spelling);
-        if let Some(found) = pair.iter().find_map(|place| place.read(spelling)) {
+        let spelling = tool.behind.bytes_for(whom, text).as_u128();
+        let number = self.number(spelling);
+        match read(self.pair(number), spelling) {
+            Some(found) => Ok(found),
+            None => self.farther(key, [tool.word, whom], spelling, text),
+        }
+    }
+
+    /// Looks in the pair beside it, and else works out what stands for the text, and remembers it.
+    #[cold]
+    fn farther(
+        &self,
+        key: &FingerprintKey,
+        [tool, whom]: [u128; 2],
+        spelling: u128,
+        text: &[u8],
+    ) -> Result<Fingerprint, FingerprintError> {
+        let number = self.number(spelling);
+        let [own, beside] = [number, number ^ 1].map(|number| self.pair(number));
+        if let Some(found) = read(beside, spelling) {
             return Ok(found);
         }
-        let digest = key.combine(&[tool.word, whom, key.json(text)?.as_u128()]);
-        let free = pair.iter().position(Place::is_empty);
-        // a bit that had no part in choosing the pair
-        let place = free.unwrap_or_else(|| usize::from(spelling >> 127 == 0));
-        if let Some(place) = pair.get(place) {
+        let digest = key.combine(&[tool, whom, key.json(text)?.as_u128()]);
+        let mut places = own.iter().chain(beside);
+        let free = places.clone().find(|place| place.is_empty());
+        // bits that had no part in choosing the pair
+        let turn = (scatter(spelling) >> 62) as usize;
+        let taken = || places.nth(turn).or_else(|| own.get(turn & 1));
+        if let Some(place) = free.or_else(taken) {
             place.write(spelling, digest);
         }
         Ok(digest)
     }
 
-    fn pair(&self, spelling: u128) -> &[Place] {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "part of a uniform hash is a uniform hash"
-        )]
-        let number = (spelling >> 64) as usize & self.0.len().saturating_sub(1);
+    #[inline]
+    fn number(&self, spelling: u128) -> usize {
+        (scatter(spelling) >> 32) as usize & self.0.len().saturating_sub(1)
+    }
+
+    #[inline]
+    fn pair(&self, number: usize) -> &[Place] {
         self.0.get(number).map_or(&[], |pair| &pair.0[..])
     }
+}
+
+#[inline]
+fn read(pair: &[Place], spelling: u128) -> Option<Fingerprint> {
+    pair.iter().find_map(|place| place.read(spelling))
 }
 
 impl Place {
@@ -113,6 +139,14 @@ impl Place {
             word.store(value, Ordering::Relaxed);
         }
     }
+}
+
+/// Mixes both words of a spelling, the highest bits best. Principals are told apart in some of its bits
+/// only, and those who ask the same must not all meet in one pair.
+fn scatter(spelling: u128) -> u64 {
+    let [low, high] = split(spelling);
+    let both = low ^ high.rotate_left(29);
+    (both ^ both >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Mixes both words of a fingerprint, differently for each word of the spelling. A change of either
@@ -146,6 +180,7 @@ mod tests {
 
     use proptest::prelude::*;
     use serde_json::json;
+    use tollgate_core::Principal;
 
     use super::*;
 
@@ -156,7 +191,11 @@ mod tests {
     }
 
     fn spelling(text: &[u8]) -> u128 {
-        key().bytes_behind(WORDS, text).as_u128()
+        spelling_for(WORDS[1], text)
+    }
+
+    fn spelling_for(whom: u128, text: &[u8]) -> u128 {
+        key().behind(WORDS[0]).bytes_for(whom, text).as_u128()
     }
 
     /// What stands for a text, without a table.
@@ -212,12 +251,43 @@ mod tests {
     }
 
     #[test]
+    fn a_spelling_whose_pair_is_full_finds_room_beside_it() {
+        let table = Spellings::with_pairs(2);
+        let texts = [&b"1"[..], b"2", b"3", b"4"];
+        for text in texts.repeat(2) {
+            assert_eq!(ask(&table, text), digest(text));
+        }
+        let known = |text: &&&[u8]| {
+            let mut pairs = table.0.iter();
+            pairs.any(|pair| read(&pair.0, spelling(text)).is_some())
+        };
+        assert_eq!(texts.iter().filter(known).count(), 4);
+    }
+
+    #[test]
     fn the_words_before_a_text_tell_it_apart() {
         let table = Spellings::for_bytes(1 << 20);
         let ask = |words| digest_behind(&table, words, b"{}").unwrap();
         assert_ne!(ask([1, 2]), ask([1, 3]));
         assert_ne!(ask([1, 2]), ask([3, 2]));
         assert_eq!(ask([1, 2]), ask([1, 2]));
+    }
+
+    #[test]
+    fn principals_who_ask_the_same_are_spread_over_the_table() {
+        let table = Spellings::with_pairs(64);
+        let names = |letters: usize| {
+            (0..64).map(move |number| Principal::new(format!("{number:0letters$}")))
+        };
+        for letters in [2, 8, 9, 15] {
+            let mut pairs: Vec<_> = names(letters)
+                .map(|who| spelling_for(who.as_number().unwrap(), b"{}"))
+                .map(|spelling| table.number(spelling))
+                .collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            assert!(pairs.len() > 24, "{letters}: {}", pairs.len());
+        }
     }
 
     #[test]

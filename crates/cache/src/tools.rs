@@ -1,14 +1,13 @@
 //! What the cache knows of each tool.
 
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use tollgate_core::{ReplicaSetId, Tool, ToolCall, ToolName};
+use tollgate_core::{ReplicaSetId, Tool, ToolName};
 
 use crate::key::{Role, ToolWord};
 use crate::scope::{Footprint, Scope, ScopeRules};
@@ -20,10 +19,10 @@ use crate::store::Account;
 /// scopes are; of each name, what was counted.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    /// Versions that were asked for lately: found without a lock.
-    recent: Box<[ArcSwapOption<Version>]>,
-    /// By address: each version holds its tool, so no address is used twice while it is here.
-    versions: DashMap<usize, Arc<Version>, BuildHasherDefault<Address>>,
+    /// Which cache this is, of all in the process.
+    cache: u64,
+    /// By address: each tool is held, so no address is used twice while it is here.
+    versions: DashMap<usize, Held, BuildHasherDefault<Address>>,
     records: DashMap<(ReplicaSetId, ToolName), Arc<Record>>,
     /// How many versions there may be before those are dropped that nobody else holds.
     enough: AtomicUsize,
@@ -59,8 +58,9 @@ const STEADY: u64 = 0;
 
 impl Default for Tools {
     fn default() -> Self {
+        static CACHES: AtomicU64 = AtomicU64::new(0);
         Self {
-            recent: (0..RECENT).map(|_| ArcSwapOption::empty()).collect(),
+            cache: CACHES.fetch_add(1, Ordering::Relaxed),
             versions: DashMap::default(),
             records: DashMap::default(),
             enough: AtomicUsize::new(0),
@@ -70,25 +70,33 @@ impl Default for Tools {
     }
 }
 
-/// How many versions may be recent ones.
-const RECENT: usize = 256;
-
-/// Spreads addresses over the recent places: their lowest bits are all alike.
-const fn place(address: usize) -> usize {
-    (address ^ address >> 12) / 64 % RECENT
-}
-
 /// Fewer versions than this are not worth a look.
 const FEW: usize = 256;
 
-/// One definition of a tool.
+/// One definition of a tool, in the table.
+#[derive(Debug)]
+struct Held {
+    tool: Arc<Tool>,
+    version: Arc<Version>,
+}
+
+/// What the first cache that a tool is called through keeps with it, so that a hit need not ask the table.
+struct Kept {
+    cache: u64,
+    version: Arc<Version>,
+}
+
+/// One definition of a tool. It does not hold the tool, which may keep it.
 #[derive(Debug)]
 pub(crate) struct Version {
-    tool: Arc<Tool>,
+    /// The lower half of the definition's digest, as what marks a record; never [`STEADY`].
+    definition: u64,
     reads: ToolWord,
     writes: ToolWord,
     pub(crate) footprint: Footprint,
     pub(crate) record: Arc<Record>,
+    /// What came in its place in the table, once something did; `None` if nothing did.
+    next: OnceLock<Option<Arc<Self>>>,
 }
 
 /// What is counted for one tool, whatever its definition.
@@ -109,50 +117,58 @@ pub(crate) struct Record {
 }
 
 impl Tools {
-    /// Does something with what is known of the tool of a call.
+    /// Does something with what is known of a tool.
     #[inline]
     pub(crate) fn with<R>(
         &self,
-        call: ToolCall,
+        tool: &Arc<Tool>,
         shared: &Shared,
-        act: impl FnOnce(&Arc<Version>, ToolCall) -> R,
+        act: impl FnOnce(&Arc<Version>) -> R,
     ) -> R {
-        let address = Arc::as_ptr(call.tool()).addr();
-        let place = self.recent.get(place(address));
-        if let Some(place) = place {
-            let recent = place.load();
-            if let Some(version) = &*recent
-                && Arc::as_ptr(&version.tool).addr() == address
-            {
-                return act(version, call);
+        let kept = tool.kept().filter(|kept: &&Kept| kept.cache == self.cache);
+        let found;
+        let version = match kept.and_then(|kept| kept.version.latest()) {
+            Some(version) => version,
+            None => {
+                found = self.find(tool, shared);
+                &found
             }
-        }
-        // as long as it is held, nobody says otherwise which state tools touch
-        let rules = shared.rules.read();
-        let version = self.version(call.tool(), shared, &rules);
-        if let Some(place) = place {
-            place.store(Some(version.clone()));
-        }
-        drop(rules);
-        act(&version, call)
+        };
+        act(version)
     }
 
-    /// Returns what is known of this version of the tool, finding it out if it is new.
-    fn version(&self, tool: &Arc<Tool>, shared: &Shared, rules: &ScopeRules) -> Arc<Version> {
+    /// Returns what the table knows of a tool, finding it out if it is new.
+    #[cold]
+    fn find(&self, tool: &Arc<Tool>, shared: &Shared) -> Arc<Version> {
+        // as long as it is held, nobody says otherwise which state tools touch
+        let rules = shared.rules.read();
         let address = Arc::as_ptr(tool).addr();
-        if let Some(version) = self.versions.get(&address) {
-            return version.clone();
+        if let Some(held) = self.versions.get(&address) {
+            return held.version.clone();
         }
         self.make_room();
         let record = self.record(tool.set(), tool.name());
-        let version = Arc::new(Version {
-            reads: shared.keys.tool(tool, Role::Read),
-            writes: shared.keys.tool(tool, Role::Write),
-            footprint: record.footprint(shared, rules),
-            record,
-            tool: tool.clone(),
-        });
-        self.versions.entry(address).or_insert(version).clone()
+        let new = || {
+            let version = Arc::new(Version {
+                definition: (tool.digest().as_u128() as u64).max(STEADY + 1),
+                reads: shared.keys.tool(tool, Role::Read),
+                writes: shared.keys.tool(tool, Role::Write),
+                footprint: record.footprint(shared, &rules),
+                record: record.clone(),
+                next: OnceLock::new(),
+            });
+            // another cache may have been first: then the table is asked each time
+            tool.keep(Kept {
+                cache: self.cache,
+                version: version.clone(),
+            });
+            Held {
+                tool: tool.clone(),
+                version,
+            }
+        };
+        let held = self.versions.entry(address).or_insert_with(new);
+        held.version.clone()
     }
 
     /// Drops versions that only this table still holds, once there are twice as many as were kept
@@ -166,17 +182,11 @@ impl Tools {
 
     /// Drops versions that only this table still holds, and what was counted for tools without any.
     pub(crate) fn drop_unheld(&self) {
-        // a place among the recent ones holds a version, not its tool
-        for place in &self.recent {
-            let unheld = |version: &Arc<Version>| Arc::strong_count(&version.tool) == 1;
-            if place.load().as_ref().is_some_and(unheld) {
-                place.store(None);
-            }
-        }
-        self.versions.retain(|_, version| {
-            let held = Arc::strong_count(&version.tool) > 1;
+        self.versions.retain(|_, Held { tool, version }| {
+            let held = Arc::strong_count(tool) > 1;
             if !held {
                 version.record.lost.store(true, Ordering::SeqCst);
+                version.end(None);
             }
             held
         });
@@ -201,14 +211,10 @@ impl Tools {
             let (set, name) = (tool.set(), tool.name());
             old.of(set, name) != new.of(set, name)
         };
-        for mut version in self.versions.iter_mut().filter(|v| changed(&v.tool)) {
-            let next = version.under(shared, new);
-            *version = Arc::new(next);
-        }
-        for place in &self.recent {
-            if place.load().as_ref().is_some_and(|v| changed(&v.tool)) {
-                place.store(None);
-            }
+        for mut held in self.versions.iter_mut().filter(|held| changed(&held.tool)) {
+            let next = Arc::new(held.version.under(shared, new));
+            held.version.end(Some(next.clone()));
+            held.version = next;
         }
         for record in &self.records {
             let (set, name) = (&record.set, &record.tool);
@@ -254,9 +260,9 @@ impl Tools {
 
     /// Makes everything unreachable that tools with this tag answered.
     pub(crate) fn raise_tagged(&self, tag: &str) {
-        for version in &self.versions {
-            if version.tool.has_tag(tag) {
-                version.record.own.raise();
+        for held in &self.versions {
+            if held.tool.has_tag(tag) {
+                held.version.record.own.raise();
             }
         }
         // one that is not here any more may have carried the tag, and may be defined again
@@ -285,39 +291,49 @@ impl Tools {
 }
 
 impl Version {
-    pub(crate) fn tool(&self) -> &Arc<Tool> {
-        &self.tool
-    }
-
     /// Returns the same version under other rules.
     fn under(&self, shared: &Shared, rules: &ScopeRules) -> Self {
         Self {
-            tool: self.tool.clone(),
+            definition: self.definition,
             reads: self.reads,
             writes: self.writes,
             footprint: self.record.footprint(shared, rules),
             record: self.record.clone(),
+            next: OnceLock::new(),
         }
+    }
+
+    /// Notes that it is not in the table any more, and what is there in its place.
+    fn end(&self, next: Option<Arc<Self>>) {
+        // only ever told once, by whoever takes it out
+        let _ = self.next.set(next);
+    }
+
+    /// Returns what is in the table now in its place, if anything is.
+    #[inline]
+    fn latest(self: &Arc<Self>) -> Option<&Arc<Self>> {
+        let mut latest = self;
+        while let Some(next) = latest.next.get() {
+            latest = next.as_ref()?;
+        }
+        Some(latest)
     }
 
     /// Says whether results of this version were seen to change without a write.
     pub(crate) fn is_volatile(&self) -> bool {
         let volatile = self.record.volatile.load(Ordering::Relaxed);
-        volatile != STEADY && volatile == self.definition()
+        volatile != STEADY && volatile == self.definition
     }
 
     /// Notes that results of this version were seen to change without a write, and drops them; says
     /// whether that is new.
     pub(crate) fn turn_volatile(&self) -> bool {
-        let definition = self.definition();
-        let before = self.record.volatile.swap(definition, Ordering::Relaxed);
+        let before = self
+            .record
+            .volatile
+            .swap(self.definition, Ordering::Relaxed);
         self.record.own.raise();
-        before != definition
-    }
-
-    /// The lower half of the definition's digest, as what marks a record; never [`STEADY`].
-    fn definition(&self) -> u64 {
-        (self.tool.digest().as_u128() as u64).max(STEADY + 1)
+        before != self.definition
     }
 
     /// Returns what stands for the tool in its role.

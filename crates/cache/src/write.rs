@@ -116,11 +116,12 @@ pub(crate) struct Keep {
 }
 
 impl Write {
-    pub(crate) fn new(shared: Arc<Shared>, version: Arc<Version>, keep: Option<Keep>) -> Self {
+    #[inline]
+    pub(crate) fn new(shared: Arc<Shared>, version: Arc<Version>, keep: Option<Box<Keep>>) -> Self {
         Self {
             shared,
             version,
-            keep: keep.map(Box::new),
+            keep,
             record: None,
             guard: None,
             principal_epoch: 0,

@@ -29,10 +29,10 @@ pub struct Attempt {
 impl Attempt {
     /// Returns the first attempt.
     #[must_use]
-    pub fn first() -> Self {
+    pub const fn first() -> Self {
         Self {
             number: 1,
-            avoid: Avoided::default(),
+            avoid: Avoided(None),
             share: None,
             elsewhere_only: false,
             chosen: None,
@@ -52,6 +52,12 @@ impl Attempt {
         {
             self.avoid.push(failed.clone());
         }
+    }
+}
+
+impl Default for Attempt {
+    fn default() -> Self {
+        Self::first()
     }
 }
 

@@ -37,14 +37,15 @@ struct Parts {
     /// `None` is [`Caller::local`], whose count all threads would write to.
     caller: Option<Arc<Caller>>,
     applied: Applied,
-    purpose: Purpose,
-    is_left_out: bool,
     record: Option<Arc<CallRecord>>,
     beside: Option<Box<Beside>>,
+    purpose: Purpose,
+    is_left_out: bool,
     deadline: Option<Instant>,
     /// The caller's own; it comes before one that was made.
     given_key: Option<IdempotencyKey>,
-    attempt: Attempt,
+    /// `None` is [`Attempt::first`]: most calls have no other.
+    attempt: Option<Box<Attempt>>,
 }
 
 /// What most calls made in process have nothing of: such a call is smaller without.
@@ -78,7 +79,7 @@ impl ToolCall {
             beside: None,
             deadline: None,
             given_key: None,
-            attempt: Attempt::first(),
+            attempt: None,
         };
         Self {
             parts: Arc::new(parts),
@@ -97,7 +98,7 @@ impl ToolCall {
             purpose,
             record: None,
             deadline: None,
-            attempt: Attempt::first(),
+            attempt: None,
             given_key: None,
             ..Parts::clone(&self.parts)
         };
@@ -266,10 +267,8 @@ impl ToolCall {
     /// Returns who calls.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
-        self.parts
-            .caller
-            .as_ref()
-            .unwrap_or_else(|| Caller::local_ref())
+        let caller = self.parts.caller.as_ref();
+        caller.unwrap_or_else(|| Caller::local_ref())
     }
 
     /// Returns when the whole call must be over.
@@ -342,7 +341,7 @@ impl ToolCall {
     #[inline]
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if let Some(record) = &self.parts.record {
-            record.decided(|| make().of_attempt(&self.parts.attempt));
+            record.decided(|| make().of_attempt(self.attempt()));
         }
     }
 
@@ -363,12 +362,13 @@ impl ToolCall {
     /// Returns which attempt this is.
     #[must_use]
     pub fn attempt(&self) -> &Attempt {
-        &self.parts.attempt
+        static FIRST: Attempt = Attempt::first();
+        self.parts.attempt.as_deref().unwrap_or(&FIRST)
     }
 
     /// Returns which attempt this is, to change it. Only a retry layer does.
     pub fn attempt_mut(&mut self) -> &mut Attempt {
-        &mut self.parts_mut().attempt
+        self.parts_mut().attempt.get_or_insert_default()
     }
 }
 
@@ -391,7 +391,7 @@ impl fmt::Debug for ToolCall {
             .field("caller", self.caller())
             .field("deadline", &self.parts.deadline)
             .field("pin", &self.pin())
-            .field("attempt", &self.parts.attempt)
+            .field("attempt", self.attempt())
             .field("purpose", &self.parts.purpose)
             .finish_non_exhaustive()
     }

@@ -33,6 +33,7 @@ mod freshness;
 mod idempotency;
 pub mod infer;
 mod judge;
+mod keepsake;
 mod lanes;
 pub mod lint;
 mod members;

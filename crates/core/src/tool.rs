@@ -1,5 +1,6 @@
 //! One callable operation.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::keepsake::Keepsake;
 use crate::refine::{Applied, Refinements};
 use crate::{
     Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName, Verifier,
@@ -157,7 +159,8 @@ impl ToolDefinition {
 
 /// One callable operation of one replica set: definition, verdict and plan.
 ///
-/// Immutable and shared by `Arc`: a changed definition is another `Tool`.
+/// Immutable and shared by `Arc`: a changed definition is another `Tool`. What a layer [keeps](Self::keep)
+/// with it changes nothing about it.
 #[derive(Debug, Clone)]
 pub struct Tool {
     set: ReplicaSetId,
@@ -167,6 +170,7 @@ pub struct Tool {
     refinements: Refinements,
     verifier: Option<Verifier>,
     digest: Fingerprint,
+    keepsake: Keepsake,
 }
 
 impl Tool {
@@ -187,6 +191,7 @@ impl Tool {
             refinements: Refinements::default(),
             verifier: None,
             digest,
+            keepsake: Keepsake::default(),
         }
     }
 
@@ -270,5 +275,22 @@ impl Tool {
     #[must_use]
     pub fn digest(&self) -> Fingerprint {
         self.digest
+    }
+
+    /// Returns what a layer keeps with the tool, if it is of this type.
+    #[must_use]
+    #[inline]
+    pub fn kept<T: Any>(&self) -> Option<&T> {
+        self.keepsake.get()
+    }
+
+    /// Keeps something with the tool, to be found again by a plain read: there is no table to look it up
+    /// in, no lock, and no count that threads would hand to and fro. Says whether it is kept, which it is
+    /// if nothing is yet: there is one place, meant for the layer that most calls end in. Any other has
+    /// [`ByTool`](crate::ByTool).
+    ///
+    /// It is dropped with the tool. If it held the tool, neither ever would be.
+    pub fn keep<T: Any + Send + Sync>(&self, value: T) -> bool {
+        self.keepsake.set(value)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
-use tollgate_core::{Purpose, ToolCall, ToolOutput, ToolService};
+use tollgate_core::{Purpose, Tool, ToolCall, ToolOutput, ToolService};
 use tower::ServiceExt;
 
 use crate::event::Happened;
@@ -24,6 +24,7 @@ use crate::tools::Version;
 pub(crate) struct Check {
     pub(crate) shared: Arc<Shared>,
     pub(crate) version: Arc<Version>,
+    pub(crate) tool: Arc<Tool>,
     pub(crate) identity: Identity,
     pub(crate) key: u128,
     /// The answer that was served.
@@ -109,9 +110,9 @@ impl Check {
             "results change without a write: not caching the tool any more"
         );
         shared.tell(record, || Happened::TurnedVolatile {
-            definition: self.version.tool().digest(),
+            definition: self.tool.digest(),
             evidence: evidence.clone(),
         });
-        shared.fresh.observer.tell(self.version.tool(), &evidence);
+        shared.fresh.observer.tell(&self.tool, &evidence);
     }
 }

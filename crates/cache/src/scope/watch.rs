@@ -34,11 +34,17 @@ impl From<Unquiet> for BypassReason {
 /// # Errors
 ///
 /// [`Unquiet`] if there was no such moment.
+#[inline]
 pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquiet> {
     if let [first, second] = watched {
         // what a read watches of which nothing is said, its tool's own scope and its set's
         return pair([first.scope(), second.scope()], now);
     }
+    many(watched, now)
+}
+
+#[inline(never)]
+fn many(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquiet> {
     let epochs = look(watched);
     for scope in watched {
         if let Some(unquiet) = scope.scope().unquiet(now) {
@@ -52,6 +58,7 @@ pub(crate) fn epochs(watched: &[ScopeRef], now: Moment) -> Result<Epochs, Unquie
     }
 }
 
+#[inline]
 fn pair(watched: [&Scope; 2], now: Moment) -> Result<Epochs, Unquiet> {
     let epochs = watched.map(Scope::epoch);
     if let Some(unquiet) = watched.iter().find_map(|scope| scope.unquiet(now)) {

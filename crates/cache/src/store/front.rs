@@ -25,13 +25,18 @@ pub(super) struct Front(Box<[ArcSwapOption<Inner>]>);
 const TURN: u32 = 32;
 /// In which step of its turn an entry is put here, if it was found twice at least.
 const FIRST: u32 = 3;
+/// From 16 MiB on.
+const LARGE: u64 = 16 << 20;
 /// 256 KiB of places; what they hold is in the store anyway.
 const MOST: usize = 32 * 1024;
 
 impl Front {
-    /// Makes one place for each 8 KiB of the store: fewer than there are entries.
+    /// Makes one place for each 8 KiB of a small store, fewer than there are entries: it soon drops what it
+    /// does not know to be used. A large one takes its time, and gets as many places as it has entries of
+    /// usual size, so that few entries have to share one.
     pub(super) fn for_bytes(max_bytes: u64) -> Self {
-        let wanted = usize::try_from(max_bytes >> 13).unwrap_or(usize::MAX);
+        let each = if max_bytes < LARGE { 13 } else { 11 };
+        let wanted = usize::try_from(max_bytes >> each).unwrap_or(usize::MAX);
         // the power of two that is not more than that
         let places = wanted
             .min(MOST)
@@ -171,6 +176,8 @@ mod tests {
         assert!(!front.put(32, &entry(32, FIRST)));
         assert!(front.find(32).is_none());
         assert_eq!(Front::for_bytes(100_000).0.len(), 8);
+        assert_eq!(Front::for_bytes(LARGE - 1).0.len(), 1024);
+        assert_eq!(Front::for_bytes(LARGE).0.len(), 8 * 1024);
         assert_eq!(Front::for_bytes(u64::MAX).0.len(), MOST);
     }
 }

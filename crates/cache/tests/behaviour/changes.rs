@@ -111,6 +111,51 @@ async fn other_rules_never_find_what_was_kept_under_the_rules_of_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn caches_that_share_a_tool_know_it_each_by_its_own_rules() {
+    let (get, ship) = (tool("get").read_only().build(), tool("ship").build());
+    let said = |scope| rules(&[("get", reading(scope)), ("ship", writing("x"))]);
+    let (first, second) = (
+        Bench::new(MockService::counting()),
+        Bench::new(MockService::counting()),
+    );
+    for bench in [&first, &second] {
+        assert_eq!(bench.text(of(&get)).await, "1");
+        assert_eq!(bench.text(of(&get)).await, "1");
+    }
+    second.handle.set_scope_rules(said("y"));
+    for (bench, after) in [(&first, "3"), (&second, "2")] {
+        if after == "2" {
+            assert_eq!(bench.text(of(&get)).await, "2", "other rules");
+        }
+        bench.text(of(&ship)).await;
+        assert_eq!(bench.text(of(&get)).await, after);
+    }
+    // as often as they change
+    for (round, scope) in ["x", "y", "x"].into_iter().enumerate() {
+        first.handle.set_scope_rules(said(scope));
+        let before = first.text(of(&get)).await;
+        assert_eq!(first.text(of(&get)).await, before, "{round}");
+        first.text(of(&ship)).await;
+        let stays = first.text(of(&get)).await == before;
+        assert_eq!(stays, scope == "y", "{round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_nobody_else_holds_goes_with_what_is_known_of_it() {
+    let bench = lone(Writes::TakeTenSeconds);
+    let get = tool("get").read_only().build();
+    for _ in 0..2 {
+        assert_eq!(bench.text(of(&get)).await, "1");
+    }
+    let gone = Arc::downgrade(&get);
+    drop(get);
+    bench.handle.retain_sets(|_| true);
+    assert!(gone.upgrade().is_none());
+    assert_eq!(bench.handle.tools(), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn results_of_tools_of_which_the_same_is_said_stay() {
     let (get, list) = (
         tool("get").read_only().build(),

@@ -170,6 +170,7 @@ impl FingerprintKey {
 /// let key = FingerprintKey::new(1, 2);
 /// let tool = key.behind(7);
 /// assert_eq!(tool.bytes(8, b"{}"), key.bytes_behind([7, 8], b"{}"));
+/// assert_ne!(tool.bytes_for(8, b"{}"), tool.bytes_for(9, b"{}"));
 /// ```
 #[derive(Clone, Copy)]
 pub struct Behind(SipHasher13);
@@ -183,6 +184,22 @@ impl Behind {
         hasher.write(&whom.to_le_bytes());
         hasher.write(bytes);
         Fingerprint(hasher.finish128().into())
+    }
+
+    /// Returns the fingerprint of plain bytes behind that word, for one of many who are told apart by a
+    /// number. Cheaper than [`bytes`](Self::bytes), as nothing but the bytes is hashed; the two are never
+    /// equal but by accident.
+    ///
+    /// The number is added to the hash. So two numbers never meet over the same bytes; and over different
+    /// bytes they do as seldom as two hashes do, whoever chooses them, as nobody without the key knows by
+    /// how much two hashes differ.
+    #[must_use]
+    #[inline]
+    pub fn bytes_for(&self, whom: u128, bytes: &[u8]) -> Fingerprint {
+        let mut hasher = self.0;
+        hasher.write(bytes);
+        let hash: u128 = hasher.finish128().into();
+        Fingerprint(hash ^ whom)
     }
 }
 
@@ -323,6 +340,24 @@ mod tests {
                 format!("{{\n{}}}", all.join(","))
             }
             other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn those_whom_bytes_are_for_are_told_apart() {
+        let key = FingerprintKey::new(7, 11);
+        let of = |what, whom, bytes: &[u8]| key.behind(what).bytes_for(whom, bytes);
+        let all = [
+            of(1, 2, b"a"),
+            of(1, 3, b"a"),
+            of(2, 2, b"a"),
+            of(2, 1, b"a"),
+            of(1, 2, b"b"),
+            key.behind(1).bytes(2, b"a"),
+            key.bytes(b"a"),
+        ];
+        for (number, one) in all.iter().enumerate() {
+            assert!(!all[number + 1..].contains(one), "{number}");
         }
     }
 

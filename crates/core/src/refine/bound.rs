@@ -179,6 +179,7 @@ impl Refinements {
     /// Says which plan a call with these arguments gets. They are read once, and not at all where
     /// there is no rule.
     #[must_use]
+    #[inline]
     pub fn apply(&self, arguments: &[u8]) -> Applied {
         if self.rules.is_empty() {
             return Applied::Tool;
