@@ -297,4 +297,25 @@ mod tests {
         }
         assert_eq!(places.len(), ORIGINS * EFFECTS * STATUSES);
     }
+
+    #[test]
+    fn attempts_are_counted_at_however_many_servers() {
+        let of = OfTool::default();
+        let servers: Vec<_> = (0..3 * FEW)
+            .map(|number| ServerId::new(format!("s{number}")).unwrap())
+            .collect();
+        for _ in 0..2 {
+            for server in &servers {
+                let took = std::time::Duration::ZERO;
+                of.count(&AttemptRecord::new(Some(server.clone()), None, took));
+            }
+        }
+        let mut told = std::collections::HashMap::new();
+        of.attempts(&mut |count, named| {
+            let named: Vec<_> = named.map(|one| one.value.to_string()).collect();
+            assert_eq!(told.insert(named, count), None);
+        });
+        assert_eq!(told.len(), servers.len());
+        assert!(told.values().all(|count| *count == 2), "{told:?}");
+    }
 }
