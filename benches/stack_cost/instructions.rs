@@ -1,8 +1,7 @@
 //! What a call costs in instructions, counted under `valgrind`: the same on a busy machine.
 
-use std::process::{Command, Stdio};
-
 use tollgate_replay::report::{Cell, Grid};
+use tollgate_testkit::processes;
 
 use crate::rows::{self, Part};
 
@@ -40,20 +39,6 @@ pub(crate) fn table(part: &str) -> Result<(), String> {
 
 /// Counts the instructions inside of what is clocked, with so many calls after the first ones.
 fn count(row: &str, calls: u64) -> Result<u64, String> {
-    let program = std::env::current_exe().map_err(|fault| fault.to_string())?;
-    let done = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=*stack_cost*measure*clocked*")
-        .arg(program)
-        .args(["--bench", ROW, row, CALLS, &calls.to_string()])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|fault| format!("valgrind: {fault}"))?;
-    let told = String::from_utf8_lossy(&done.stderr);
-    let collected = told
-        .lines()
-        .find_map(|line| line.split_once("Collected : "));
-    collected
-        .and_then(|(_, count)| count.trim().parse().ok())
-        .ok_or_else(|| format!("valgrind counted nothing:\n{told}"))
+    let words = [ROW, row, CALLS, &calls.to_string()];
+    processes::instructions(Some("*stack_cost*measure*clocked*"), &words)
 }

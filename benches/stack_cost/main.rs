@@ -27,11 +27,7 @@
 //! with all distinct calls, and then times eight runs of 256 calls: runs so short that few are
 //! interrupted. Before the first one, each read was answered from the cache forty times. Shown is the median run, in nanoseconds a call, and what a call
 //! allocates. The tables of a run of all rows are left in `target/bench-reports/stack_cost.md` too.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a benchmark prints"
-)]
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -43,6 +39,7 @@
 use std::process::ExitCode;
 
 use tollgate_testkit::args::Args;
+use tollgate_testkit::processes::ROUNDS;
 
 mod calls;
 mod instructions;
@@ -73,12 +70,7 @@ fn run(measured: bool) -> Result<(), String> {
         .skip(1)
         .filter(|word| word != "--bench" && word != "--instructions");
     let counts = std::env::args().any(|word| word == "--instructions");
-    let options = [
-        "--rounds",
-        processes::ROUNDS,
-        instructions::ROW,
-        instructions::CALLS,
-    ];
+    let options = ["--rounds", ROUNDS, instructions::ROW, instructions::CALLS];
     let args = Args::parse(words, &options, USAGE)?;
     let number = |option: &str, default: usize| match args.value(option) {
         None => Ok(default),
@@ -96,8 +88,8 @@ fn run(measured: bool) -> Result<(), String> {
     let rounds = number("--rounds", if measured { 40 } else { 1 })?;
     let mut rows = rows::all(part);
     rows.retain(|row| row.is_needed() || row.name.contains(part));
-    if args.value(processes::ROUNDS).is_some() {
-        processes::answer(rows, number(processes::ROUNDS, 1)?);
+    if args.value(ROUNDS).is_some() {
+        processes::answer(rows, number(ROUNDS, 1)?);
         return Ok(());
     }
     if measured {

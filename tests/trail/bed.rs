@@ -87,6 +87,8 @@ pub(crate) async fn run(stack: &Stack, tool: &str) -> Trail {
     // reading what was written gives the same, but for how routers decided
     let read: Trail = serde_json::from_value(serde_json::to_value(&trail).unwrap()).unwrap();
     assert_eq!(read.to_line(), trail.to_line());
+    let line = Trail::observed_line(call.tool(), call.applied(), &record, Some(&result));
+    assert_eq!(line, trail.to_line());
     trail
 }
 

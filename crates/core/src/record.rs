@@ -94,6 +94,42 @@ impl CallRecord {
         }
     }
 
+    /// Empties the record for another call, as one [for counting](Self::for_counting). What it has room
+    /// for, it keeps.
+    pub fn clear_for_counting(&mut self) {
+        // each by its name, so that none can be forgotten
+        let Self {
+            cache,
+            bypass,
+            age,
+            scope,
+            started,
+            repeated,
+            hedge,
+            guarded,
+            approval,
+            attempts,
+            counts_only,
+            spent,
+            server,
+            log,
+        } = self;
+        *cache.get_mut() = 0;
+        *started.get_mut() = 0;
+        *repeated.get_mut() = false;
+        *hedge.get_mut() = 0;
+        *guarded.get_mut() = false;
+        *counts_only.get_mut() = true;
+        *spent = Spent::default();
+        *bypass = OnceLock::new();
+        *age = OnceLock::new();
+        *scope = OnceLock::new();
+        *approval = OnceLock::new();
+        own(attempts).clear();
+        *own(server) = None;
+        own(log).clear();
+    }
+
     /// Says whether layers are to write how they decided.
     #[must_use]
     pub fn wants_decisions(&self) -> bool {
@@ -288,6 +324,11 @@ impl CallRecord {
 /// A record is only told about, never relied on: a panic elsewhere must not spread through it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does as [`lock`], by whoever shares the record with nobody.
+fn own<T>(mutex: &mut Mutex<T>) -> &mut T {
+    mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -78,6 +78,8 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
 
 impl<S: ToolService> AttemptSpan<S> {
     /// Hands an attempt on, and observes it unless its span is disabled after all and nobody counts.
+    // never part of its caller, as with calls
+    #[inline(never)]
     fn observe(&mut self, call: ToolCall) -> AttemptSpanFuture<S::Future> {
         let span = match call.is_left_out() {
             true => Span::none(),

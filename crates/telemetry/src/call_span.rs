@@ -99,6 +99,9 @@ impl CallSpanLayer {
     }
 
     /// Observes the call that `send` hands on, unless it is left out of the trace and nobody counts.
+    ///
+    /// Never part of its caller, so that the way of a call that nobody observes stays short.
+    #[inline(never)]
     fn observe<F>(
         &self,
         mut call: ToolCall,

@@ -6,8 +6,8 @@
 //! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
 //! any listed tool is checked by [`fuzz`]. Servers that fail at every point of an exchange, and
 //! count what they ran, are [`chaos`]; [`truth`] holds what callers were told against that. Servers of a
-//! simulation are made of a [`WorkQueue`], and its benches share [`mod@bench`] and [`chart`]. Tables of
-//! documents are held to the code by [`page`].
+//! simulation are made of a [`WorkQueue`], and its benches share [`mod@bench`] and [`chart`]; others measure in several
+//! [`processes`]. Tables of documents are held to the code by [`page`].
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -26,6 +26,7 @@ pub mod fuzz;
 mod mock;
 pub mod page;
 pub mod parity;
+pub mod processes;
 pub mod score;
 mod server;
 mod share;

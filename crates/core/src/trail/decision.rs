@@ -1,7 +1,7 @@
 //! One decision about a call.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,43 +152,36 @@ impl Decision {
         self
     }
 
-    /// Returns how it stands in [`Trail::to_line`](super::Trail::to_line).
-    pub(super) const fn in_line(&self) -> InLine<'_> {
-        InLine(self)
-    }
-}
-
-/// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+` after the
-/// attempt's number says that it runs beside another.
-pub(super) struct InLine<'a>(&'a Decision);
-
-impl fmt::Display for InLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.0;
-        f.write_str(told.stage.as_str())?;
-        if let Some(attempt) = told.attempt {
-            let beside = if told.beside { "+" } else { "" };
-            write!(f, "#{attempt}{beside}")?;
+    /// Writes how it stands in [`Trail::to_line`](super::Trail::to_line):
+    /// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+` after
+    /// the attempt's number says that it runs beside another.
+    pub(super) fn write_in_line(&self, line: &mut String) -> fmt::Result {
+        // each traced call is told so: words are copied, and only numbers formatted
+        line.push_str(self.stage.as_str());
+        if let Some(attempt) = self.attempt {
+            let beside = if self.beside { "+" } else { "" };
+            write!(line, "#{attempt}{beside}")?;
         }
-        write!(f, ":{}", told.verdict)?;
-        if let Some(server) = &told.server {
-            write!(f, "@{server}")?;
+        line.push(':');
+        line.push_str(self.verdict.as_str());
+        if let Some(server) = &self.server {
+            line.push('@');
+            line.push_str(server.as_str());
         }
-        if let Some(waited) = told.waited {
-            write!(f, " +{:?}", coarse(waited))?;
+        if let Some(waited) = self.waited {
+            write!(line, " +{:?}", coarse(waited))?;
         }
-        if let Some(took) = told.took {
-            write!(f, " {:?}", coarse(took))?;
+        if let Some(took) = self.took {
+            write!(line, " {:?}", coarse(took))?;
         }
-        if !told.reason.is_empty() {
-            f.write_str(" (")?;
-            for part in told.reason.split(';').enumerate() {
-                let (place, part) = part;
+        if !self.reason.is_empty() {
+            line.push_str(" (");
+            for (place, part) in self.reason.split(';').enumerate() {
                 // it parts decisions, so no reason may have one
-                let before = if place == 0 { "" } else { "," };
-                write!(f, "{before}{part}")?;
+                line.push_str(if place == 0 { "" } else { "," });
+                line.push_str(part);
             }
-            f.write_str(")")?;
+            line.push(')');
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The trail of a call that ended, from what the layers wrote down.
 
+use super::show::line;
 use super::{Decision, Stage, Tense, Trail, Verdict, from_plan};
 use crate::refine::Applied;
 use crate::{CallRecord, Tool, ToolCall, ToolError, ToolOutput};
@@ -27,25 +28,52 @@ impl Trail {
         record: &CallRecord,
         result: Option<&Result<ToolOutput, ToolError>>,
     ) -> Self {
-        let mut trail = Self::start(Tense::Observed, tool, applied);
-        let (log, left_out) = record.decisions();
-        let (before, after): (Vec<_>, Vec<_>) = log
-            .into_iter()
-            .partition(|decision| decision.stage < Stage::Cache);
-        let [plan, confirm] = from_plan(tool, applied);
-        trail.push(plan);
-        // who asked, or did not, knows better than the plan
-        if !before.iter().any(|told| told.stage == Stage::Confirm) {
-            trail.push(confirm);
+        let (decisions, left_out) = decisions(tool, applied, record, result);
+        Self {
+            decisions,
+            left_out,
+            ..Self::start(Tense::Observed, tool, applied)
         }
-        trail.decisions.extend(before);
-        trail.decisions.extend(cache(record));
-        trail.decisions.extend(after);
-        trail.push(answer(result));
-        trail.left_out = left_out;
-        trail
+    }
+
+    /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a line does
+    /// not show.
+    #[must_use]
+    pub fn observed_line(
+        tool: &Tool,
+        applied: Applied,
+        record: &CallRecord,
+        result: Option<&Result<ToolOutput, ToolError>>,
+    ) -> String {
+        let (decisions, left_out) = decisions(tool, applied, record, result);
+        line(&decisions, left_out)
     }
 }
+
+/// What was decided, in the order it is told, and how many decisions are not kept.
+fn decisions(
+    tool: &Tool,
+    applied: Applied,
+    record: &CallRecord,
+    result: Option<&Result<ToolOutput, ToolError>>,
+) -> (Vec<Decision>, u32) {
+    let (mut log, left_out) = record.decisions();
+    let mut told = Vec::with_capacity(log.len() + OF_ITS_OWN);
+    let [plan, confirm] = from_plan(tool, applied);
+    told.push(plan);
+    // who asked, or did not, knows better than the plan
+    if !log.iter().any(|told| told.stage == Stage::Confirm) {
+        told.push(confirm);
+    }
+    told.extend(log.extract_if(.., |told| told.stage < Stage::Cache));
+    told.extend(cache(record));
+    told.extend(log);
+    told.push(answer(result));
+    (told, left_out)
+}
+
+/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the answer.
+const OF_ITS_OWN: usize = 4;
 
 /// What the cache did; nothing where it was not asked and nobody says why.
 fn cache(record: &CallRecord) -> Option<Decision> {

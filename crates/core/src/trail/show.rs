@@ -14,10 +14,7 @@ impl Trail {
     /// attempt#1:answered@a 12.1ms; answer:answered`
     #[must_use]
     pub fn to_line(&self) -> String {
-        let mut line = String::with_capacity(USUAL);
-        // a text takes everything
-        let _ = write!(line, "{}", Line(self));
-        line
+        line(&self.decisions, self.left_out)
     }
 
     /// Returns the decisions as rows of a table, under [`COLUMNS`](Self::COLUMNS).
@@ -29,6 +26,20 @@ impl Trail {
     /// What the columns of [`rows`](Self::rows) hold.
     pub const COLUMNS: [&'static str; 6] =
         ["stage", "attempt", "verdict", "server", "time", "reason"];
+}
+
+/// Does as [`Trail::to_line`], of these decisions and so many more.
+pub(super) fn line(decisions: &[Decision], left_out: u32) -> String {
+    let mut line = String::with_capacity(USUAL);
+    for (place, decision) in decisions.iter().enumerate() {
+        line.push_str(if place == 0 { "" } else { "; " });
+        // a text takes everything
+        let _ = decision.write_in_line(&mut line);
+    }
+    if left_out != 0 {
+        let _ = write!(line, "; {left_out} more");
+    }
+    line
 }
 
 /// Bytes of a line: it grows if it has to.
@@ -53,21 +64,6 @@ fn row(decision: &Decision) -> [String; 6] {
         time,
         decision.reason.to_string(),
     ]
-}
-
-struct Line<'a>(&'a Trail);
-
-impl fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, decision) in self.0.decisions.iter().enumerate() {
-            let before = if place == 0 { "" } else { "; " };
-            write!(f, "{before}{}", decision.in_line())?;
-        }
-        match self.0.left_out {
-            0 => Ok(()),
-            more => write!(f, "; {more} more"),
-        }
-    }
 }
 
 /// A line for the tool and its hints, then a table of the decisions.

@@ -15,18 +15,17 @@ pub(super) fn take() -> Arc<CallRecord> {
     idle.unwrap_or_else(|| Arc::new(CallRecord::for_counting()))
 }
 
-/// Gives a record back that came from [`take`], by whoever is about to drop it. One that somebody else
-/// still holds is left to them.
-pub(super) fn give_back(record: &mut Arc<CallRecord>) {
-    let Some(own) = Arc::get_mut(record) else {
+/// Gives a record back that came from [`take`]. One that somebody else still holds is left to them.
+pub(super) fn give_back(mut record: Arc<CallRecord>) {
+    let Some(own) = Arc::get_mut(&mut record) else {
         return;
     };
-    *own = CallRecord::for_counting();
+    own.clear_for_counting();
     // a thread that ends has no place for it any more
     let _ = IDLE.try_with(|idle| {
         let mut idle = idle.borrow_mut();
         if idle.len() < MOST_IDLE {
-            idle.push(record.clone());
+            idle.push(record);
         }
     });
 }
@@ -64,12 +63,11 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_as_new() {
-        let mut record = take();
+        let record = take();
         record.set_cache(CacheStatus::Hit);
         record.start_attempt();
         let address = Arc::as_ptr(&record);
-        give_back(&mut record);
-        drop(record);
+        give_back(record);
         let record = take();
         assert_eq!(Arc::as_ptr(&record), address);
         assert_eq!(record.cache(), CacheStatus::Bypass);
@@ -79,10 +77,10 @@ mod tests {
 
     #[test]
     fn a_record_that_is_read_elsewhere_is_not_given_out_again() {
-        let mut record = take();
+        let record = take();
         let reader = record.clone();
         record.set_cache(CacheStatus::Miss);
-        give_back(&mut record);
+        give_back(record);
         assert!(!Arc::ptr_eq(&take(), &reader));
         assert_eq!(reader.cache(), CacheStatus::Miss);
     }

@@ -111,11 +111,13 @@ impl Observed {
         let Some(mut room) = self.0.take() else {
             return;
         };
-        if let Some(mut seen) = room.take() {
+        if let Some(seen) = &*room {
             seen.write(ending);
-            if seen.is_lent {
-                idle::give_back(&mut seen.record);
-            }
+        }
+        if let Some(seen) = room.take()
+            && seen.is_lent
+        {
+            idle::give_back(seen.record);
         }
         idle::give_room_back(room);
     }
@@ -127,12 +129,12 @@ impl Seen {
         let error_type = ending.error_type();
         if !self.span.is_disabled() {
             let (tool, result) = (&self.tool, ending.result());
-            let trail = Trail::observed_of(tool, self.applied, &self.record, result);
+            let decisions = Trail::observed_line(tool, self.applied, &self.record, result);
             let end = span::End {
                 is_server: self.is_server,
                 record: &self.record,
                 ending,
-                decisions: trail.to_line(),
+                decisions,
                 result: self.shown(ending),
                 took,
             };

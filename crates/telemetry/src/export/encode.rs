@@ -22,7 +22,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use parking_lot::Mutex;
 
-use super::wire::{bytes, fixed32, fixed64, message, nested, number, text};
+use super::wire::{bytes, fixed32, fixed64, head, message, nested, number, text, with_head};
 
 /// What the next request carries, and each repeat of it.
 #[derive(Debug, Clone, Default)]
@@ -73,21 +73,23 @@ impl<E: SpanExporter> SpanExporter for Encoder<E> {
 /// Writes an `ExportTraceServiceRequest`.
 fn request(batch: &[SpanData], resource: &Resource) -> Vec<u8> {
     let mut out = Vec::with_capacity(batch.len() * TYPICAL);
-    nested(&mut out, 1, |out| {
-        nested(out, 1, |out| attributes(out, 1, pairs(resource).iter()));
+    nested(&mut out, 1, batch.len() * TYPICAL, |out| {
+        nested(out, 1, TYPICAL, |out| {
+            attributes(out, 1, pairs(resource).iter());
+        });
         let one_scope = |a: &SpanData, b: &SpanData| {
             // nearly always the same one: its name lies where the other's does
             a.instrumentation_scope == b.instrumentation_scope
         };
         for spans in batch.chunk_by(one_scope) {
-            nested(out, 2, |out| scope_spans(out, spans));
+            nested(out, 2, spans.len() * TYPICAL, |out| scope_spans(out, spans));
         }
         text(out, 3, resource.schema_url().unwrap_or_default());
     });
     out
 }
 
-/// How long a span usually is, in bytes. A batch of longer ones grows.
+/// How long a span is at most, usually, in bytes. A batch of longer ones grows.
 const TYPICAL: usize = 2048;
 
 fn pairs(resource: &Resource) -> Vec<KeyValue> {
@@ -100,10 +102,10 @@ fn pairs(resource: &Resource) -> Vec<KeyValue> {
 fn scope_spans(out: &mut Vec<u8>, spans: &[SpanData]) {
     if let Some(first) = spans.first() {
         let scope = &first.instrumentation_scope;
-        nested(out, 1, |out| self::scope(out, scope));
+        nested(out, 1, 0, |out| self::scope(out, scope));
         spans
             .iter()
-            .for_each(|one| nested(out, 2, |out| span(out, one)));
+            .for_each(|one| nested(out, 2, TYPICAL, |out| span(out, one)));
         text(out, 3, scope.schema_url().unwrap_or_default());
     }
 }
@@ -144,7 +146,7 @@ fn span(out: &mut Vec<u8>, span: &SpanData) {
         message(out, 13, &Link::from(link.clone()));
     }
     number(out, 14, span.links.dropped_count.into());
-    nested(out, 15, |out| status(out, &span.status));
+    nested(out, 15, 0, |out| status(out, &span.status));
     fixed32(out, 16, flags(context, span.parent_span_is_remote));
 }
 
@@ -170,16 +172,24 @@ fn flags(context: &SpanContext, parent_is_remote: bool) -> u32 {
 
 fn attributes<'a>(out: &mut Vec<u8>, tag: u32, pairs: impl Iterator<Item = &'a KeyValue>) {
     for pair in pairs {
-        nested(out, tag, |out| {
-            text(out, 1, pair.key.as_str());
-            match &pair.value {
-                // what nearly all are
-                Value::String(value) => nested(out, 2, |out| {
-                    nested(out, 1, |out| out.extend(value.as_str().as_bytes()));
-                }),
-                other => message(out, 2, &common::AnyValue::from(other.clone())),
+        let key = pair.key.as_str();
+        match &pair.value {
+            // what nearly all are: how long it is is known before it is written
+            Value::String(value) => {
+                let (value, of_key) = (value.as_str(), usize::from(!key.is_empty()));
+                let any = with_head(value.len());
+                head(out, tag, of_key * with_head(key.len()) + with_head(any));
+                text(out, 1, key);
+                head(out, 2, any);
+                // there even if it is empty, as one of several kinds
+                head(out, 1, value.len());
+                out.extend_from_slice(value.as_bytes());
             }
-        });
+            other => nested(out, tag, 0, |out| {
+                text(out, 1, key);
+                message(out, 2, &common::AnyValue::from(other.clone()));
+            }),
+        }
     }
 }
 

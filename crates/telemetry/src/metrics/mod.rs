@@ -101,16 +101,20 @@ impl Metrics {
             error: call.error_type,
         };
         let was_sent = call.record.started_attempts() > 0;
+        let mut last_took = None;
         self.tools.with(call.tool, |of| {
             of.record(call.tool, outcome, instruments, call.took.as_secs_f64());
             if let Some(said) = call.confirmed() {
                 of.confirmed(said);
             }
             if was_sent {
-                call.record.each_attempt(|attempt| of.count(attempt));
+                call.record.each_attempt(|attempt| {
+                    of.count(attempt);
+                    last_took = Some(attempt.took);
+                });
             }
         });
-        if let Some(overhead) = call.overhead(cache) {
+        if let Some(overhead) = call.overhead(cache, last_took) {
             instruments.overhead(cache, overhead);
         }
         if cache != CacheStatus::Hit {
@@ -146,32 +150,31 @@ impl Ended<'_> {
         }
     }
 
-    /// Returns what the runtime itself added, where that can be told.
-    fn overhead(&self, cache: CacheStatus) -> Option<Duration> {
+    /// Returns what the runtime itself added, where that can be told. The last attempt took so long, if
+    /// one ended.
+    fn overhead(&self, cache: CacheStatus, last_took: Option<Duration>) -> Option<Duration> {
         let asked_nobody = self.confirm == ConfirmRule::Skip;
         let cancelled = matches!(self.ending, Ending::Cancelled);
         match cache {
             _ if cancelled || !asked_nobody => None,
             CacheStatus::Joined => None,
             CacheStatus::Hit => Some(self.took),
-            _ => self.overhead_of_one_attempt(),
+            _ => self.overhead_of_one_attempt(last_took?),
         }
     }
 
-    fn overhead_of_one_attempt(&self) -> Option<Duration> {
+    fn overhead_of_one_attempt(&self, took: Duration) -> Option<Duration> {
         let record = self.record;
         if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None {
             return None;
         }
-        let (mut ended, mut in_attempt) = (false, Duration::ZERO);
-        record.each_attempt(|attempt| (ended, in_attempt) = (true, attempt.took));
         // where nobody takes the server's own time, that of the attempt stands for it
         let spent = record.spent();
         let elsewhere = match spent.server() {
-            Duration::ZERO => in_attempt,
+            Duration::ZERO => took,
             server => server.saturating_add(spent.limits()),
         };
-        ended.then(|| self.took.saturating_sub(elsewhere))
+        Some(self.took.saturating_sub(elsewhere))
     }
 }
 

@@ -19,7 +19,10 @@ pub(super) struct OfTool {
     answered: [OnceLock<Box<[OnceLock<Cell>; STATUSES]>>; ORIGINS * EFFECTS],
     /// Calls that were not, and the tool's own errors.
     failed: Mutex<Vec<(Outcome, Arc<Cell>)>>,
-    attempts: Mutex<Vec<Attempts>>,
+    /// Attempts at the first few servers, by how they ended: found without a lock.
+    attempts: [OnceLock<Box<Attempts>>; FEW],
+    /// Attempts that have no place there.
+    more_attempts: Mutex<Vec<Attempts>>,
     /// Calls that a person is to agree to, by what was said.
     confirmed: Mutex<Vec<(&'static str, u64)>>,
     /// Requests to servers over MCP.
@@ -55,8 +58,11 @@ struct Sent {
 struct Attempts {
     server: Option<ServerId>,
     error: Option<&'static str>,
-    count: u64,
+    count: Lanes<1>,
 }
+
+/// Series of attempts of a tool that are found without a lock.
+const FEW: usize = 8;
 
 impl OfTool {
     /// Records a call that took so many seconds.
@@ -80,16 +86,25 @@ impl OfTool {
     /// Counts an attempt.
     pub(super) fn count(&self, attempt: &AttemptRecord) {
         let error = attempt.error.map(tollgate_core::ErrorKind::as_str);
-        let mut attempts = lock(&self.attempts);
-        let same = |one: &&mut Attempts| one.error == error && one.server == attempt.server;
-        match attempts.iter_mut().find(same) {
-            Some(one) => one.count += 1,
-            None => attempts.push(Attempts {
-                server: attempt.server.clone(),
-                error,
-                count: 1,
-            }),
+        let same = |one: &Attempts| one.error == error && one.server == attempt.server;
+        let make = || Attempts {
+            server: attempt.server.clone(),
+            error,
+            count: Lanes::new(),
+        };
+        for place in &self.attempts {
+            let one = place.get_or_init(|| Box::new(make()));
+            if same(one) {
+                return one.count.add([1]);
+            }
         }
+        let mut more = lock(&self.more_attempts);
+        if let Some(one) = more.iter().find(|one| same(one)) {
+            return one.count.add([1]);
+        }
+        let one = make();
+        one.count.add([1]);
+        more.push(one);
     }
 
     /// Counts what was said to a call.
@@ -151,11 +166,14 @@ impl OfTool {
     }
 
     pub(super) fn attempts(&self, tell: &mut Tell<'_>) {
-        for one in lock(&self.attempts).iter() {
+        let more = lock(&self.more_attempts);
+        let all = self.attempts.iter().filter_map(OnceLock::get);
+        for one in all.map(|one| &**one).chain(more.iter()) {
+            let [count] = one.count.sum();
             let server = one.server.as_ref();
             let server = server.map(|id| KeyValue::new(names::SERVER, id.as_str().to_owned()));
             let error = one.error.map(|word| KeyValue::new(names::ERROR_TYPE, word));
-            tell(one.count, &mut server.into_iter().chain(error));
+            tell(count, &mut server.into_iter().chain(error));
         }
     }
 
@@ -278,5 +296,26 @@ mod tests {
             }
         }
         assert_eq!(places.len(), ORIGINS * EFFECTS * STATUSES);
+    }
+
+    #[test]
+    fn attempts_are_counted_at_however_many_servers() {
+        let of = OfTool::default();
+        let servers: Vec<_> = (0..3 * FEW)
+            .map(|number| ServerId::new(format!("s{number}")).unwrap())
+            .collect();
+        for _ in 0..2 {
+            for server in &servers {
+                let took = std::time::Duration::ZERO;
+                of.count(&AttemptRecord::new(Some(server.clone()), None, took));
+            }
+        }
+        let mut told = std::collections::HashMap::new();
+        of.attempts(&mut |count, named| {
+            let named: Vec<_> = named.map(|one| one.value.to_string()).collect();
+            assert_eq!(told.insert(named, count), None);
+        });
+        assert_eq!(told.len(), servers.len());
+        assert!(told.values().all(|count| *count == 2), "{told:?}");
     }
 }

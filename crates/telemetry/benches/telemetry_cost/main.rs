@@ -1,0 +1,135 @@
+//! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a service
+//! that answers at once.
+//!
+//! `cargo bench -p tollgate-telemetry --features otlp,bound --bench telemetry_cost`, with the features
+//! that the gateway has; a word after `--` leaves only the rows that have it in their name, and
+//! `--instructions` counts instructions under `valgrind` in place of time.
+//!
+//! Each row is processor time above that of the service alone. The first column is that of the calling
+//! thread: rounds of the row and of the service alone take turns, and what counts of each process is the
+//! median of their differences. The second is that of the whole process, where the thread that exports
+//! is: of all calls there were, and of the end, when what still waits is sent. Each row is measured in
+//! eight processes, one after the other, so that each gets other memory; shown is the median of what
+//! they found, and half of the range in which the middle half of it lies. Spans go to a collector in a
+//! process of its own that reads and forgets.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints its table, and may panic"
+)]
+
+use std::process::ExitCode;
+
+use tollgate_testkit::args::Args;
+use tollgate_testkit::processes;
+
+mod calls;
+mod collector;
+mod measure;
+mod report;
+mod rows;
+
+use measure::{Found, Subject};
+use rows::Row;
+
+/// Calls per round.
+const CALLS: u32 = 20_000;
+/// Rounds of each row, shared between its processes.
+const ROUNDS: usize = 120;
+
+/// Measures one row, and prints what was found: for the process that asks.
+const ROW: &str = "--row";
+/// Does one row so many times, and prints nothing: for whoever counts from outside.
+const COUNT: &str = "--count";
+/// Calls that are counted; twice as many, less this many, leaves what one takes.
+const COUNTED: u32 = 50_000;
+
+const USAGE: &str = "usage: cargo bench -p tollgate-telemetry --features otlp,bound \
+                     --bench telemetry_cost -- [--instructions] [PART OF A NAME]";
+
+fn main() -> ExitCode {
+    if std::env::args().any(|word| word == collector::COLLECTOR) {
+        collector::collect();
+        return ExitCode::SUCCESS;
+    }
+    tollgate_testkit::bench::main(run)
+}
+
+fn run() -> Result<(), String> {
+    let is = |flag: &'static str| std::env::args().any(|word| word == flag);
+    let words = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench" && word != "--instructions");
+    let args = Args::parse(words, &[processes::ROUNDS, ROW, COUNT], USAGE)?;
+    let number = |option: &str| args.value(option).and_then(|word| word.parse().ok());
+    if let Some(name) = args.value(ROW) {
+        let subject = rows::named(name).ok_or_else(|| format!("there is no row {name:?}"))?;
+        match (number(COUNT), number(processes::ROUNDS)) {
+            (Some(calls), _) => subject.repeat(calls),
+            (None, rounds) => println!("{}", beside(subject, CALLS, rounds.unwrap_or(1)).told()),
+        }
+        return Ok(());
+    }
+    let mut rows = rows::all();
+    rows.retain(|row| row.name.contains(args.file().unwrap_or_default()));
+    if is("--instructions") {
+        return instructions(&rows);
+    }
+    // `cargo test --benches` only proves that it runs
+    let told = match is("--bench") {
+        true => {
+            let found: Result<Vec<_>, _> = rows.iter().map(asked).collect();
+            report::all(&rows, &found?)
+        }
+        false => report::table(&rows, &rows.iter().map(tried).collect::<Vec<_>>()),
+    };
+    print!("{told}");
+    Ok(())
+}
+
+/// Has a row measured by other processes.
+fn asked(row: &Row) -> Result<Vec<Found>, String> {
+    let mut found = Vec::new();
+    processes::ask(ROUNDS, &[ROW, &row.name], |told| {
+        found.push(Found::read(told)?);
+        Some(())
+    })?;
+    Ok(found)
+}
+
+/// Measures a row here, and next to nothing of it.
+fn tried(row: &Row) -> Vec<Found> {
+    vec![beside(row.subject(), 10, 1)]
+}
+
+/// Measures something beside the service alone.
+fn beside(subject: Subject, calls: u32, rounds: u32) -> Found {
+    measure::beside(rows::alone(), subject, calls, rounds)
+}
+
+/// Counts each row's instructions above those of the service alone.
+fn instructions(rows: &[Row]) -> Result<(), String> {
+    println!("| instructions per call | thread | process |");
+    println!("| --- | ---: | ---: |");
+    let alone = counted(rows::ALONE)?;
+    for row in rows {
+        let [thread, process] = counted(&row.name)?;
+        let (thread, process) = (thread - alone[0], process - alone[1]);
+        println!("| {} | {thread:.1} | {process:.1} |", row.name);
+    }
+    Ok(())
+}
+
+fn counted(row: &str) -> Result<[f64; 2], String> {
+    let mut both = [0.0; 2];
+    let places = [Some("*telemetry_cost*measure*counted*"), None];
+    for (figure, place) in both.iter_mut().zip(places) {
+        let count = |calls: u32| {
+            let words = [ROW, row, COUNT, &calls.to_string()];
+            processes::instructions(place, &words)
+        };
+        let (few, more) = (count(COUNTED)?, count(2 * COUNTED)?);
+        *figure = (more as f64 - few as f64) / f64::from(COUNTED);
+    }
+    Ok(both)
+}
