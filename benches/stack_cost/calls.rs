@@ -82,7 +82,7 @@ pub(crate) fn arguments(distinct: usize) -> Arc<[Bytes]> {
 
 /// Makes the arguments of one number: 200 bytes.
 pub(crate) fn argument(number: u64) -> Bytes {
-    let note = "n".repeat(132);
+    let note = "n".repeat(136);
     let text =
         format!(r#"{{"id":{number:>12},"tenant":"acme","expand":["a","b"],"note":"{note}"}}"#);
     debug_assert_eq!(text.len(), 200);
