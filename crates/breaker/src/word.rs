@@ -70,9 +70,8 @@ impl Word {
     pub(crate) const fn is_indifferent_to(self, verdict: Verdict) -> bool {
         match verdict {
             Verdict::Failure => self.tag() == Self::HELD,
-            // while there are failures, the end of each call is waited for
-            Verdict::Nothing => self.lets_all_through() && self.tag() != Self::MARKED,
-            Verdict::Success => matches!(self.tag(), Self::CLEAN | Self::HELD),
+            // while there are failures, the end of each call is waited for, whatever came of it
+            Verdict::Nothing | Verdict::Success => matches!(self.tag(), Self::CLEAN | Self::HELD),
         }
     }
 }

@@ -131,7 +131,14 @@ async fn what_ends_all_calls_of_a_moment_counts_once() {
 /// no row: any of the others may be answered. But nobody is waited for for long.
 #[tokio::test(start_paused = true)]
 async fn one_of_many_callers_opens_it_only_when_the_others_have_ended_or_take_long() {
-    for others in ["answered", "failed", "dropped", "slow"] {
+    let counting = BreakerConfig::default();
+    // each outcome is written down for the share, too
+    let tallying = counting.with_failure_rate(100).with_min_calls(1_000);
+    let all = ["answered", "failed", "dropped", "slow"];
+    for (config, others) in [counting, tallying]
+        .into_iter()
+        .flat_map(|config| all.map(|others| (config, others)))
+    {
         let mock = MockService::new(move |_, nth| async move {
             if nth < 7 {
                 let wait = if others == "slow" { 3_600 } else { 1 };
@@ -142,7 +149,7 @@ async fn one_of_many_callers_opens_it_only_when_the_others_have_ended_or_take_lo
             }
             failed(ErrorKind::ServerFault)
         });
-        let set = BreakerSet::default();
+        let set = BreakerSet::new(config).unwrap();
         let service = breaker(mock, &set);
         let rest: Vec<_> = (0..7)
             .map(|_| tokio::spawn(service.clone().oneshot(read())))
