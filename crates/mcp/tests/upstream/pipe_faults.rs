@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
 use tollgate_mcp::upstream::{Io, Target, Upstream, UpstreamStatus};
 
-use crate::script::{assert_fails, call, id, scripted};
+use crate::script::{Script, assert_fails, call, id, scripted};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -48,12 +48,8 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     running.await.unwrap().unwrap();
 }
 
-#[tokio::test(start_paused = true)]
-async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
-    let before = upstream.call(call("early", "{}")).await.unwrap_err();
-    assert!(before.reopening().is_none(), "there was nothing to lose");
+/// Has the server come up, and lost.
+async fn lose(upstream: &Upstream, script: &mut Script) {
     let mut peer = script.accept().await;
     peer.greet_legacy().await;
     upstream.ready(LONG).await.unwrap();
@@ -61,7 +57,15 @@ async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     drop(peer);
     assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+}
 
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let before = upstream.call(call("early", "{}")).await.unwrap_err();
+    assert!(before.reopening().is_none(), "there was nothing to lose");
+    lose(&upstream, &mut script).await;
     let mut peer = script.accept().await;
     let lost = upstream.call(call("x", "{}")).await.unwrap_err();
     assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
@@ -82,14 +86,8 @@ async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
 async fn a_server_that_stays_away_is_expected_for_five_seconds() {
     let (builder, mut script) = scripted(256);
     let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    let mut events = upstream.events().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::Up));
-    drop(peer);
+    lose(&upstream, &mut script).await;
     let lost = Instant::now();
-    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
     // it is there again, and does not greet
     let _silent = script.accept().await;
     let error = upstream.call(call("x", "{}")).await.unwrap_err();
