@@ -51,7 +51,7 @@ pub struct TokenBucket {
     packed: AtomicU64,
     deposit: u32,
     capacity: u32,
-    /// Calls of the set that wait for a breaker now.
+    /// Calls of the set that wait for a breaker, or a server that is expected back, now.
     waiting: AtomicU64,
 }
 

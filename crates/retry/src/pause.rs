@@ -16,12 +16,12 @@ use crate::give::repeated;
 pub(crate) enum Pause {
     /// So long.
     For(Duration),
-    /// For a breaker.
+    /// For a breaker, or for a server that is expected back.
     Open(Open),
 }
 
 /// A breaker is waited for: it lets a call through after `time`, or as soon as it hears of its probe or
-/// its server is back.
+/// its server is back. Or the server itself is.
 #[derive(Debug)]
 pub(crate) struct Open {
     time: Duration,

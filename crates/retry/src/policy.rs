@@ -174,23 +174,23 @@ impl RepeatPolicy {
         let limits = &call.plan().limits;
         let usual = limits.estimated_duration;
         let left = left(call, Instant::now);
-        let pause = match floor {
-            Some(open) if waits => {
+        let latest = match floor {
+            Some(open) if waits => Some(open),
+            // the server was lost a moment ago, and whoever knows it says when it is back
+            None if is_expected_back(error) && left.is_some() => Some(longest),
+            _ => None,
+        };
+        let pause = match latest {
+            Some(latest) => {
                 let queue = shared.budgets.queue(call.tool().set(), config);
-                let wait = Pause::open(open, pause, limits.first_backoff, queue);
+                let wait = Pause::open(latest, pause, limits.first_backoff, queue);
                 match error.reopening() {
-                    // its probe may end at any moment: it is waited for as long as there is time
+                    // that may be at any moment: it is waited for as long as there is time
                     Some(_) => wait.within(left, usual.unwrap_or(limits.first_backoff)),
                     None => wait,
                 }
             }
-            // the server was lost a moment ago, and whoever knows it says when it is back
-            None if is_expected_back(error) && left.is_some() => {
-                let queue = shared.budgets.queue(call.tool().set(), config);
-                let usual = usual.unwrap_or(limits.first_backoff);
-                Pause::open(longest, pause, limits.first_backoff, queue).within(left, usual)
-            }
-            floor => Pause::For(pause.max(floor.unwrap_or_default())),
+            None => Pause::For(pause.max(floor.unwrap_or_default())),
         };
         if let Some(left) = left
             && !ends_in_time(left, pause.longest(), usual)
