@@ -16,16 +16,14 @@ use crate::{
 
 /// One call of one tool: what every layer receives.
 ///
-/// Few words, cheap to clone and to move. What a layer sets on the way down is written in place where
+/// Two words, so that it goes from layer to layer in registers, and cheap to clone. What a layer sets on the way down is written in place where
 /// nobody else holds the call, and into a copy where somebody does: a clone never changes.
 #[derive(Clone)]
 pub struct ToolCall {
     parts: Arc<Parts>,
-    /// Apart from the rest, since each attempt gets one of its own.
-    progress: Option<Arc<dyn ProgressSink>>,
-    /// Apart too: nearly every call that is sent gets one, and who holds the call besides need not have
-    /// it copied for that.
-    made_key: Option<MadeKey>,
+    /// Apart from the rest: nearly every call that is sent gets it, and who holds the call besides
+    /// need not have the rest copied for that.
+    own: Option<Box<Own>>,
 }
 
 /// In this order, so that what a cached answer looks at lies in two lines of memory.
@@ -46,6 +44,13 @@ struct Parts {
     given_key: Option<IdempotencyKey>,
     /// `None` is [`Attempt::first`]: most calls have no other.
     attempt: Option<Box<Attempt>>,
+}
+
+/// What each attempt has of its own.
+#[derive(Clone, Default)]
+struct Own {
+    progress: Option<Arc<dyn ProgressSink>>,
+    made_key: Option<MadeKey>,
 }
 
 /// What most calls made in process have nothing of: such a call is smaller without.
@@ -83,8 +88,7 @@ impl ToolCall {
         };
         Self {
             parts: Arc::new(parts),
-            progress: None,
-            made_key: None,
+            own: None,
         }
     }
 
@@ -104,14 +108,21 @@ impl ToolCall {
         };
         Self {
             parts: Arc::new(parts),
-            progress: None,
-            made_key: None,
+            own: None,
         }
     }
 
     /// Returns the parts to change them: a copy if somebody else holds the call.
     fn parts_mut(&mut self) -> &mut Parts {
         Arc::make_mut(&mut self.parts)
+    }
+
+    fn own_mut(&mut self) -> &mut Own {
+        self.own.get_or_insert_default()
+    }
+
+    fn made_key(&self) -> Option<MadeKey> {
+        self.own.as_ref()?.made_key
     }
 
     fn beside(&self) -> Option<&Beside> {
@@ -191,7 +202,7 @@ impl ToolCall {
     /// Adds where progress reports of the server go.
     #[must_use]
     pub fn with_progress(mut self, progress: Arc<dyn ProgressSink>) -> Self {
-        self.progress = Some(progress);
+        self.own_mut().progress = Some(progress);
         self
     }
 
@@ -216,8 +227,8 @@ impl ToolCall {
     /// Gives the call a key of its own if it has none. Whoever makes several attempts of a call does
     /// so before the first: all of them then carry the same one.
     pub fn ensure_idempotency_key(&mut self) {
-        if self.parts.given_key.is_none() && self.made_key.is_none() {
-            self.made_key = Some(MadeKey::unique());
+        if self.parts.given_key.is_none() && self.made_key().is_none() {
+            self.own_mut().made_key = Some(MadeKey::unique());
         }
     }
 
@@ -327,7 +338,7 @@ impl ToolCall {
     /// Returns where progress reports go.
     #[must_use]
     pub fn progress(&self) -> Option<&Arc<dyn ProgressSink>> {
-        self.progress.as_ref()
+        self.own.as_ref()?.progress.as_ref()
     }
 
     /// Returns the record to write decisions into, if anybody reads it.
@@ -350,7 +361,7 @@ impl ToolCall {
     #[must_use]
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
         let given = self.parts.given_key.clone();
-        given.or_else(|| self.made_key.map(IdempotencyKey::from))
+        given.or_else(|| self.made_key().map(IdempotencyKey::from))
     }
 
     /// Returns what the call is made for.

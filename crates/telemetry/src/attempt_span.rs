@@ -64,13 +64,8 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
 
     #[inline]
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        // asked first, and by itself: unobserved, the call goes on from where it lies
-        let is_traced = !call.is_left_out() && sampling::is_listened_to();
-        if !is_traced && call.record().is_none() {
-            return AttemptSpanFuture {
-                answer: self.inner.call(call),
-                observed: None,
-            };
+        if call.record().is_none() && (!sampling::is_listened_to() || call.is_left_out()) {
+            return AttemptSpanFuture::unobserved(self.inner.call(call));
         }
         self.observe(call)
     }
@@ -78,7 +73,7 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
 
 impl<S: ToolService> AttemptSpan<S> {
     /// Hands an attempt on, and observes it unless its span is disabled after all and nobody counts.
-    // never part of its caller, as with calls
+    // never part of its caller, so that the way of an attempt that nobody observes stays short
     #[inline(never)]
     fn observe(&mut self, call: ToolCall) -> AttemptSpanFuture<S::Future> {
         let span = match call.is_left_out() {
@@ -86,15 +81,12 @@ impl<S: ToolService> AttemptSpan<S> {
             false => span::begin(&call),
         };
         if span.is_disabled() && call.record().is_none() {
-            return AttemptSpanFuture {
-                answer: self.inner.call(call),
-                observed: None,
-            };
+            return AttemptSpanFuture::unobserved(self.inner.call(call));
         }
         let (call, observed) = Observed::begin(call, span);
         AttemptSpanFuture {
             answer: observed.span().in_scope(|| self.inner.call(call)),
-            observed: Some(observed),
+            observed: Some(Box::new(observed)),
         }
     }
 }
@@ -105,7 +97,18 @@ pin_project! {
         // dropped first, so that the attempt ends after what is inside of it
         #[pin]
         answer: F,
-        observed: Option<Observed>,
+        // a pointer: the future of each attempt has room for one, and is moved with it
+        observed: Option<Box<Observed>>,
+    }
+}
+
+impl<F> AttemptSpanFuture<F> {
+    #[inline]
+    const fn unobserved(answer: F) -> Self {
+        Self {
+            answer,
+            observed: None,
+        }
     }
 }
 
@@ -128,6 +131,8 @@ impl<F> AttemptSpanFuture<F>
 where
     F: Future<Output = Result<ToolOutput, ToolError>>,
 {
+    // never part of its caller, as above
+    #[inline(never)]
     fn poll_observed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Some(observed) = this.observed else {

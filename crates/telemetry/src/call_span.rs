@@ -84,18 +84,13 @@ pub struct CallSpan<S> {
 }
 
 impl CallSpanLayer {
-    /// Hands the call on by `send`, and observes it if it is to be observed.
+    /// Hands the call on by `send`, and observes it if anybody counts or listens.
     #[inline]
     fn around<F>(&self, call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
-        // asked first, and by itself: off, the call goes on from where it lies
-        let is_listened_to = sampling::is_listened_to();
-        if self.metrics.is_none() && !is_listened_to {
-            return CallSpanFuture {
-                answer: send(call),
-                observed: None,
-            };
+        if self.metrics.is_none() && !sampling::is_listened_to() {
+            return CallSpanFuture::unobserved(send(call));
         }
-        self.observe(call, is_listened_to, send)
+        self.observe(call, send)
     }
 
     /// Observes the call that `send` hands on, unless it is left out of the trace and nobody counts.
@@ -105,19 +100,15 @@ impl CallSpanLayer {
     fn observe<F>(
         &self,
         mut call: ToolCall,
-        is_listened_to: bool,
         send: impl FnOnce(ToolCall) -> F,
     ) -> CallSpanFuture<F> {
-        let span = match is_listened_to {
+        let span = match sampling::is_listened_to() {
             true => self.span(&mut call),
             // that is no decision about the trace, which goes on as it came
             false => Span::none(),
         };
         if span.is_disabled() && self.metrics.is_none() {
-            return CallSpanFuture {
-                answer: send(call),
-                observed: None,
-            };
+            return CallSpanFuture::unobserved(send(call));
         }
         let (call, observed) = Observed::begin(call, span, self.metrics.clone(), &self.contents);
         CallSpanFuture {
@@ -177,6 +168,16 @@ pin_project! {
     }
 }
 
+impl<F> CallSpanFuture<F> {
+    #[inline]
+    const fn unobserved(answer: F) -> Self {
+        Self {
+            answer,
+            observed: None,
+        }
+    }
+}
+
 impl<F> Future for CallSpanFuture<F>
 where
     F: Future<Output = Result<ToolOutput, ToolError>>,
@@ -196,6 +197,8 @@ impl<F> CallSpanFuture<F>
 where
     F: Future<Output = Result<ToolOutput, ToolError>>,
 {
+    // never part of its caller, as above
+    #[inline(never)]
     fn poll_observed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Some(observed) = this.observed else {

@@ -1,7 +1,8 @@
 //! Which calls are traced.
 
 use tollgate_core::{InvalidConfig, ToolCall, TraceContext};
-use tracing::Span;
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Span};
 
 use crate::names;
 
@@ -100,10 +101,16 @@ impl Sampling {
     }
 }
 
-/// Says whether anybody may want the spans: two loads where nobody does.
+/// Says whether anybody may want the spans: a load where nobody listens to anything.
 #[inline]
 pub(crate) fn is_listened_to() -> bool {
-    tracing::span_enabled!(target: names::TARGET, tracing::Level::INFO)
+    LevelFilter::current() >= Level::INFO && is_wanted()
+}
+
+/// Asks those who listen. Never part of its caller, whose way stays short where nobody does.
+#[inline(never)]
+fn is_wanted() -> bool {
+    tracing::span_enabled!(target: names::TARGET, Level::INFO)
 }
 
 impl Default for Sampling {
