@@ -17,6 +17,10 @@
 //! the argument bytes (SipHash-1-3 with 128 bits) and one `get` of a bare `moka` cache that takes this
 //! hash for its own. Both are rows of their own, over as many distinct calls.
 //!
+//! **An uncached call** is one that the cache passes on. A read whose answer is kept pays for that on top:
+//! beside it stands what such a call takes at least, the floor of a cached one, a call past the cache, and
+//! one `insert` of a bare `moka` cache that is full and evicts another entry for it.
+//!
 //! **Shares.** The layers are put around the service one at a time, innermost first, each as the stack
 //! has it; what a row takes longer than the one before is the layer's. The last step is the `Stack`
 //! itself: what it has around its layers, and the question to its catalogue whether a server offers

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tollgate::{ToolCall, ToolOutput, ToolServer};
 
@@ -39,10 +40,14 @@ pub(crate) enum Part {
     Hash(usize),
     /// A bare look-up of so many distinct keys.
     Get(usize),
+    /// Bare entries put into a cache that is full.
+    Put,
     /// Reads that are answered from the cache, so many distinct ones.
     Cached(usize),
-    /// Calls that reach the service.
+    /// Calls that reach the service, past the cache.
     Uncached,
+    /// Calls that reach the service, and whose answers are kept.
+    Kept,
     /// Layers that a hit passes, innermost first.
     Hit,
     /// Layers that a call to the service passes, innermost first.
@@ -67,7 +72,10 @@ impl Row {
 
     /// Says whether other rows are compared with it.
     pub(crate) const fn is_needed(&self) -> bool {
-        matches!(self.part, Part::Service | Part::Hash(_) | Part::Get(_))
+        matches!(
+            self.part,
+            Part::Service | Part::Hash(_) | Part::Get(_) | Part::Put
+        )
     }
 
     /// Asks for what is kept so often that it is where it stays: among the entries that are asked for
@@ -123,7 +131,8 @@ pub(crate) fn all(part: &str) -> Vec<Row> {
     rows.extend([
         uncached("write, prepared", ready(&world, WRITE, DISTINCT)),
         uncached("write, by name", named(&world, &[WRITE], DISTINCT)),
-        uncached("read that is not found, prepared", missed()),
+        Row::new("bare moka insert, full", Part::Put, put()),
+        Row::new("read that is kept, prepared", Part::Kept, missed()),
     ]);
     rows.extend(layers::hit(&read));
     rows.extend(layers::passed(&write));
@@ -175,17 +184,46 @@ fn hash(distinct: usize) -> Subject {
 
 /// A look-up in a bare cache, by a key that is there already, and that is its own hash.
 fn get(distinct: usize) -> Subject {
-    let cache: Cache<u128, Arc<ToolOutput>, BuildHasherDefault<Itself>> = Cache::builder()
-        .max_capacity(1 << 16)
-        .build_with_hasher(BuildHasherDefault::default());
+    let cache = moka();
     let keys: Arc<[u128]> = arguments(distinct).iter().map(|text| sip(text)).collect();
     for key in keys.iter() {
-        cache.insert(*key, Arc::new(ToolOutput::text("x".repeat(200))));
+        cache.insert(*key, kept());
     }
     Subject::new(distinct, move || {
         let (cache, keys) = (cache.clone(), keys.clone());
         bare(move |number| drop(black_box(cache.get(&keys[number]).unwrap())))
     })
+}
+
+/// An entry put into a bare cache that is full, under a key that is new.
+fn put() -> Subject {
+    let cache = moka();
+    let next = Arc::new(AtomicU64::new(0));
+    let put = move || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        // a key is its own hash, and hashes are spread evenly
+        cache.insert(number.wrapping_mul(SPREAD).into(), kept());
+    };
+    (0..MOST_KEPT).for_each(|_| put());
+    Subject::new(RUN, move || {
+        let put = put.clone();
+        bare(move |_| put())
+    })
+}
+
+/// A bare cache that evicts as the stack's does.
+fn moka() -> Cache<u128, Arc<ToolOutput>, BuildHasherDefault<Itself>> {
+    Cache::builder()
+        .max_capacity(MOST_KEPT)
+        .eviction_policy(EvictionPolicy::lru())
+        .build_with_hasher(BuildHasherDefault::default())
+}
+
+const MOST_KEPT: u64 = 1 << 16;
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn kept() -> Arc<ToolOutput> {
+    Arc::new(ToolOutput::text("x".repeat(200)))
 }
 
 /// Takes a key as its own hash.
@@ -237,7 +275,7 @@ fn named(world: &Arc<World>, tools: &[&str], distinct: usize) -> Subject {
     })
 }
 
-/// Reads that nobody made before.
+/// Reads that nobody made before, and whose answers are kept.
 fn missed() -> Subject {
     let world = World::new(10);
     let next = Arc::new(AtomicU64::new(0));
