@@ -11,7 +11,7 @@ use tollgate_core::InvalidConfig;
 
 use crate::permit::{Cause, nanos};
 use crate::state::{Change, Outcome, State, Ticket};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::trip::describe;
 use crate::window::Counts;
 use crate::word::Word;
@@ -48,6 +48,8 @@ pub struct Circuit {
     /// Calls under way whose failures others may share. Beside the counts of references, which such a
     /// call changes too.
     under_way: AtomicU32,
+    /// Whether there were two of them at a time since the last failure.
+    overlapped: AtomicBool,
     guarded: Mutex<Guarded>,
     /// Told each time it opens, and with all other news.
     changed: Notify,
@@ -100,6 +102,7 @@ impl Circuit {
             made,
             word: AtomicU64::new(Word::of(&state).0),
             under_way: AtomicU32::new(0),
+            overlapped: AtomicBool::new(false),
             guarded: Mutex::new(Guarded {
                 state,
                 last_trip: None,
@@ -229,7 +232,11 @@ impl Circuit {
     /// was given: whoever fails meanwhile then overlooks it rather than wait for it in vain.
     #[inline]
     pub(crate) fn begin(&self) {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
+        let others = self.under_way.fetch_add(1, Ordering::Relaxed);
+        // looked at first: it is said already, as a rule
+        if others > 0 && !self.overlapped.load(Ordering::Relaxed) {
+            self.overlapped.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Takes note that it has ended. To be said before its outcome.
@@ -354,6 +361,8 @@ impl Circuit {
                 fault,
                 took,
                 others: self.under_way.load(Ordering::Relaxed),
+                overlapped: verdict == Verdict::Failure
+                    && self.overlapped.swap(false, Ordering::Relaxed),
             };
             let change = state.settle(ticket, outcome, &self.config, now);
             guarded.count(change.as_ref());

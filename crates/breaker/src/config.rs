@@ -24,8 +24,9 @@ use tollgate_core::InvalidConfig;
 #[non_exhaustive]
 pub struct BreakerConfig {
     /// How many failures in a row open it; 0 if no number does. Lost connections and reported faults of
-    /// calls that were under way together are one failure, and before a whole server so are all
-    /// connections that one tool lost after its calls were sent. Default: 3.
+    /// calls that were under way together are one failure, as are those that several callers have
+    /// within 100 ms, and before a whole server all connections that one tool lost after its calls were
+    /// sent. Default: 3.
     pub failures: u32,
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.

@@ -87,6 +87,8 @@ pub(crate) struct Held {
     pub(crate) judge: Judge,
     /// The tool that is called, where the breaker stands before more than that.
     pub(crate) tool: Option<Mark>,
+    /// Who calls, if that is known.
+    pub(crate) session: Option<Mark>,
     /// What may end the attempt so soon that it says more of the caller's hurry than of the server.
     pub(crate) hurry: Option<Share>,
     /// Where calls are timed: what tells how long this one waited for a person.
@@ -110,6 +112,7 @@ impl Held {
                 let fault = Fault {
                     tool: self.tool.filter(|_| may_be_the_tool(error)),
                     is_shared: may_end_all(error),
+                    session: self.session,
                 };
                 self.permit.fail_of(fault, error);
             }

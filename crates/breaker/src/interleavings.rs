@@ -36,6 +36,7 @@ const ORDERS: usize = 5_000;
 const LOST: Fault = Fault {
     tool: Some(Mark(1)),
     is_shared: true,
+    session: None,
 };
 
 fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {

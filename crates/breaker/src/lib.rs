@@ -30,7 +30,9 @@
 //! makes a server report a fault, may end all calls of the moment, and is one event however many they
 //! are: a server that dies once with eight calls under way has failed once. And a tool that loses three
 //! replies in ten fails three times before anybody knows as soon as many call it, but not three times in a
-//! row. Timeouts, and connections that cannot be made, count each: every call has found out for itself,
+//! row. Calls that take no time are served one by one, however many callers there are. So where several
+//! call (two calls were under way at once within the last second, or calls of two sessions fail), what fails
+//! within 100 ms of a failure that counts is one with it, too. Timeouts, and connections that cannot be made, count each: every call has found out for itself,
 //! and has waited for it. To a single caller all this makes no difference.
 //!
 //! A connection that is lost after the call was sent has two readings: the server went away, or this

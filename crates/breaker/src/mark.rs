@@ -1,16 +1,22 @@
-//! What tells the tools of one server apart, in a word.
+//! What tells the tools of one server apart, or those who call, in a word.
 
-use tollgate_core::Tool;
+use tollgate_core::{SessionId, Tool};
 
-/// Tells a tool from the others behind one breaker: half of its definition's digest, as it is copied
-/// into the future of each call.
+/// Tells a tool from the others behind one breaker, or a session from the others that call: a word, as it
+/// is copied into the future of each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Mark(pub(crate) u64);
 
 impl Mark {
+    /// Half of the tool's definition's digest.
     pub(crate) fn of(tool: &Tool) -> Self {
         // what is left fits
         Self(u64::try_from(tool.digest().as_u128() >> 64).unwrap_or_default())
+    }
+
+    /// Where its name lies, which is made once for all calls of the session.
+    pub(crate) fn of_session(session: &SessionId) -> Self {
+        Self(session.as_str().as_ptr().addr() as u64)
     }
 }
 
@@ -19,6 +25,13 @@ mod tests {
     use tollgate_testkit::tool;
 
     use super::*;
+
+    #[test]
+    fn sessions_keep_their_marks() {
+        let [one, other] = ["a", "b"].map(SessionId::new);
+        assert_eq!(Mark::of_session(&one), Mark::of_session(&one.clone()));
+        assert_ne!(Mark::of_session(&one), Mark::of_session(&other));
+    }
 
     #[test]
     fn tools_of_other_names_have_other_marks() {

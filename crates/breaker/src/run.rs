@@ -11,8 +11,11 @@
 //! by many, before any of them can know. In a row is what began after the one before was known, once all
 //! that had been under way have ended, too: which of the calls of a moment ends first is chance, and a
 //! success among the others ends the row. That costs little time where failures are quick, and for calls
-//! that take long it is not waited for longer than [`PATIENCE`]. Who waited for a timeout, or could not
-//! even connect, has found out for himself, and counts whatever else was under way.
+//! that take long it is not waited for longer than [`PATIENCE`]. Where several call, calls that take
+//! no time are served one by one, and hardly any are under way together: there what fails within one
+//! [`MOMENT`] is one event, too, or else chance alone would soon make a row of calls by the thousand. Who
+//! waited for a timeout, or could not even connect, has found out for himself, and counts whatever else
+//! was under way.
 
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ pub(crate) struct Fault {
     pub(crate) tool: Option<Mark>,
     /// Whether what made it fail may have made all fail that were under way.
     pub(crate) is_shared: bool,
+    /// Who called, if that is known.
+    pub(crate) session: Option<Mark>,
 }
 
 /// Failures since the last success.
@@ -44,10 +49,17 @@ pub(crate) struct Run {
     since: Option<Instant>,
     /// The calls that were under way then, and still are.
     under_way: u32,
+    /// Whose call failed last.
+    session: Option<Mark>,
+    /// When a failure last told that there are several who call.
+    crowded: Option<Instant>,
 }
 
-/// For so long after a failure the calls that were under way with it are waited for.
+/// For so long after a failure the calls that were under way with it are waited for, and for so long it is
+/// remembered that several call.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What several callers lose within this time is one event. No order of steps depends on the clock.
+const MOMENT: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 100 });
 
 /// A call that has ended, as a run sees it.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +70,8 @@ pub(crate) struct Ended {
     pub(crate) at: Instant,
     /// The calls that are under way beside it.
     pub(crate) others: u32,
+    /// Whether any were under way beside each other since the failure before.
+    pub(crate) overlapped: bool,
 }
 
 impl Run {
@@ -71,6 +85,10 @@ impl Run {
     /// Counts a failure.
     pub(crate) fn count(&mut self, ended: Ended) {
         let fault = ended.fault;
+        if ended.overlapped || self.is_anothers(fault) {
+            self.crowded = Some(ended.at);
+        }
+        self.session = fault.session.or(self.session);
         if fault.is_shared && self.failures > 0 && !self.is_followed_by(ended) {
             return;
         }
@@ -86,14 +104,21 @@ impl Run {
         (self.since, self.under_way) = (Some(ended.at), ended.others);
     }
 
-    /// Says whether a call began after the last failure that counts, and whatever had begun before has
-    /// ended.
+    /// Says whether a call began after the last failure that counts, whatever had begun before has
+    /// ended, and where several call, so has the moment.
     fn is_followed_by(&self, ended: Ended) -> bool {
-        let waited = self
-            .since
-            .map(|since| ended.at.saturating_duration_since(since));
-        let is_over = self.under_way == 0 || waited.is_none_or(|waited| waited >= PATIENCE);
-        ended.known == self.known && is_over
+        let passed = |since: Option<Instant>, time| {
+            since.is_none_or(|since| ended.at.saturating_duration_since(since) >= time)
+        };
+        let is_over = self.under_way == 0 || passed(self.since, PATIENCE);
+        let is_later = passed(self.crowded, PATIENCE) || passed(self.since, MOMENT);
+        ended.known == self.known && is_over && is_later
+    }
+
+    /// Says whether somebody else called than he whose call failed before.
+    fn is_anothers(&self, fault: Fault) -> bool {
+        let both = self.session.zip(fault.session);
+        both.is_some_and(|(before, now)| before != now)
     }
 
     /// Tells the failures that are known apart from those that will be.
@@ -136,6 +161,7 @@ mod tests {
         Fault {
             tool: tool.map(Mark),
             is_shared: true,
+            session: None,
         }
     }
 
@@ -147,6 +173,7 @@ mod tests {
             known,
             at: Instant::now(),
             others,
+            overlapped: false,
         });
     }
 
@@ -227,6 +254,39 @@ mod tests {
             fail(&mut run, fault(None), third, 2);
             assert_eq!(run.failures(), failures);
         }
+    }
+
+    /// Calls that take no time are hardly ever under way together, whoever makes them.
+    #[tokio::test(start_paused = true)]
+    async fn what_several_lose_within_a_moment_counts_once() {
+        let mut run = Run::default();
+        let lose = |run: &mut Run, session, overlapped| {
+            run.count(Ended {
+                fault: Fault {
+                    session,
+                    ..fault(None)
+                },
+                known: run.known(),
+                at: Instant::now(),
+                others: 0,
+                overlapped,
+            });
+            run.failures()
+        };
+        assert_eq!(lose(&mut run, None, true), 1);
+        for (wait, failures) in [(0, 1), (99, 1), (1, 2), (99, 2), (1, 3)] {
+            tokio::time::advance(Duration::from_millis(wait)).await;
+            assert_eq!(lose(&mut run, None, false), failures, "{wait}");
+        }
+        // an answer ends the row, and says nothing of how many call
+        run.clear();
+        assert_eq!([(); 2].map(|()| lose(&mut run, None, false)), [1, 1]);
+        tokio::time::advance(PATIENCE).await;
+        assert_eq!([(); 2].map(|()| lose(&mut run, None, false)), [2, 3]);
+        // one by one, and yet several
+        run.clear();
+        let told = [1, 1, 2, 2, 1].map(|session| lose(&mut run, Some(Mark(session)), false));
+        assert_eq!(told, [1, 2, 2, 2, 2]);
     }
 
     #[test]

@@ -187,6 +187,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             permit: Permit::counted(circuit, ticket),
             judge: self.site.judge(),
             tool: self.site.suspect(&call),
+            session: call.caller().session.as_ref().map(Mark::of_session),
             hurry: hurry(&call),
             person,
         };

@@ -62,6 +62,8 @@ pub(crate) struct Outcome {
     pub(crate) took: Option<Duration>,
     /// The calls that are under way beside it, where they are counted.
     pub(crate) others: u32,
+    /// Of a failure, whether any were under way beside each other since the one before.
+    pub(crate) overlapped: bool,
 }
 
 /// What an outcome changed, as far as anybody wants to hear of it.
@@ -182,6 +184,7 @@ impl State {
             known,
             at: now,
             others: outcome.others,
+            overlapped: outcome.overlapped,
         };
         match (&mut self.phase, verdict) {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
@@ -203,6 +206,7 @@ impl State {
                 let known = self.run.known();
                 self.run.count(Ended {
                     others: 0,
+                    overlapped: false,
                     ..ended(known)
                 });
                 if self.run.is_one_tools() {

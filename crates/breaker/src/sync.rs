@@ -1,4 +1,4 @@
-//! What a circuit synchronises with: an atomic and a lock.
+//! What a circuit synchronises with: atomics and a lock.
 //!
 //! Everywhere these are the real things, but in the tests that run under `--cfg shuttle`. There they
 //! are doubles that ask a scheduler before each step who goes next.
@@ -6,7 +6,7 @@
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use {
     parking_lot::Mutex,
-    std::sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 #[cfg(all(test, shuttle))]
@@ -14,6 +14,6 @@ mod stepped;
 
 #[cfg(all(test, shuttle))]
 pub(crate) use {
-    shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     stepped::Mutex,
 };

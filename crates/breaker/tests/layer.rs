@@ -8,7 +8,9 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 use tollgate_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
-use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use tollgate_core::{
+    Caller, Delivery, ErrorKind, Principal, ServerId, SessionId, ToolCall, ToolError, ToolOutput,
+};
 use tollgate_testkit::{MockService, call, share, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
@@ -162,8 +164,10 @@ async fn one_of_many_callers_opens_it_only_when_the_others_have_ended_or_take_lo
                 call.abort();
             }
         }
-        sleep(Duration::from_millis(150)).await;
-        calls(&service, 2).await;
+        for _ in 0..2 {
+            sleep(Duration::from_millis(150)).await;
+            calls(&service, 1).await;
+        }
         let expected = match others {
             "slow" => (BreakerState::Closed, 1),
             // the row was over
@@ -180,6 +184,61 @@ async fn one_of_many_callers_opens_it_only_when_the_others_have_ended_or_take_lo
             }
             assert_eq!(state(&set), BreakerState::Open);
         }
+    }
+}
+
+/// Calls that take no time are served one by one, however many callers there are: what they lose then is
+/// no row before it has gone on for a while.
+#[tokio::test(start_paused = true)]
+async fn what_several_callers_lose_within_a_moment_counts_once() {
+    for is_alone_again in [false, true] {
+        let mock = MockService::new(|_, nth| async move {
+            if nth <= 2 {
+                sleep(Duration::from_millis(1)).await;
+                return Ok(ToolOutput::text("fine"));
+            }
+            failed(ErrorKind::ServerFault)
+        });
+        let set = BreakerSet::default();
+        let service = breaker(mock, &set);
+        let both = [(); 2].map(|()| service.clone().oneshot(read()));
+        assert!(join_all(both).await.iter().all(Result::is_ok));
+        calls(&service, 20).await;
+        assert_eq!(set.snapshot()[0].failures, 1);
+        if is_alone_again {
+            advance(Duration::from_secs(1)).await;
+            calls(&service, 2).await;
+        } else {
+            for (wait, failures) in [(99, 1), (1, 2), (99, 2)] {
+                advance(Duration::from_millis(wait)).await;
+                calls(&service, 20).await;
+                assert_eq!(set.snapshot()[0].failures, failures);
+            }
+            advance(Duration::from_millis(1)).await;
+            calls(&service, 1).await;
+        }
+        assert_eq!(state(&set), BreakerState::Open);
+    }
+}
+
+/// Whoever calls is known by the session, where there are sessions.
+#[tokio::test(start_paused = true)]
+async fn what_several_sessions_lose_within_a_moment_counts_once() {
+    for (sessions, expected) in [(1, BreakerState::Open), (2, BreakerState::Closed)] {
+        let mock = MockService::new(|_, _| async { failed(ErrorKind::ServerFault) });
+        let set = BreakerSet::default();
+        let service = breaker(mock.clone(), &set);
+        let callers: Vec<_> = (0..sessions)
+            .map(|number| SessionId::new(format!("session {number}")))
+            .map(|id| Caller::new(Principal::new("she")).with_session(id))
+            .map(Arc::new)
+            .collect();
+        for caller in callers.iter().cycle().take(8) {
+            let call = read().with_caller(caller.clone());
+            service.clone().oneshot(call).await.unwrap_err();
+        }
+        assert_eq!(state(&set), expected, "{sessions} sessions");
+        assert_eq!(mock.started(), if sessions == 1 { 3 } else { 8 });
     }
 }
 

@@ -15,6 +15,7 @@ impl Outcome {
             fault: Fault::default(),
             took: None,
             others: 0,
+            overlapped: false,
         }
     }
 }
@@ -24,6 +25,7 @@ fn lost(tool: u64) -> Fault {
     Fault {
         tool: Some(Mark(tool)),
         is_shared: true,
+        session: None,
     }
 }
 

@@ -82,6 +82,13 @@ async fn a_tool_that_drops_its_connections_is_left_alone_and_its_neighbour_is_no
             .any(|answer| answer.to_string().contains("connection_lost")),
         "{sick:?}"
     );
+    // what several callers lose within a moment counts once: it takes some that come after it
+    for key in 24..2_000 {
+        let answer = call("two__sick", key).await;
+        if answer.to_string().contains("breaker_open") {
+            break;
+        }
+    }
     let well = join_all((0..40).map(|key| call("two__well", key))).await;
     let refused: Vec<_> = well
         .iter()

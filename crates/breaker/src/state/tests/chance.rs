@@ -13,9 +13,11 @@ enum Step {
 }
 
 fn faults() -> impl Strategy<Value = Fault> {
-    (prop::option::of(0_u64..3), any::<bool>()).prop_map(|(tool, is_shared)| Fault {
-        tool: tool.map(Mark),
+    let mark = || prop::option::of(0_u64..3).prop_map(|number| number.map(Mark));
+    (mark(), any::<bool>(), mark()).prop_map(|(tool, is_shared, session)| Fault {
+        tool,
         is_shared,
+        session,
     })
 }
 
@@ -80,6 +82,7 @@ proptest! {
                         fault,
                         took: Some(Duration::from_secs(took)),
                         others: u32::try_from(flying.len()).unwrap(),
+                        overlapped: !flying.is_empty(),
                         ..Outcome::of(verdict)
                     };
                     bench.state.settle(ticket, outcome, &bench.config, bench.now);
