@@ -27,7 +27,7 @@
 //! the tool. Differences of two medians are good to some ten nanoseconds, no more.
 //!
 //! **What is shown.** All rows take turns, round by round, so that a change of the machine's load meets
-//! all of them, in eight processes one after the other, so that each gets other memory. A round warms up
+//! all of them, in sixteen processes one after the other, so that each gets other memory. A round warms up
 //! with all distinct calls, and then times eight runs of 256 calls: runs so short that few are
 //! interrupted. Before the first one, each read was answered from the cache forty times. Shown is the median run, in nanoseconds a call, and what a call
 //! allocates. The tables of a run of all rows are left in `target/bench-reports/stack_cost.md` too.

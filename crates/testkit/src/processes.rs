@@ -13,7 +13,7 @@ use serde_json::Value;
 pub const ROUNDS: &str = "--rounds-here";
 
 /// Processes to share rounds between.
-const PROCESSES: usize = 8;
+const PROCESSES: usize = 16;
 
 /// Has this program do so many rounds, shared between processes that are told `words` too. `take` is
 /// given each line that they print, and returns `None` if it cannot read it.

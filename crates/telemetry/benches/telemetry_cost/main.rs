@@ -9,7 +9,7 @@
 //! thread: rounds of the row and of the service alone take turns, and what counts of each process is the
 //! median of their differences. The second is that of the whole process, where the thread that exports
 //! is: of all calls there were, and of the end, when what still waits is sent. Each row is measured in
-//! eight processes, one after the other, so that each gets other memory; shown is the median of what
+//! sixteen processes, one after the other, so that each gets other memory; shown is the median of what
 //! they found, and half of the range in which the middle half of it lies. Spans go to a collector in a
 //! process of its own that reads and forgets.
 #![expect(
