@@ -10,8 +10,9 @@ use tracing::{info, warn};
 use tollgate_core::InvalidConfig;
 
 use crate::permit::{Cause, nanos};
+use crate::run::PATIENCE;
 use crate::state::{Change, Outcome, State, Ticket};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::trip::describe;
 use crate::window::Counts;
 use crate::word::Word;
@@ -48,8 +49,8 @@ pub struct Circuit {
     /// Calls under way whose failures others may share. Beside the counts of references, which such a
     /// call changes too.
     under_way: AtomicU32,
-    /// Whether there were two of them at a time since the last failure.
-    overlapped: AtomicBool,
+    /// When there were two of them last, as the circuit counts time; 0 if never.
+    overlapped: AtomicU64,
     guarded: Mutex<Guarded>,
     /// Told each time it opens, and with all other news.
     changed: Notify,
@@ -102,7 +103,7 @@ impl Circuit {
             made,
             word: AtomicU64::new(Word::of(&state).0),
             under_way: AtomicU32::new(0),
-            overlapped: AtomicBool::new(false),
+            overlapped: AtomicU64::new(0),
             guarded: Mutex::new(Guarded {
                 state,
                 last_trip: None,
@@ -232,10 +233,8 @@ impl Circuit {
     /// was given: whoever fails meanwhile then overlooks it rather than wait for it in vain.
     #[inline]
     pub(crate) fn begin(&self) {
-        let others = self.under_way.fetch_add(1, Ordering::Relaxed);
-        // looked at first: it is said already, as a rule
-        if others > 0 && !self.overlapped.load(Ordering::Relaxed) {
-            self.overlapped.store(true, Ordering::Relaxed);
+        if self.under_way.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.overlapped.store(self.time_now(), Ordering::Relaxed);
         }
     }
 
@@ -258,6 +257,12 @@ impl Circuit {
 
     fn time_of(&self, moment: Instant) -> u64 {
         nanos(moment.saturating_duration_since(self.made)).saturating_add(1)
+    }
+
+    /// Says whether two calls were under way at once, not long ago.
+    fn has_overlapped(&self, now: Instant) -> bool {
+        let last = self.overlapped.load(Ordering::Relaxed);
+        last > 0 && self.time_of(now).saturating_sub(last) < nanos(PATIENCE)
     }
 
     pub(crate) fn read(&self) -> Reading {
@@ -361,8 +366,7 @@ impl Circuit {
                 fault,
                 took,
                 others: self.under_way.load(Ordering::Relaxed),
-                overlapped: verdict == Verdict::Failure
-                    && self.overlapped.swap(false, Ordering::Relaxed),
+                overlapped: self.has_overlapped(now),
             };
             let change = state.settle(ticket, outcome, &self.config, now);
             guarded.count(change.as_ref());

@@ -51,13 +51,13 @@ pub(crate) struct Run {
     under_way: u32,
     /// Whose call failed last.
     session: Option<Mark>,
-    /// When a failure last told that there are several who call.
-    crowded: Option<Instant>,
+    /// When somebody else's call failed than the one before.
+    passed_on: Option<Instant>,
 }
 
 /// For so long after a failure the calls that were under way with it are waited for, and for so long it is
 /// remembered that several call.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// What several callers lose within this time is one event. No order of steps depends on the clock.
 const MOMENT: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 100 });
 
@@ -70,7 +70,7 @@ pub(crate) struct Ended {
     pub(crate) at: Instant,
     /// The calls that are under way beside it.
     pub(crate) others: u32,
-    /// Whether any were under way beside each other since the failure before.
+    /// Whether any were under way beside each other, less than [`PATIENCE`] ago.
     pub(crate) overlapped: bool,
 }
 
@@ -85,8 +85,8 @@ impl Run {
     /// Counts a failure.
     pub(crate) fn count(&mut self, ended: Ended) {
         let fault = ended.fault;
-        if ended.overlapped || self.is_anothers(fault) {
-            self.crowded = Some(ended.at);
+        if self.is_anothers(fault) {
+            self.passed_on = Some(ended.at);
         }
         self.session = fault.session.or(self.session);
         if fault.is_shared && self.failures > 0 && !self.is_followed_by(ended) {
@@ -111,7 +111,8 @@ impl Run {
             since.is_none_or(|since| ended.at.saturating_duration_since(since) >= time)
         };
         let is_over = self.under_way == 0 || passed(self.since, PATIENCE);
-        let is_later = passed(self.crowded, PATIENCE) || passed(self.since, MOMENT);
+        let are_several = ended.overlapped || !passed(self.passed_on, PATIENCE);
+        let is_later = !are_several || passed(self.since, MOMENT);
         ended.known == self.known && is_over && is_later
     }
 
@@ -276,17 +277,18 @@ mod tests {
         assert_eq!(lose(&mut run, None, true), 1);
         for (wait, failures) in [(0, 1), (99, 1), (1, 2), (99, 2), (1, 3)] {
             tokio::time::advance(Duration::from_millis(wait)).await;
-            assert_eq!(lose(&mut run, None, false), failures, "{wait}");
+            assert_eq!(lose(&mut run, None, true), failures, "{wait}");
         }
-        // an answer ends the row, and says nothing of how many call
+        assert_eq!(lose(&mut run, None, false), 4, "alone");
+        // one by one, and yet several, of whom an answer says nothing
         run.clear();
-        assert_eq!([(); 2].map(|()| lose(&mut run, None, false)), [1, 1]);
+        let mut of = |session| lose(&mut run, Some(Mark(session)), false);
+        assert_eq!([1, 1, 2, 2, 1].map(&mut of), [1, 2, 2, 2, 2]);
+        run.clear();
+        let mut of = |session| lose(&mut run, Some(Mark(session)), false);
+        assert_eq!([1, 1].map(&mut of), [1, 1]);
         tokio::time::advance(PATIENCE).await;
-        assert_eq!([(); 2].map(|()| lose(&mut run, None, false)), [2, 3]);
-        // one by one, and yet several
-        run.clear();
-        let told = [1, 1, 2, 2, 1].map(|session| lose(&mut run, Some(Mark(session)), false));
-        assert_eq!(told, [1, 2, 2, 2, 2]);
+        assert_eq!([1, 1].map(of), [2, 3]);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(crate) struct Outcome {
     pub(crate) took: Option<Duration>,
     /// The calls that are under way beside it, where they are counted.
     pub(crate) others: u32,
-    /// Of a failure, whether any were under way beside each other since the one before.
+    /// Whether any were under way beside each other, not long ago.
     pub(crate) overlapped: bool,
 }
 
@@ -179,9 +179,9 @@ impl State {
         let Outcome { verdict, fault, .. } = outcome;
         let slow = config.is_slow(outcome.took);
         self.run.end(ticket.known);
-        let ended = |known| Ended {
+        let ended = Ended {
             fault,
-            known,
+            known: ticket.known,
             at: now,
             others: outcome.others,
             overlapped: outcome.overlapped,
@@ -190,7 +190,7 @@ impl State {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
                 if failed {
-                    self.run.count(ended(ticket.known));
+                    self.run.count(ended);
                 } else {
                     self.run.clear();
                 }
@@ -203,12 +203,11 @@ impl State {
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe is asked for itself
-                let known = self.run.known();
-                self.run.count(Ended {
-                    others: 0,
-                    overlapped: false,
-                    ..ended(known)
-                });
+                let fault = Fault {
+                    is_shared: false,
+                    ..fault
+                };
+                self.run.count(Ended { fault, ..ended });
                 if self.run.is_one_tools() {
                     // it says no more of the server than before: the next call tells
                     *probes = probes.saturating_sub(1);

@@ -6,7 +6,7 @@
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use {
     parking_lot::Mutex,
-    std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    std::sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 #[cfg(all(test, shuttle))]
@@ -14,6 +14,6 @@ mod stepped;
 
 #[cfg(all(test, shuttle))]
 pub(crate) use {
-    shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering},
     stepped::Mutex,
 };
