@@ -16,8 +16,9 @@ use crate::{
 
 /// One call of one tool: what every layer receives.
 ///
-/// Two words, so that it goes from layer to layer in registers, and cheap to clone. What a layer sets on the way down is written in place where
-/// nobody else holds the call, and into a copy where somebody does: a clone never changes.
+/// Two words, so that it goes from layer to layer in registers, and cheap to clone. What a layer sets on
+/// the way down is written in place where nobody else holds the call, and into a copy where somebody
+/// does: a clone never changes.
 #[derive(Clone)]
 pub struct ToolCall {
     parts: Arc<Parts>,
