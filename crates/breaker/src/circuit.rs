@@ -10,17 +10,18 @@ use tracing::{info, warn};
 use tollgate_core::InvalidConfig;
 
 use crate::permit::{Cause, nanos};
-use crate::run::PATIENCE;
 use crate::state::{Change, Outcome, State, Ticket};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::trip::describe;
 use crate::window::Counts;
 use crate::word::Word;
 use crate::{BreakerConfig, BreakerState, Permit, Rejection, Risk, Verdict};
 
 mod news;
+mod under_way;
 
 pub(crate) use news::News;
+use under_way::UnderWay;
 
 /// One breaker by itself.
 ///
@@ -46,11 +47,7 @@ pub struct Circuit {
     made: Instant,
     /// What callers need to know of `guarded`: written under its lock, read without.
     word: AtomicU64,
-    /// Calls under way whose failures others may share. Beside the counts of references, which such a
-    /// call changes too.
-    under_way: AtomicU32,
-    /// When there were two of them last, as the circuit counts time; 0 if never.
-    overlapped: AtomicU64,
+    under_way: UnderWay,
     guarded: Mutex<Guarded>,
     /// Told each time it opens, and with all other news.
     changed: Notify,
@@ -102,8 +99,7 @@ impl Circuit {
             config,
             made,
             word: AtomicU64::new(Word::of(&state).0),
-            under_way: AtomicU32::new(0),
-            overlapped: AtomicU64::new(0),
+            under_way: UnderWay::default(),
             guarded: Mutex::new(Guarded {
                 state,
                 last_trip: None,
@@ -233,15 +229,13 @@ impl Circuit {
     /// was given: whoever fails meanwhile then overlooks it rather than wait for it in vain.
     #[inline]
     pub(crate) fn begin(&self) {
-        if self.under_way.fetch_add(1, Ordering::Relaxed) > 0 {
-            self.overlapped.store(self.time_now(), Ordering::Relaxed);
-        }
+        self.under_way.begin(|| self.time_now());
     }
 
     /// Takes note that it has ended. To be said before its outcome.
     #[inline]
     pub(crate) fn end(&self) {
-        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.under_way.end();
     }
 
     /// Says whether calls are timed.
@@ -257,12 +251,6 @@ impl Circuit {
 
     fn time_of(&self, moment: Instant) -> u64 {
         nanos(moment.saturating_duration_since(self.made)).saturating_add(1)
-    }
-
-    /// Says whether two calls were under way at once, not long ago.
-    fn has_overlapped(&self, now: Instant) -> bool {
-        let last = self.overlapped.load(Ordering::Relaxed);
-        last > 0 && self.time_of(now).saturating_sub(last) < nanos(PATIENCE)
     }
 
     pub(crate) fn read(&self) -> Reading {
@@ -365,8 +353,8 @@ impl Circuit {
                 verdict,
                 fault,
                 took,
-                others: self.under_way.load(Ordering::Relaxed),
-                overlapped: self.has_overlapped(now),
+                others: self.under_way.calls(),
+                overlapped: self.under_way.have_overlapped(self.time_of(now)),
             };
             let change = state.settle(ticket, outcome, &self.config, now);
             guarded.count(change.as_ref());
