@@ -1,5 +1,7 @@
 //! What is a row where several call.
 
+use tollgate_core::{Caller, Principal, SessionId};
+
 use super::*;
 
 /// Makes so many calls, all of which are under way before the first fails.

@@ -8,9 +8,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 use tollgate_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
-use tollgate_core::{
-    Caller, Delivery, ErrorKind, Principal, ServerId, SessionId, ToolCall, ToolError, ToolOutput,
-};
+use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
 use tollgate_testkit::{MockService, call, share, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
