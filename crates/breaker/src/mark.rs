@@ -1,5 +1,7 @@
 //! What tells the tools of one server apart, or those who call, in a word.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use tollgate_core::{SessionId, Tool};
 
 /// Tells a tool from the others behind one breaker, or a session from the others that call: a word, as it
@@ -14,9 +16,11 @@ impl Mark {
         Self(u64::try_from(tool.digest().as_u128() >> 64).unwrap_or_default())
     }
 
-    /// Where its name lies, which is made once for all calls of the session.
+    /// A hash of its name, which whoever calls may have made anew for each call.
     pub(crate) fn of_session(session: &SessionId) -> Self {
-        Self(session.as_str().as_ptr().addr() as u64)
+        let mut hasher = DefaultHasher::new();
+        session.hash(&mut hasher);
+        Self(hasher.finish())
     }
 }
 
@@ -28,8 +32,8 @@ mod tests {
 
     #[test]
     fn sessions_keep_their_marks() {
-        let [one, other] = ["a", "b"].map(SessionId::new);
-        assert_eq!(Mark::of_session(&one), Mark::of_session(&one.clone()));
+        let [one, same, other] = ["a", "a", "b"].map(SessionId::new);
+        assert_eq!(Mark::of_session(&one), Mark::of_session(&same));
         assert_ne!(Mark::of_session(&one), Mark::of_session(&other));
     }
 

@@ -128,13 +128,13 @@ async fn what_several_sessions_lose_within_a_moment_counts_once() {
         let mock = MockService::new(|_, _| async { failed(ErrorKind::ServerFault) });
         let set = BreakerSet::default();
         let service = breaker(mock.clone(), &set);
-        let callers: Vec<_> = (0..sessions)
-            .map(|number| SessionId::new(format!("session {number}")))
-            .map(|id| Caller::new(Principal::new("she")).with_session(id))
-            .map(Arc::new)
-            .collect();
-        for caller in callers.iter().cycle().take(8) {
-            let call = read().with_caller(caller.clone());
+        // made anew for each call, as by whoever keeps no sessions of his own
+        let callers = (0..8).map(|number| {
+            let id = SessionId::new(format!("session {}", number % sessions));
+            Arc::new(Caller::new(Principal::new("she")).with_session(id))
+        });
+        for caller in callers {
+            let call = read().with_caller(caller);
             service.clone().oneshot(call).await.unwrap_err();
         }
         assert_eq!(state(&set), expected, "{sessions} sessions");
