@@ -32,8 +32,9 @@
 //! replies in ten fails three times before anybody knows as soon as many call it, but not three times in a
 //! row. Calls that take no time are served one by one, however many callers there are. So where several
 //! call (two calls were under way at once within the last second, or calls of two sessions fail), what fails
-//! within 100 ms of a failure that counts is one with it, too. Timeouts, and connections that cannot be made, count each: every call has found out for itself,
-//! and has waited for it. To a single caller all this makes no difference.
+//! within 100 ms of a failure that counts is one with it, too. Timeouts, and connections that cannot be
+//! made, count each: every call has found out for itself, and has waited for it. To a single caller all
+//! this makes no difference.
 //!
 //! A connection that is lost after the call was sent has two readings: the server went away, or this
 //! one tool ends its connections, as one does that crashes its worker or answers more than a proxy

@@ -58,7 +58,8 @@ pub(crate) struct Run {
 /// For so long after a failure the calls that were under way with it are waited for, and for so long it is
 /// remembered that several call.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-/// What several callers lose within this time is one event. No order of steps depends on the clock.
+/// What several callers lose within this time is one event. None where a scheduler chooses the order of
+/// steps: no order may depend on the clock.
 const MOMENT: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 100 });
 
 /// A call that has ended, as a run sees it.
