@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use tollgate_cache::ScopeRules;
+use tollgate_cache::{ScopeRules, StateGroup};
 use tollgate_core::{ReplicaSetId, ServerId, Weight};
 use tollgate_registry::SetOptions;
 use tollgate_router::{Draining, UnknownServer};
@@ -229,7 +229,9 @@ impl Inner {
         servers: &[Server],
         sets: &BTreeSet<ReplicaSetId>,
     ) -> Result<Option<ScopeRules>, BuildError> {
-        if servers.iter().all(|server| server.scopes.is_empty()) {
+        let says_nothing =
+            |server: &Server| server.scopes.is_empty() && server.state == StateGroup::Shared;
+        if servers.iter().all(says_nothing) {
             return Ok(None);
         }
         let (now, catalogue) = (
@@ -239,6 +241,9 @@ impl Inner {
         let mut next = self.terms.scope_rules(roster.specs().chain(servers))?;
         for (set, tool, said) in now.iter().filter(|(set, ..)| !sets.contains(*set)) {
             next = next.with(set.clone(), tool.clone(), said.clone());
+        }
+        for (set, state) in now.states().filter(|(set, _)| !sets.contains(*set)) {
+            next = next.with_state(set.clone(), state.clone());
         }
         for (set, tool, said) in next.iter() {
             let is_offered = || {
@@ -278,7 +283,7 @@ impl Inner {
             shared.follow(set, &changes);
         }
         shared.cache.purge_set(set);
-        if !gone.spec.scopes.is_empty() {
+        if !gone.spec.scopes.is_empty() || gone.spec.state != StateGroup::Shared {
             self.forget_rules(rest);
         }
     }
@@ -295,6 +300,9 @@ impl Inner {
             if next.of(set, tool).is_some() {
                 rules = rules.with(set.clone(), tool.clone(), said.clone());
             }
+        }
+        for (set, state) in next.states() {
+            rules = rules.with_state(set.clone(), state.clone());
         }
         cache.set_scope_rules(rules);
     }

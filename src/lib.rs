@@ -59,7 +59,6 @@ mod leaf;
 mod limits;
 mod local;
 mod metrics;
-mod observed;
 mod order;
 mod ping;
 mod roster;

@@ -81,7 +81,9 @@ impl Shared {
         for other in changes.changed.iter().chain(&changes.removed) {
             self.cache.purge_tool(set, other);
         }
-        self.notify(changes);
+        if !changes.is_empty() {
+            self.changed.send_modify(|count| *count += 1);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_cache::ToolScopes;
+use tollgate_cache::{StateGroup, ToolScopes};
 use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust, Weight};
 use tollgate_limit::{AdaptiveConfig, Shed};
 
@@ -39,6 +39,7 @@ pub struct Server {
     pub(crate) defaults: Annotations,
     pub(crate) overrides: HashMap<ToolName, Annotations>,
     pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
+    pub(crate) state: StateGroup,
     pub(crate) scopes: HashMap<ToolName, ToolScopes>,
     pub(crate) verify_with: HashMap<ToolName, ToolName>,
 }
@@ -69,6 +70,7 @@ impl Server {
             defaults: Annotations::default(),
             overrides: HashMap::new(),
             refinements: HashMap::new(),
+            state: StateGroup::default(),
             scopes: HashMap::new(),
             verify_with: HashMap::new(),
         }
@@ -228,10 +230,27 @@ impl Server {
         self
     }
 
+    /// Says which other replica sets share state with this server's: a write through any of them
+    /// invalidates what was read from all. Default: [`StateGroup::Shared`], all that say nothing else.
+    ///
+    /// ```
+    /// use tollgate::cache::StateGroup;
+    /// use tollgate::{Server, Tools};
+    ///
+    /// let calculator = Server::new(Tools::new("calculator")?).state(StateGroup::Own);
+    /// let files = Server::new(Tools::new("files")?).state(StateGroup::Named("disk".into()));
+    /// # Ok::<(), tollgate::core::InvalidName>(())
+    /// ```
+    #[must_use]
+    pub fn state(mut self, state: StateGroup) -> Self {
+        self.state = state;
+        self
+    }
+
     /// Says which state one tool reads and writes, so that a write drops less than all that is kept
-    /// of the replica set. It stands in place of what the cache's own config says of the tool. See
+    /// of the state it shares. It stands in place of what the cache's own config says of the tool. See
     /// [`ScopeTemplate`](crate::cache::ScopeTemplate) for how state is named. Default: each tool
-    /// touches all of its replica set.
+    /// touches all of the state that its replica set shares.
     ///
     /// ```
     /// use tollgate::cache::ToolScopes;

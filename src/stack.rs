@@ -14,12 +14,11 @@ use tollgate_audit::AuditLog;
 use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::{
-    BoxStream, Caller, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolName,
-    ToolOutput,
+    BoxStream, Caller, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput,
 };
 use tollgate_limit::RateLimits;
 use tollgate_loopguard::LoopGuardStats;
-use tollgate_registry::{Catalogue, Observation};
+use tollgate_registry::Catalogue;
 use tollgate_retry::hedge::HedgeStats;
 use tollgate_retry::{BudgetStatus, RetryStats};
 use tollgate_router::{Pool, RouteEvent, Router, SetStats};
@@ -179,21 +178,6 @@ impl Stack {
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
-    }
-
-    /// Returns what was seen of tools while they ran, in the order of sets and tools: those whose
-    /// results change although nothing is written, which a cache that checks its hits finds out. Their
-    /// plans keep no result, until the definition changes or [`take_back`](Self::take_back).
-    #[must_use]
-    pub fn observations(&self) -> Vec<Observation> {
-        self.0.shared.registry.observations()
-    }
-
-    /// Takes back what was seen of a tool, so that its results are kept again; says whether anything
-    /// was. Should it be seen again, it counts again.
-    #[must_use = "a name that was mistyped takes nothing back"]
-    pub fn take_back(&self, set: &ReplicaSetId, tool: &ToolName) -> bool {
-        self.0.shared.take_back(set, tool)
     }
 
     /// Returns what was said of which state tools read and write.

@@ -255,7 +255,7 @@ async fn weights_and_drains_hold_for_the_very_next_call() {
 }
 
 /// Counts whatever could be left behind.
-fn counts(stack: &Stack) -> [usize; 10] {
+fn counts(stack: &Stack) -> [usize; 9] {
     [
         stack.servers().len(),
         stack.catalogue().entries().len(),
@@ -265,7 +265,6 @@ fn counts(stack: &Stack) -> [usize; 10] {
         stack.limits().rates.len(),
         stack.retry_budgets().len(),
         stack.cache().tools().len(),
-        stack.observations().len(),
         tokio::runtime::Handle::current()
             .metrics()
             .num_alive_tasks(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_cache::{ScopeRules, ToolScopes};
+use tollgate_cache::{ScopeRules, StateGroup, ToolScopes};
 use tollgate_core::{ReplicaSetId, ToolName};
 use tollgate_registry::SetOptions;
 
@@ -64,7 +64,17 @@ impl Terms {
         servers: impl Iterator<Item = &'a Server>,
     ) -> Result<ScopeRules, BuildError> {
         let mut said: BTreeMap<&ReplicaSetId, HashMap<ToolName, ToolScopes>> = BTreeMap::new();
-        for server in servers.filter(|server| !server.scopes.is_empty()) {
+        let mut states: BTreeMap<&ReplicaSetId, &StateGroup> = BTreeMap::new();
+        for server in servers {
+            if *states.entry(&server.set).or_insert(&server.state) != &server.state {
+                return Err(BuildError::Conflict {
+                    set: server.set.clone(),
+                    what: "which other sets share their state",
+                });
+            }
+            if server.scopes.is_empty() {
+                continue;
+            }
             if !agree(said.entry(&server.set).or_default(), &server.scopes) {
                 return Err(BuildError::Conflict {
                     set: server.set.clone(),
@@ -73,6 +83,10 @@ impl Terms {
             }
         }
         let mut rules = self.scopes.clone();
+        states.retain(|_, state| **state != StateGroup::Shared);
+        for (set, state) in states {
+            rules = rules.with_state(set.clone(), state.clone());
+        }
         for (set, tools) in said {
             for (tool, scopes) in tools {
                 rules = rules.with(set.clone(), tool, scopes);

@@ -67,7 +67,6 @@ impl StackBuilder {
             hedge: hedge.clone(),
             changed: watch::Sender::new(0),
         });
-        shared.follow_cache();
 
         let pool = Pool::with_health(self.router.health).map_err(BuildError::of_the("router"))?;
         let pool = Arc::new(pool);

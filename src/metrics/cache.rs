@@ -26,8 +26,8 @@ pub(super) fn observe(watched: &Watched<'_>) {
         tell(counts.failed_refreshes, Some((label::RESULT, "failed")));
     });
     by_tool(watched, metric::CACHE_CHECKS, |counts, tell| {
-        tell(counts.checks, Some((label::RESULT, "clear")));
-        tell(counts.unclear_checks, Some((label::RESULT, "unclear")));
+        tell(counts.verified, Some((label::RESULT, "same")));
+        tell(counts.differed, Some((label::RESULT, "different")));
     });
     by_tool(watched, metric::CACHE_BYPASSES, |counts, tell| {
         for (reason, count) in counts.bypasses.iter() {

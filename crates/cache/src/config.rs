@@ -46,13 +46,6 @@ pub struct CacheConfig {
     /// `stale_if_error_ms`. Default: zero, not at all.
     #[serde(rename = "stale_if_error_ms", deserialize_with = "millis")]
     pub stale_if_error: Duration,
-    /// Of a thousand hits of reads, how many are checked: the call is run once more in the background,
-    /// within the retry budget, and a tool whose results change without a write is not cached any
-    /// more. Above 1000 counts as 1000. Default: 0, none.
-    pub verify_per_thousand: u32,
-    /// Seeds the choice of those hits: the same hits in the same order are then checked. Default:
-    /// none, which draws a seed when the layer is made.
-    pub verify_seed: Option<u64>,
     /// Seeds the secret under which calls become keys, so that a replay gives the same figures each
     /// time. Whoever knows the secret can make two calls meet: never set it where arguments come from
     /// strangers. Default: none, which draws a secret when the layer is made.
@@ -73,8 +66,6 @@ impl Default for CacheConfig {
             scopes: ScopeRules::default(),
             stale_while_revalidate: Duration::ZERO,
             stale_if_error: Duration::ZERO,
-            verify_per_thousand: 0,
-            verify_seed: None,
             key_seed: None,
         }
     }
@@ -152,15 +143,11 @@ mod tests {
             "stale_while_revalidate_ms": 1500,
             "stale_if_error_ms": 60_000,
             "slow_threshold_ms": 250,
-            "verify_per_thousand": 5,
-            "verify_seed": 7,
         }));
         let expected = CacheConfig {
             stale_while_revalidate: Duration::from_millis(1500),
             stale_if_error: Duration::from_secs(60),
             slow_threshold: Duration::from_millis(250),
-            verify_per_thousand: 5,
-            verify_seed: Some(7),
             ..CacheConfig::default()
         };
         assert_eq!(config.unwrap(), expected);

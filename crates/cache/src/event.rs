@@ -1,11 +1,10 @@
 //! What happened in the cache, told as it happens.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
-use tollgate_core::{ErrorKind, Fingerprint, ReplicaSetId, ToolName};
+use tollgate_core::{ErrorKind, ReplicaSetId, ToolName};
 
 use crate::reason::{BypassReason, Cause, RefusalReason};
 
@@ -56,16 +55,6 @@ pub enum Happened {
     /// No new result could be fetched for one that was served beyond its lifetime; the word says
     /// why: that of an error, or of a [`RefusalReason`].
     RefreshFailed(&'static str),
-    /// A hit was checked, and was right.
-    Verified,
-    /// A hit was checked, and the tool answered otherwise although nothing was written: it is not
-    /// cached any more.
-    TurnedVolatile {
-        /// The digest of the tool's definition: of another one nothing is known.
-        definition: Fingerprint,
-        /// What was seen, as the end of a sentence.
-        evidence: Arc<str>,
-    },
     /// An entry was dropped.
     Evicted {
         /// Why.

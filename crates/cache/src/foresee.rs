@@ -39,16 +39,15 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// Decides by the plan, and by what is known of the tool.
+    /// Decides by the plan.
     #[inline]
-    pub(crate) fn of(shared: &Shared, version: &Version, call: &ToolCall) -> Self {
+    pub(crate) fn of(shared: &Shared, call: &ToolCall) -> Self {
         if !shared.config.enabled {
             return Self::Pass(BypassReason::Disabled);
         }
         match call.plan().cache {
             CacheRule::Bypass => Self::Pass(BypassReason::Plan),
             CacheRule::Store { .. } if call.pin().is_some() => Self::Pass(BypassReason::Pinned),
-            CacheRule::Store { .. } if version.is_volatile() => Self::Pass(BypassReason::Volatile),
             CacheRule::Store { ttl } => Self::Read { ttl },
             CacheRule::KeepOwn { ttl }
                 if shared.config.idempotent_writes && call.pin().is_none() =>
@@ -65,7 +64,7 @@ impl Foresight {
     /// Looks at what is kept. Nothing is counted.
     pub(crate) fn of(shared: &Shared, version: &Version, call: &ToolCall) -> Self {
         let footprint = &version.footprint;
-        match Way::of(shared, version, call) {
+        match Way::of(shared, call) {
             Way::Pass(reason) => Self::bypass(reason),
             Way::Write => Self::told(CacheStatus::Invalidated, footprint.writes()),
             Way::Read { .. } => match find(shared, version, call, Role::Read) {

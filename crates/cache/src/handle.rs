@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast::Receiver;
 use tokio::time::Instant;
-use tollgate_core::{Principal, ReplicaSetId, Tool, ToolCall, ToolName};
+use tollgate_core::{Principal, ReplicaSetId, ToolCall, ToolName};
 
 use crate::event::CacheEvent;
 use crate::foresee::Foresight;
@@ -56,20 +56,6 @@ impl CacheHandle {
         self.shared.events.listen()
     }
 
-    /// Names who is told when results of a tool turn out to change without a write: with the tool, and
-    /// with what was seen, as the end of a sentence. Called beside the calls, once for each definition
-    /// of a tool; it must not block. Only the first one named is told; says whether this one is.
-    ///
-    /// Whoever only wants to know listens to [`events`](Self::events); a listener may lose some.
-    pub fn on_volatile(&self, told: impl Fn(&Arc<Tool>, &str) + Send + Sync + 'static) -> bool {
-        self.shared.fresh.observer.set(told)
-    }
-
-    /// Caches a tool again whose results were seen to change without a write.
-    pub fn trust_again(&self, set: &ReplicaSetId, tool: &ToolName) {
-        self.shared.tools.trust_again(set, tool);
-    }
-
     /// Says which state tools read and write, in place of what was said before; first of all that was
     /// the config's [`scopes`](crate::CacheConfig::scopes). Results of tools of which something else is
     /// said now are forgotten.
@@ -80,11 +66,12 @@ impl CacheHandle {
         self.shared.tools.change_rules(&self.shared, &old, &said);
     }
 
-    /// Says whether a write to the replica set is on its way, or may still land: one whose answer
+    /// Returns `true` if a write to state of the replica set is in flight, or may still land: one whose answer
     /// never came counts for the settling time. Such a write touches what was said when it began.
     #[must_use]
     pub fn is_written(&self, set: &ReplicaSetId) -> bool {
-        self.shared.scopes.is_written(set, Instant::now())
+        let group = self.shared.rules.read().group(set);
+        self.shared.scopes.is_written(&group, Instant::now())
     }
 
     /// Returns which state tools read and write.
@@ -97,6 +84,8 @@ impl CacheHandle {
     /// more: what was counted for them goes into the sums. Nothing that is still written is forgotten.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
         self.shared.tools.drop_unheld();
+        let rules = self.shared.rules.read().clone();
+        let keep = |group: &_| rules.uses(group, &keep);
         self.shared.scopes.retain(keep, Instant::now());
     }
 
@@ -109,7 +98,7 @@ impl CacheHandle {
 
     /// Forgets everything that was read from a replica set.
     pub fn purge_set(&self, set: &ReplicaSetId) {
-        self.shared.scopes.raise_set(set);
+        self.shared.tools.raise_set(set);
     }
 
     /// Forgets every result of one tool.

@@ -13,7 +13,7 @@
 //! to what it touches. While a write is in flight, and until one whose outcome is unknown has
 //! settled (its attempt timeout), nothing that it may change is cached or shared.*
 //!
-//! What a call reads or touches is all of its replica set, unless the operator's [`ScopeRules`] say
+//! What a call reads or touches is all state behind the cache, unless the operator's [`ScopeRules`] say
 //! otherwise.
 //!
 //! Kept are whole and successful answers within the size limit: no error, no `isError`, no round of
@@ -36,14 +36,9 @@
 //! mark: under [`CACHE_META`](tollgate_core::CACHE_META) in its `_meta` it says that it is stale, how
 //! old it is and why it was given.
 //!
-//! [`verify_per_thousand`](CacheConfig::verify_per_thousand) *of all hits are checked: the call runs
-//! once more in the background, and if its answer is another one although nothing was written
-//! meanwhile, its tool is not cached any more*, and [`CacheHandle::on_volatile`] is told. White space,
-//! the order of members and `_meta` do not count; a check that fails or is refused says nothing.
-//!
 //! Calls in the background go through the inner service like any other, with a
 //! [`Purpose`](tollgate_core::Purpose) of their own, and run on when the caller leaves. They need a
-//! tokio runtime; without one an ended answer is not served, and no hit is checked.
+//! tokio runtime; without one an ended answer is not served.
 //!
 //! # Readiness
 //!
@@ -152,7 +147,7 @@ pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;
 pub use reason::{BypassReason, Bypasses, Cause, Evictions, RefusalReason, Refusals};
-pub use scope::{InvalidScope, NamedScope, ScopeRules, ScopeTemplate, ToolScopes};
+pub use scope::{InvalidScope, NamedScope, ScopeRules, ScopeTemplate, StateGroup, ToolScopes};
 pub use service::Cache;
 pub use stats::{CacheStats, Counts, ToolStats};
 #[cfg(feature = "lean")]

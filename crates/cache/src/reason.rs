@@ -119,8 +119,6 @@ reasons! {
         Writing = "writing",
         /// A write to what it reads, of unknown outcome, may still land.
         Settling = "settling",
-        /// The tool's results were seen to change without a write.
-        Volatile = "volatile",
         /// The call is meant for one server, and no other's answer is one to it.
         Pinned = "pinned",
     }

@@ -9,7 +9,6 @@ use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::foresee::Way;
-use crate::fresh::Check;
 use crate::future::CacheFuture;
 use crate::key::Role;
 use crate::read::Read;
@@ -60,7 +59,7 @@ impl<S: ToolService> Cache<S> {
 
     #[inline]
     fn decide(&self, version: &Arc<Version>, call: &ToolCall) -> Fate {
-        match Way::of(&self.shared, version, call) {
+        match Way::of(&self.shared, call) {
             Way::Pass(reason) => self.pass(call, version, reason),
             Way::Read { ttl } => self.read(call, version, ttl),
             Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
@@ -85,19 +84,6 @@ impl<S: ToolService> Cache<S> {
         let found = shared.look(key, &version.record, call, now);
         drop(watched);
         if let Look::Hit(hit) = found {
-            if shared.fresh.draws() {
-                let check = Check {
-                    shared: shared.clone(),
-                    version: version.clone(),
-                    tool: call.tool().clone(),
-                    identity,
-                    key,
-                    served: hit.output.clone(),
-                    at: now,
-                    age: now.saturating_duration_since(hit.made()),
-                };
-                check.start(&self.inner, call);
-            }
             return Fate::Hit(hit.output);
         }
         let read = Read {

@@ -10,7 +10,7 @@ use tollgate_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 use crate::CacheConfig;
 use crate::event::{Events, Happened};
 use crate::flight::Flights;
-use crate::fresh::{Fresh, Lifetime};
+use crate::fresh::{Busy, Lifetime};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
@@ -32,7 +32,8 @@ pub(crate) struct Shared {
     pub(crate) principals: Principals,
     pub(crate) events: Arc<Events>,
     pub(crate) evictions: Arc<EvictionCounters>,
-    pub(crate) fresh: Fresh,
+    /// The keys that are being fetched anew, beside their callers.
+    pub(crate) refreshing: Busy,
 }
 
 /// What a look-up found.
@@ -61,7 +62,7 @@ impl Shared {
         store.watch(watcher(events.clone(), evictions.clone()));
         Self {
             keys: Keyring::new(&config),
-            fresh: Fresh::new(&config),
+            refreshing: Busy::default(),
             rules: RwLock::new(config.scopes.clone()),
             config,
             store,

@@ -68,8 +68,6 @@ pub struct ToolStats {
     /// the latest calls weigh most. `None` if there was no such call.
     #[serde(rename = "mean_duration_ms", serialize_with = "optional_millis")]
     pub mean_duration: Option<Duration>,
-    /// Whether the tool's results were seen to change without a write, so that they are not cached.
-    pub volatile: bool,
 }
 
 /// How often what was done.
@@ -90,10 +88,11 @@ pub struct Counts {
     pub refreshes: u64,
     /// The same, where that failed.
     pub failed_refreshes: u64,
-    /// Hits that were checked, by a call in the background.
-    pub checks: u64,
-    /// The same, where nothing can be said: the call failed or was refused, or there was a write.
-    pub unclear_checks: u64,
+    /// Of the misses, kept results that were executed once more instead of answered, and had the
+    /// same answer.
+    pub verified: u64,
+    /// The same, where the answer was a different one.
+    pub differed: u64,
     /// Writes sent: each made unreachable what it may have changed.
     pub invalidations: u64,
     /// Sent without a look-up.
@@ -134,8 +133,8 @@ impl std::ops::AddAssign for Counts {
         self.rescued += other.rescued;
         self.refreshes += other.refreshes;
         self.failed_refreshes += other.failed_refreshes;
-        self.checks += other.checks;
-        self.unclear_checks += other.unclear_checks;
+        self.verified += other.verified;
+        self.differed += other.differed;
         self.invalidations += other.invalidations;
         self.bypassed += other.bypassed;
         self.bypasses += other.bypasses;
@@ -159,8 +158,8 @@ pub(crate) struct Counters {
     pub(crate) rescued: Counter,
     pub(crate) refreshes: Counter,
     pub(crate) failed_refreshes: Counter,
-    pub(crate) checks: Counter,
-    pub(crate) unclear_checks: Counter,
+    pub(crate) verified: Counter,
+    pub(crate) differed: Counter,
     pub(crate) invalidations: Counter,
     pub(crate) bypasses: BypassCounters,
     pub(crate) stored: Counter,
@@ -200,8 +199,8 @@ impl Counters {
             rescued: self.rescued.get(),
             refreshes: self.refreshes.get(),
             failed_refreshes: self.failed_refreshes.get(),
-            checks: self.checks.get(),
-            unclear_checks: self.unclear_checks.get(),
+            verified: self.verified.get(),
+            differed: self.differed.get(),
             invalidations: self.invalidations.get(),
             bypassed: bypasses.total(),
             bypasses,

@@ -53,9 +53,6 @@ impl Hasher for Address {
     }
 }
 
-/// The mark of a record of which no version is known to be volatile.
-const STEADY: u64 = 0;
-
 impl Default for Tools {
     fn default() -> Self {
         static CACHES: AtomicU64 = AtomicU64::new(0);
@@ -89,8 +86,6 @@ struct Kept {
 /// One definition of a tool. It does not hold the tool, which may keep it.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// The lower half of the definition's digest, as what marks a record; never [`STEADY`].
-    definition: u64,
     reads: ToolWord,
     writes: ToolWord,
     pub(crate) footprint: Footprint,
@@ -109,9 +104,6 @@ pub(crate) struct Record {
     pub(crate) account: Arc<Account>,
     /// Nanoseconds, 0 for never.
     mean_duration: AtomicU64,
-    /// The definition whose results were seen to change without a write, by the lower half of its
-    /// digest: another definition is another tool.
-    volatile: AtomicU64,
     /// Whether a version was dropped whose results may still be kept.
     lost: AtomicBool,
 }
@@ -150,7 +142,6 @@ impl Tools {
         let record = self.record(tool.set(), tool.name());
         let new = || {
             let version = Arc::new(Version {
-                definition: (tool.digest().as_u128() as u64).max(STEADY + 1),
                 reads: shared.keys.tool(tool, Role::Read),
                 writes: shared.keys.tool(tool, Role::Write),
                 footprint: record.footprint(shared, &rules),
@@ -207,18 +198,15 @@ impl Tools {
     /// Reads again which state those tools touch of which other rules say something else, and forgets
     /// their results: epochs of one list of scopes mean nothing in another.
     pub(crate) fn change_rules(&self, shared: &Shared, old: &ScopeRules, new: &ScopeRules) {
-        let changed = |tool: &Tool| {
-            let (set, name) = (tool.set(), tool.name());
-            old.of(set, name) != new.of(set, name)
-        };
-        for mut held in self.versions.iter_mut().filter(|held| changed(&held.tool)) {
+        let changed = |set: &ReplicaSetId, name: &ToolName| !old.agree_on(new, set, name);
+        let is_changed = |held: &Held| changed(held.tool.set(), held.tool.name());
+        for mut held in self.versions.iter_mut().filter(|held| is_changed(held)) {
             let next = Arc::new(held.version.under(shared, new));
             held.version.end(Some(next.clone()));
             held.version = next;
         }
         for record in &self.records {
-            let (set, name) = (&record.set, &record.tool);
-            if old.of(set, name) != new.of(set, name) {
+            if changed(&record.set, &record.tool) {
                 record.own.raise();
             }
         }
@@ -234,7 +222,6 @@ impl Tools {
                 counters: Counters::default(),
                 account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
                 mean_duration: AtomicU64::new(0),
-                volatile: AtomicU64::new(STEADY),
                 lost: AtomicBool::new(false),
             })
         };
@@ -251,10 +238,10 @@ impl Tools {
         }
     }
 
-    /// Forgets that results of a tool were seen to change.
-    pub(crate) fn trust_again(&self, set: &ReplicaSetId, tool: &ToolName) {
-        if let Some(record) = self.records.get(&(set.clone(), tool.clone())) {
-            record.volatile.store(STEADY, Ordering::Relaxed);
+    /// Makes everything unreachable that tools of one replica set answered.
+    pub(crate) fn raise_set(&self, set: &ReplicaSetId) {
+        for record in self.records.iter().filter(|record| record.set == *set) {
+            record.own.raise();
         }
     }
 
@@ -294,7 +281,6 @@ impl Version {
     /// Returns the same version under other rules.
     fn under(&self, shared: &Shared, rules: &ScopeRules) -> Self {
         Self {
-            definition: self.definition,
             reads: self.reads,
             writes: self.writes,
             footprint: self.record.footprint(shared, rules),
@@ -317,23 +303,6 @@ impl Version {
             latest = next.as_ref()?;
         }
         Some(latest)
-    }
-
-    /// Says whether results of this version were seen to change without a write.
-    pub(crate) fn is_volatile(&self) -> bool {
-        let volatile = self.record.volatile.load(Ordering::Relaxed);
-        volatile != STEADY && volatile == self.definition
-    }
-
-    /// Notes that results of this version were seen to change without a write, and drops them; says
-    /// whether that is new.
-    pub(crate) fn turn_volatile(&self) -> bool {
-        let before = self
-            .record
-            .volatile
-            .swap(self.definition, Ordering::Relaxed);
-        self.record.own.raise();
-        before != self.definition
     }
 
     /// Returns what stands for the tool in its role.
@@ -377,7 +346,6 @@ impl Record {
             entries: self.account.entries(),
             bytes: self.account.bytes(),
             mean_duration: self.mean_duration(),
-            volatile: self.volatile.load(Ordering::Relaxed) != STEADY,
         }
     }
 }

@@ -11,8 +11,6 @@ pub enum Purpose {
     Caller,
     /// A cache fetches a new answer in the place of its callers, who have an old one.
     Refresh,
-    /// A cache looks whether an answer it gave is still right. Nobody would miss the call.
-    Verify,
 }
 
 impl Purpose {
@@ -23,20 +21,12 @@ impl Purpose {
         !matches!(self, Self::Caller)
     }
 
-    /// Says whether the call is load that its callers would not have caused. Such a call is paid for
-    /// like a repeat.
-    #[must_use]
-    pub const fn is_extra(self) -> bool {
-        matches!(self, Self::Verify)
-    }
-
     /// Returns the word used in events and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",
             Self::Refresh => "refresh",
-            Self::Verify => "verify",
         }
     }
 }

@@ -328,26 +328,3 @@ fn an_untrusted_server_may_only_narrow_and_slow_down() {
         Some(SecurityLevel::Restricted)
     );
 }
-
-#[test]
-fn a_read_whose_answers_were_seen_to_change_is_not_kept() {
-    let declared = hints().with_read_only(true);
-    let seen = Volatile::observed("two answers to equal calls differ");
-    let plan = |name: &str| {
-        let inferred = RuleSet::Standard.infer(&Subject::new(name));
-        let said = Hints::new(&inferred, &declared, Trust::Trusted).with_observed_volatility(&seen);
-        let resolved = resolve(&said);
-        let source = resolved.volatility().map(Volatile::source);
-        (CallPlan::derive(&resolved, &Profile::standard()), source)
-    };
-    let (order, source) = plan("get_order");
-    assert_eq!(source, Some(Source::Observed));
-    assert_eq!(
-        (order.effect, order.cache, order.repeat),
-        (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::Safe)
-    );
-    // what its name says is known longer, and may be stricter
-    let (next, source) = plan("next_page");
-    assert_eq!(source, Some(Source::Inferred));
-    assert_eq!(next.repeat, RepeatRule::OnlyUnsent);
-}

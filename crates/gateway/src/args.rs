@@ -20,7 +20,7 @@ mod servers;
 
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
-pub(crate) use cache::{Cache, CacheCommand, PurgeArgs, TrustArgs};
+pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
 pub(crate) use limits::Limits;
 pub(crate) use listings::{Annotate, Lint, Listings};
 pub(crate) use recording::{Hints, Recording, ReplayCalls};

@@ -145,20 +145,11 @@ fn cache(config: &Config) -> CacheConfig {
     cache.idempotent_writes = config.cache.idempotent_writes;
     cache.stale_while_revalidate = config.cache.stale_while_revalidate;
     cache.stale_if_error = config.cache.stale_if_error;
-    cache.verify_per_thousand = per_thousand(config.cache.verify_share);
     cache.partition = match config.cache.partition {
         Partition::Principal => tollgate::cache::Partition::Principal,
         Partition::Shared => tollgate::cache::Partition::Shared,
     };
     cache
-}
-
-/// The share as the cache counts it; the config was checked to be from 0 to 1. Less than one in a
-/// thousand is one, so that what was asked for happens.
-fn per_thousand(share: f64) -> u32 {
-    (0..=1000)
-        .find(|part| f64::from(*part) >= share * 1000.0)
-        .unwrap_or(1000)
 }
 
 /// Starts to connect to one server.
@@ -296,13 +287,6 @@ mod tests {
             "min: 15, max: 16",
         ] {
             assert!(told.contains(part), "{part} in {told}");
-        }
-    }
-
-    #[test]
-    fn a_share_becomes_the_next_whole_part() {
-        for (share, want) in [(0.0, 0), (0.0001, 1), (0.02, 20), (1.0, 1000)] {
-            assert_eq!(per_thousand(share), want, "{share}");
         }
     }
 }

@@ -27,7 +27,7 @@ mod servers;
 pub(crate) mod trail;
 
 pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
-pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust, Trusted};
+pub(crate) use cache::{CacheView, CountsView, Purge, Purged};
 pub(crate) use call::{CallView, ErrorView};
 pub(crate) use events::EventView;
 pub(crate) use explain::ExplainView;
@@ -93,8 +93,6 @@ const fn is_none(count: &usize) -> bool {
 pub(crate) struct VolatileView {
     /// `clock` or `cursor`.
     pub(crate) kind: String,
-    /// Who says so: `inferred`, or `observed` while it ran.
-    pub(crate) source: String,
     pub(crate) reason: String,
 }
 
@@ -102,7 +100,6 @@ impl VolatileView {
     fn of(volatile: &Volatile) -> Self {
         Self {
             kind: volatile.volatility.as_str().to_owned(),
-            source: volatile.source().to_string(),
             reason: volatile.reason().into_owned(),
         }
     }

@@ -45,14 +45,12 @@
 mod catalogue;
 mod listing;
 mod names;
-mod observed;
 mod options;
 mod registry;
 mod rename;
 mod verify;
 
 pub use catalogue::{Catalogue, Entry, Refusal};
-pub use observed::Observation;
 pub use options::SetOptions;
 pub use registry::{Changes, Registry};
 pub use rename::rename;

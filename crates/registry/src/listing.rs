@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use tollgate_core::infer;
 use tollgate_core::{
-    Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName,
-    judge,
+    Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, judge,
 };
 
 use crate::SetOptions;
 use crate::catalogue::{Refusal, ToolNames};
-use crate::observed::Observed;
 
 /// What one server lists, already read: what can be offered, and what cannot.
 #[derive(Debug, Default)]
@@ -19,23 +17,14 @@ pub(crate) struct Listing {
     listed: Vec<Listed>,
     pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
-    /// How it was read: what is read again later must come out the same, but for what is new.
-    options: Arc<SetOptions>,
 }
 
 /// One place of a list.
 #[derive(Debug)]
 enum Listed {
-    Bound(Bound),
+    Bound(Arc<Tool>),
     /// It cannot be offered, as it is read now.
     Refused(ToolDefinition),
-}
-
-/// One tool, and what of its reading depends on the others of its server.
-#[derive(Debug)]
-struct Bound {
-    tool: Arc<Tool>,
-    inferred: Inferred,
 }
 
 impl Listing {
@@ -44,13 +33,9 @@ impl Listing {
         set: &ReplicaSetId,
         server: &ServerId,
         definitions: Vec<ToolDefinition>,
-        options: &Arc<SetOptions>,
-        observed: &Observed,
+        options: &SetOptions,
     ) -> Self {
-        let mut listing = Self {
-            options: options.clone(),
-            ..Self::default()
-        };
+        let mut listing = Self::default();
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
@@ -66,13 +51,12 @@ impl Listing {
             let bound = if names.contains(&name) {
                 Err("listed twice".to_owned())
             } else {
-                bind(set, &definition, &inferred, options, observed)
+                bind(set, &definition, &inferred, options)
             };
             listing.listed.push(match bound {
                 Ok(tool) => {
-                    let tool = Arc::new(tool);
                     names.insert(name);
-                    Listed::Bound(Bound { tool, inferred })
+                    Listed::Bound(Arc::new(tool))
                 }
                 Err(reason) => {
                     listing.refused.push(refuse(reason));
@@ -87,7 +71,7 @@ impl Listing {
     /// Returns the tools that can be offered, in the order of the list.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.listed.iter().filter_map(|listed| match listed {
-            Listed::Bound(bound) => Some(&bound.tool),
+            Listed::Bound(tool) => Some(tool),
             Listed::Refused(_) => None,
         })
     }
@@ -95,25 +79,10 @@ impl Listing {
     /// Returns what was listed, whether it can be offered or not.
     pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
         let definition = |listed: &Listed| match listed {
-            Listed::Bound(bound) => bound.tool.definition().clone(),
+            Listed::Bound(tool) => tool.definition().clone(),
             Listed::Refused(definition) => definition.clone(),
         };
         self.listed.iter().map(definition).collect()
-    }
-
-    /// Weighs what is said of one tool again, with what has been seen of it since.
-    pub(crate) fn read_again(&mut self, name: &ToolName, observed: &Observed) {
-        let bound = self.listed.iter_mut().find_map(|listed| match listed {
-            Listed::Bound(bound) if bound.tool.name() == name => Some(bound),
-            _ => None,
-        });
-        let Some(bound) = bound else { return };
-        let (set, definition) = (bound.tool.set(), bound.tool.definition());
-        match bind(set, definition, &bound.inferred, &self.options, observed) {
-            Ok(tool) => bound.tool = Arc::new(tool),
-            // what is seen of a tool refuses none: only what its server declares does
-            Err(reason) => tracing::error!(%set, tool = %name, reason, "cannot be read again"),
-        }
     }
 }
 
@@ -132,15 +101,11 @@ fn bind(
     definition: &ToolDefinition,
     inferred: &Inferred,
     options: &SetOptions,
-    observed: &Observed,
 ) -> Result<Tool, String> {
     let mut hints = Hints::new(inferred, definition.annotations(), options.trust)
         .with_server_defaults(&options.defaults);
     if let Some(operator) = options.overrides.get(definition.name()) {
         hints = hints.with_operator(operator);
-    }
-    if let Some(seen) = observed.of(definition) {
-        hints = hints.with_observed_volatility(seen);
     }
     let judged = judge(&hints, &options.profile);
     if let Some(reason) = judged.refusal() {

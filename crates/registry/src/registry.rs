@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tollgate_core::infer::Volatile;
 use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
-use crate::observed::{Observation, Observed};
 use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
@@ -48,7 +46,6 @@ struct State {
 #[derive(Debug, Default)]
 struct Set {
     options: Arc<SetOptions>,
-    observed: Observed,
     /// In the order the servers came: the first one's definition counts.
     servers: Vec<(ServerId, Listing)>,
     /// In the order of the first server's list, then what only later ones have.
@@ -87,9 +84,8 @@ impl Registry {
         let mut state = self.state.lock();
         let entry = state.sets.entry(set.clone()).or_default();
         entry.options = Arc::new(options);
-        let (options, observed) = (&entry.options, &entry.observed);
         for (server, listing) in &mut entry.servers {
-            *listing = Listing::read(set, server, listing.definitions(), options, observed);
+            *listing = Listing::read(set, server, listing.definitions(), &entry.options);
         }
         let changes = entry.merge(set);
         self.publish(&mut state);
@@ -105,8 +101,7 @@ impl Registry {
     ) -> Changes {
         let mut state = self.state.lock();
         let entry = state.sets.entry(set.clone()).or_default();
-        let (options, observed) = (&entry.options, &entry.observed);
-        let listing = Listing::read(set, server, definitions, options, observed);
+        let listing = Listing::read(set, server, definitions, &entry.options);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
@@ -129,7 +124,7 @@ impl Registry {
         changes
     }
 
-    /// Forgets a set: its servers, its options, and what was seen of its tools.
+    /// Forgets a set: its servers and its options.
     pub fn forget(&self, set: &ReplicaSetId) -> Changes {
         let mut state = self.state.lock();
         let Some(gone) = state.sets.remove(set) else {
@@ -142,51 +137,6 @@ impl Registry {
             removed,
             ..Changes::default()
         }
-    }
-
-    /// Takes note that answers of a tool were seen to change although nothing was written: from now on
-    /// its plan keeps none of them. `seen` is the tool it was seen of; nothing happens if it is
-    /// defined otherwise by now, or known for it already.
-    ///
-    /// It holds until the definition changes or the operator takes it back; servers may come, go and
-    /// list the same again. What clients see of the tool is not touched, but its plan is part of what
-    /// they are told: [`Changes`] says so, and they are to be notified as of any other change.
-    pub fn observe(&self, seen: &Tool, volatile: Volatile) -> Changes {
-        let mut state = self.state.lock();
-        let Some(set) = state.sets.get_mut(seen.set()) else {
-            return Changes::default();
-        };
-        let is_current =
-            |tool: &Arc<Tool>| tool.name() == seen.name() && tool.digest() == seen.digest();
-        if !set.tools.iter().any(is_current) || !set.observed.note(seen, volatile) {
-            return Changes::default();
-        }
-        let changes = set.read_again(seen.set(), seen.name());
-        self.publish(&mut state);
-        changes
-    }
-
-    /// Takes back what was observed of a tool: its plan is again what its hints say. Whoever stopped
-    /// keeping its answers has to be told as well.
-    pub fn take_back(&self, set: &ReplicaSetId, tool: &ToolName) -> Changes {
-        let mut state = self.state.lock();
-        let Some(entry) = state.sets.get_mut(set) else {
-            return Changes::default();
-        };
-        if !entry.observed.take_back(tool) {
-            return Changes::default();
-        }
-        let changes = entry.read_again(set, tool);
-        self.publish(&mut state);
-        changes
-    }
-
-    /// Returns everything that was observed, in the order of sets and tools.
-    #[must_use]
-    pub fn observations(&self) -> Vec<Observation> {
-        let state = self.state.lock();
-        let of = |(set, entry): (_, &'_ Set)| entry.observed.all(set).collect::<Vec<_>>();
-        state.sets.iter().flat_map(of).collect()
     }
 
     fn publish(&self, state: &mut State) {
@@ -236,8 +186,6 @@ impl Set {
                 });
             }
         }
-        self.observed
-            .forget_others(self.tools.iter().map(|tool| &**tool));
         changes.removed = old.into_keys().collect();
         changes.removed.sort_unstable();
         self.pairs = verify::pair(set, &self.tools, &self.options);
@@ -246,14 +194,6 @@ impl Set {
 }
 
 impl Set {
-    /// Weighs what is said of one tool again, wherever it is listed.
-    fn read_again(&mut self, set: &ReplicaSetId, tool: &ToolName) -> Changes {
-        for (_, listing) in &mut self.servers {
-            listing.read_again(tool, &self.observed);
-        }
-        self.merge(set)
-    }
-
     /// Finds the tools that the operator says something of, and that no server lists: a slip of the
     /// keyboard there would otherwise leave a tool without its hints. Of new ones the log tells.
     fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {

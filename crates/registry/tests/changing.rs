@@ -95,8 +95,6 @@ fn a_set_that_is_forgotten_leaves_nothing_behind() {
     let registry = Registry::new();
     registry.set_options(set(), SetOptions::default().with_prefix("shop"));
     list(&registry, "a", &two_tools());
-    let seen = Volatile::observed("two answers to equal calls differ");
-    registry.observe(&tool(&registry, "shop.get_order"), seen);
     let generation = registry.catalogue().generation();
 
     let changes = registry.forget(&set());
@@ -105,7 +103,6 @@ fn a_set_that_is_forgotten_leaves_nothing_behind() {
     assert!(catalogue.generation() > generation);
     assert!(catalogue.entries().is_empty() && catalogue.find("shop.get_order").is_none());
     assert_eq!(catalogue.offered_by(&ServerId::new("a").unwrap()), 0);
-    assert!(registry.observations().is_empty());
     assert!(
         registry.forget(&set()).is_empty(),
         "and not announced twice"

@@ -1,7 +1,7 @@
-//! The future of a call that may be repeated.
+//! The future of a call that may be retried.
 
 use std::fmt;
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -15,31 +15,13 @@ pin_project! {
     /// The answer of a [`Retry`](crate::Retry): of the last attempt.
     pub struct RetryFuture<S: ToolService> {
         #[pin]
-        stage: Stage<S>,
-    }
-}
-
-pin_project! {
-    #[project = StageProj]
-    enum Stage<S: ToolService> {
-        Attempts { #[pin] attempts: ResponseFuture<RepeatPolicy, S, ToolCall> },
-        // a call that nobody would miss, and no budget for it
-        Refused { #[pin] refusal: Ready<Result<ToolOutput, ToolError>> },
+        attempts: ResponseFuture<RepeatPolicy, S, ToolCall>,
     }
 }
 
 impl<S: ToolService> RetryFuture<S> {
     pub(crate) const fn new(attempts: ResponseFuture<RepeatPolicy, S, ToolCall>) -> Self {
-        Self {
-            stage: Stage::Attempts { attempts },
-        }
-    }
-
-    pub(crate) fn refused(refusal: ToolError) -> Self {
-        let refusal = ready(Err(refusal));
-        Self {
-            stage: Stage::Refused { refusal },
-        }
+        Self { attempts }
     }
 }
 
@@ -47,10 +29,7 @@ impl<S: ToolService> Future for RetryFuture<S> {
     type Output = Result<ToolOutput, ToolError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().stage.project() {
-            StageProj::Attempts { attempts } => attempts.poll(cx),
-            StageProj::Refused { refusal } => refusal.poll(cx),
-        }
+        self.project().attempts.poll(cx)
     }
 }
 

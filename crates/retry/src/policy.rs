@@ -94,27 +94,6 @@ impl RepeatPolicy {
         self.shared.returns.tell(set);
     }
 
-    /// Takes from the budget what a call costs that nobody would miss, before its first attempt.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::RateLimited`], not sent, if the budget is spent.
-    pub(crate) fn admit(&self, call: &ToolCall) -> Result<(), ToolError> {
-        if !call.purpose().is_extra() || self.with_budget(call, TokenBucket::withdraw) {
-            return Ok(());
-        }
-        let message = format!(
-            "the retry budget of replica set `{}` is spent, so no call is sent only to {}",
-            call.tool().set(),
-            call.purpose()
-        );
-        Err(ToolError::new(
-            ErrorKind::RateLimited,
-            Delivery::NotSent,
-            message,
-        ))
-    }
-
     /// Says how long the first attempt may take, if the call's deadline has to last for more.
     pub(crate) fn share_out(&self, call: &mut ToolCall) {
         if self.shared.splits(call) {
@@ -123,8 +102,7 @@ impl RepeatPolicy {
     }
 
     fn pay_once(&mut self, call: &ToolCall) {
-        // what is made at the cost of repeats pays for none
-        if !std::mem::replace(&mut self.paid, true) && !call.purpose().is_extra() {
+        if !std::mem::replace(&mut self.paid, true) {
             self.with_budget(call, TokenBucket::deposit);
         }
     }

@@ -39,9 +39,6 @@ impl<S: ToolService> Service<ToolCall> for Retry<S> {
         // before the first attempt, so that all of them are one call to the server
         call.ensure_idempotency_key();
         self.policy.share_out(&mut call);
-        match self.policy.admit(&call) {
-            Ok(()) => RetryFuture::new(self.inner.call(call)),
-            Err(refusal) => RetryFuture::refused(refusal),
-        }
+        RetryFuture::new(self.inner.call(call))
     }
 }

@@ -6,7 +6,7 @@ use dashmap::DashMap;
 
 /// Keys for which something runs already.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Busy(Arc<DashMap<u128, ()>>);
+pub(crate) struct Busy(Arc<DashMap<u128, ()>>);
 
 /// One key, busy until this is dropped.
 #[derive(Debug)]

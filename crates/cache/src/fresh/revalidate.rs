@@ -47,7 +47,7 @@ impl Read {
         record.counters.save(entry.cost());
         shared.tell(record, || Happened::Stale { age, reason });
         note(call, CacheStatus::Stale);
-        if let Some(turn) = shared.fresh.refreshing.enter(key) {
+        if let Some(turn) = shared.refreshing.enter(key) {
             let call = call.in_background(Purpose::Refresh);
             runtime.spawn(self.clone().refresh(inner.clone(), call, turn));
         }

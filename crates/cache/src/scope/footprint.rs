@@ -7,8 +7,9 @@ use smallvec::{SmallVec, smallvec};
 use tollgate_core::{FingerprintKey, ReplicaSetId, ToolCall, ToolName};
 
 use super::fold::{self, MOST, Values};
+use super::group::Group;
 use super::rules::{Names, Piece, ScopeTemplate};
-use super::{Scope, ScopeRef, ScopeRules, Scopes};
+use super::{Scope, ScopeRef, ScopeRules, Scopes, ToolScopes};
 
 /// The scopes of one call, each at most once in what it watches.
 pub(crate) type List = SmallVec<[ScopeRef; 4]>;
@@ -42,6 +43,9 @@ impl std::ops::Deref for Touched {
 #[derive(Debug)]
 pub(crate) struct Footprint {
     set: ReplicaSetId,
+    /// The group of the tool's own set, and those of other sets that its templates name.
+    group: Group,
+    others: Vec<(ReplicaSetId, Group)>,
     own: ScopeRef,
     reads: Said,
     writes: Said,
@@ -54,7 +58,7 @@ pub(crate) struct Footprint {
 /// What is said of a tool's reads or writes.
 #[derive(Debug)]
 enum Said {
-    /// Nothing: everything of the replica set.
+    /// Nothing: everything of the group.
     Nothing,
     /// By these templates.
     By(Vec<ScopeTemplate>),
@@ -97,8 +101,11 @@ impl Footprint {
             Some(templates) => Said::By(templates.clone()),
         };
         let rule = rules.of(set, tool);
+        let others = rule.into_iter().flat_map(ToolScopes::sets);
         let mut footprint = Self {
             set: set.clone(),
+            group: rules.group(set),
+            others: others.map(|set| (set.clone(), rules.group(set))).collect(),
             own: ScopeRef::Own(own),
             reads: said(rule.and_then(|rule| rule.reads.as_ref())),
             writes: said(rule.and_then(|rule| rule.writes.as_ref())),
@@ -146,10 +153,14 @@ impl Footprint {
         let mut list = List::new();
         for named in self.named(&self.writes, arguments) {
             match named {
-                Named::Everything(set) => list.extend([scopes.any(set), scopes.wide(set)]),
+                Named::Everything(set) => {
+                    let group = self.group_of(set);
+                    list.extend([scopes.any(group), scopes.wide(group)]);
+                }
                 Named::Scopes(set, names) => {
-                    list.push(scopes.any(set));
-                    list.extend(names.iter().map(|name| scopes.named(set, name)));
+                    let group = self.group_of(set);
+                    list.push(scopes.any(group));
+                    list.extend(names.iter().map(|name| scopes.named(group, name)));
                 }
             }
         }
@@ -168,7 +179,7 @@ impl Footprint {
 
     fn told(&self, said: &Said) -> String {
         match said {
-            Said::Nothing => format!("everything of `{}`", self.set),
+            Said::Nothing => self.group.to_string(),
             Said::By(templates) if templates.is_empty() => "nothing but itself".to_owned(),
             Said::By(templates) => {
                 let texts = templates.iter().map(|template| format!("`{template}`"));
@@ -186,20 +197,26 @@ impl Footprint {
         };
         if matches!(said, Said::By(_)) {
             // a write of which nothing is said may change whatever it is
-            add(scopes.wide(&self.set));
+            add(scopes.wide(&self.group));
         }
         for named in self.named(said, arguments) {
             match named {
-                Named::Everything(set) => add(scopes.any(set)),
+                Named::Everything(set) => add(scopes.any(self.group_of(set))),
                 Named::Scopes(set, names) => {
-                    add(scopes.wide(set));
+                    let group = self.group_of(set);
+                    add(scopes.wide(group));
                     for name in &names {
-                        add(scopes.named(set, name));
+                        add(scopes.named(group, name));
                     }
                 }
             }
         }
         list
+    }
+
+    fn group_of(&self, set: &ReplicaSetId) -> &Group {
+        let other = self.others.iter().find(|(other, _)| other == set);
+        other.map_or(&self.group, |(_, group)| group)
     }
 
     fn named<'a>(&'a self, said: &'a Said, arguments: &Value) -> SmallVec<[Named<'a>; 2]> {

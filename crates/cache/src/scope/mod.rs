@@ -5,7 +5,8 @@
 //!
 //! # Which scopes there are
 //!
-//! Each replica set has two: [`Any`](ScopeRef::Any), which every write to the set touches, and
+//! Replica sets that share state are a [group](group::StateGroup); by default all are one. Each group
+//! has two scopes: [`Any`](ScopeRef::Any), which every write to the group touches, and
 //! [`Wide`](ScopeRef::Wide), which only those writes touch of which nobody said what they touch.
 //! Beside these there are named ones, from the operator's [rules](crate::ScopeRules). A read of
 //! which nothing is said watches `Any`; one with a rule watches `Wide` and the scopes it names. A
@@ -32,6 +33,7 @@
 
 mod fold;
 mod footprint;
+mod group;
 mod named;
 mod rules;
 mod table;
@@ -39,6 +41,7 @@ mod watch;
 mod write;
 
 pub(crate) use footprint::{Footprint, Touched};
+pub use group::StateGroup;
 pub use named::NamedScope;
 pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::{ScopeRef, Scopes};

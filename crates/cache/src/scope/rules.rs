@@ -8,8 +8,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use tollgate_core::{ReplicaSetId, ToolName};
 
+use super::group::{Group, StateGroup};
+
 /// What an operator says about which state tools read and write. Default: nothing, so that each
-/// write to a replica set drops everything that was read from it.
+/// write invalidates everything that was read, from whichever replica set: see [`StateGroup`].
 ///
 /// Saying more keeps more results, and is a promise: a read whose rule leaves out something that a
 /// write changes is answered from before that write.
@@ -28,6 +30,7 @@ use tollgate_core::{ReplicaSetId, ToolName};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScopeRules {
     tools: HashMap<(ReplicaSetId, ToolName), ToolScopes>,
+    states: HashMap<ReplicaSetId, StateGroup>,
 }
 
 impl ScopeRules {
@@ -36,6 +39,49 @@ impl ScopeRules {
     pub fn with(mut self, set: ReplicaSetId, tool: ToolName, scopes: ToolScopes) -> Self {
         self.tools.insert((set, tool), scopes);
         self
+    }
+
+    /// Says which replica sets share state with this one, in place of what was said before.
+    #[must_use]
+    pub fn with_state(mut self, set: ReplicaSetId, state: StateGroup) -> Self {
+        self.states.insert(set, state);
+        self
+    }
+
+    /// Returns which replica sets share state with this one.
+    #[must_use]
+    pub fn state(&self, set: &ReplicaSetId) -> &StateGroup {
+        self.states.get(set).unwrap_or(&StateGroup::Shared)
+    }
+
+    /// Returns each replica set of which it is said with which others it shares state, in no order.
+    pub fn states(&self) -> impl Iterator<Item = (&ReplicaSetId, &StateGroup)> {
+        self.states.iter()
+    }
+
+    /// Returns the group of a set.
+    pub(crate) fn group(&self, set: &ReplicaSetId) -> Group {
+        Group::new(self.state(set), set)
+    }
+
+    /// Returns `true` if any set is in the group, of those for which `keep` returns `true`.
+    pub(crate) fn uses(&self, group: &Group, keep: impl Fn(&ReplicaSetId) -> bool) -> bool {
+        match group {
+            Group::Shared => true,
+            Group::Own(set) => keep(set),
+            Group::Named(_) => self
+                .states()
+                .any(|(set, _)| keep(set) && self.group(set) == *group),
+        }
+    }
+
+    /// Returns `true` if calls of a tool touch the same scopes under both.
+    pub(crate) fn agree_on(&self, other: &Self, set: &ReplicaSetId, tool: &ToolName) -> bool {
+        let same_group = |set| self.group(set) == other.group(set);
+        let said = self.of(set, tool);
+        said == other.of(set, tool)
+            && same_group(set)
+            && said.into_iter().flat_map(ToolScopes::sets).all(same_group)
     }
 
     /// Returns what is said of a tool.
@@ -51,16 +97,17 @@ impl ScopeRules {
             .map(|((set, tool), scopes)| (set, tool, scopes))
     }
 
-    /// Says whether nothing is said of any tool.
+    /// Returns `true` if nothing is said of any tool or set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        self.tools.is_empty() && self.states.is_empty()
     }
 }
 
 /// Which state one tool reads and writes.
 ///
-/// `None` stands for everything of its own replica set; an empty list for nothing at all.
+/// `None` stands for everything of the [group](StateGroup) of its replica set; an empty list for
+/// nothing at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -73,6 +120,12 @@ pub struct ToolScopes {
 }
 
 impl ToolScopes {
+    /// Returns the other replica sets that templates name.
+    pub(super) fn sets(&self) -> impl Iterator<Item = &ReplicaSetId> {
+        let templates = [&self.reads, &self.writes].into_iter().flatten().flatten();
+        templates.filter_map(ScopeTemplate::set)
+    }
+
     /// Says what a read depends on.
     ///
     /// # Errors
@@ -86,7 +139,7 @@ impl ToolScopes {
     }
 
     /// Says what a write may change. The repeat of an idempotent one is then still sent again after
-    /// every other write to its replica set, unless `reads` says, too, what it depends on.
+    /// every other write to its group, unless `reads` says, too, what it depends on.
     ///
     /// # Errors
     ///
@@ -113,14 +166,14 @@ fn templates<'a>(
 /// | `order:{id}` | one for each value of the argument `id` |
 /// | `order:{/order/id}` | the same, of an argument inside another (a JSON pointer, RFC 6901) |
 /// | `{*}` | one for each value anywhere in the arguments |
-/// | `*` | everything of the tool's own replica set |
-/// | `@billing` | everything of the replica set `billing` |
-/// | `@billing/invoice:{id}` | a scope of the replica set `billing` |
+/// | `*` | everything of the group of the tool's own replica set |
+/// | `@billing` | everything of the group of the replica set `billing` |
+/// | `@billing/invoice:{id}` | a scope of that group |
 ///
 /// A list of values names one scope each. Values meet whatever their letter case, the space around
 /// them, and the spelling of a number: `7`, `"7"` and `7.0` are one. Where an argument is not
 /// there, is `null`, an object, or one of more than sixteen, the call counts for everything of the
-/// replica set.
+/// group. Sets of one group share scopes: `order:7` is one piece of state whichever set names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScopeTemplate {
     pub(super) set: Option<ReplicaSetId>,

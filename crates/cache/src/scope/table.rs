@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::group::Group;
+use super::{Moment, Scope};
 use dashmap::DashMap;
 use tokio::time::Instant;
-use tollgate_core::ReplicaSetId;
-
-use super::{Moment, Scope};
 
 /// How many places named scopes share. Two names that meet in one place are dropped together,
 /// which costs a look-up and is never wrong; in exchange a name made from arguments, of which a
@@ -20,20 +19,20 @@ const PLACES: usize = if cfg!(all(test, shuttle)) { 4 } else { 4096 };
 #[derive(Debug)]
 pub(crate) struct Scopes {
     born: Instant,
-    /// One for each replica set that was called or named by a rule; there are as many as an operator
-    /// configures.
-    sets: DashMap<ReplicaSetId, Arc<SetScopes>>,
+    /// One for each group of replica sets that was called or named by a rule; there are as many as an
+    /// operator configures.
+    groups: DashMap<Group, Arc<GroupScopes>>,
     /// Made when the first rule names one.
     named: OnceLock<Arc<[Scope]>>,
-    /// The scopes of a set that is made anew must not begin with an epoch they had before.
+    /// The scopes of a group that is made anew must not begin with an epoch they had before.
     epochs: AtomicU64,
     /// Places names under a secret: nobody outside can make two meet.
     hasher: RandomState,
 }
 
-/// The two scopes of a replica set.
+/// The two scopes of a group.
 #[derive(Debug)]
-pub(crate) struct SetScopes {
+pub(crate) struct GroupScopes {
     any: Scope,
     wide: Scope,
 }
@@ -42,7 +41,7 @@ impl Scopes {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             born: now,
-            sets: DashMap::new(),
+            groups: DashMap::new(),
             named: OnceLock::new(),
             epochs: AtomicU64::new(0),
             hasher: RandomState::new(),
@@ -60,77 +59,70 @@ impl Scopes {
         Moment { born, now }
     }
 
-    /// Returns the scope that every write to the set touches.
-    pub(crate) fn any(&self, set: &ReplicaSetId) -> ScopeRef {
-        ScopeRef::Any(self.set(set))
+    /// Returns the scope that every write to the group touches.
+    pub(crate) fn any(&self, group: &Group) -> ScopeRef {
+        ScopeRef::Any(self.group(group))
     }
 
-    /// Returns the scope that those writes to the set touch of which nothing else is said.
-    pub(crate) fn wide(&self, set: &ReplicaSetId) -> ScopeRef {
-        ScopeRef::Wide(self.set(set))
+    /// Returns the scope that those writes to the group touch of which nothing else is said.
+    pub(crate) fn wide(&self, group: &Group) -> ScopeRef {
+        ScopeRef::Wide(self.group(group))
     }
 
-    /// Returns a named scope of a set.
-    pub(crate) fn named(&self, set: &ReplicaSetId, name: &str) -> ScopeRef {
+    /// Returns a named scope of a group.
+    pub(crate) fn named(&self, group: &Group, name: &str) -> ScopeRef {
         let all = (0..PLACES).map(|_| Scope::new(0));
         let named = self.named.get_or_init(|| all.collect());
-        let place = self.hasher.hash_one((set.as_str(), name)) % named.len() as u64;
+        let place = self.hasher.hash_one((group, name)) % named.len() as u64;
         ScopeRef::Named(named.clone(), usize::try_from(place).unwrap_or(0))
     }
 
-    /// Makes everything read from a set unreachable.
-    pub(crate) fn raise_set(&self, set: &ReplicaSetId) {
-        if let Some(set) = self.sets.get(set) {
-            set.raise();
-        }
-    }
-
-    /// Makes everything read from any set unreachable.
+    /// Makes everything that was read unreachable.
     pub(crate) fn raise_all(&self) {
-        for set in &self.sets {
-            set.raise();
+        for group in &self.groups {
+            group.raise();
         }
     }
 
-    /// Makes everything unreachable that was read from scopes of this name, in whichever set.
+    /// Makes everything unreachable that was read from scopes of this name, in whichever group.
     pub(crate) fn raise_named(&self, name: &str) {
-        for set in &self.sets {
-            self.named(set.key(), name).scope().raise();
+        for group in &self.groups {
+            self.named(group.key(), name).scope().raise();
         }
     }
 
-    /// Says whether something is being written to the set, or may still land.
-    pub(crate) fn is_written(&self, set: &ReplicaSetId, now: Instant) -> bool {
-        let scopes = self.sets.get(set);
+    /// Returns `true` if something is being written to the group, or may still land.
+    pub(crate) fn is_written(&self, group: &Group, now: Instant) -> bool {
+        let scopes = self.groups.get(group);
         scopes.is_some_and(|scopes| !scopes.is_quiet(self.at(now)))
     }
 
-    /// Forgets the scopes of sets that are not kept, but for those somebody looks at or writes to, and
-    /// those to which a write may still land: a set that comes back must not miss it.
-    pub(crate) fn retain(&self, keep: impl Fn(&ReplicaSetId) -> bool, now: Instant) {
+    /// Forgets the scopes of groups that are not kept, except those in use and those to which a write
+    /// may still land: a group that comes back must not miss it.
+    pub(crate) fn retain(&self, keep: impl Fn(&Group) -> bool, now: Instant) {
         let now = self.at(now);
-        // the map is locked where it is looked at, so nobody takes hold of one meanwhile
-        self.sets.retain(|set, scopes| {
-            keep(set) || Arc::strong_count(scopes) > 1 || !scopes.is_quiet(now)
+        // the map is locked here, so no call takes a reference meanwhile
+        self.groups.retain(|group, scopes| {
+            keep(group) || Arc::strong_count(scopes) > 1 || !scopes.is_quiet(now)
         });
     }
 
-    fn set(&self, set: &ReplicaSetId) -> Arc<SetScopes> {
-        if let Some(set) = self.sets.get(set) {
-            return set.clone();
+    fn group(&self, group: &Group) -> Arc<GroupScopes> {
+        if let Some(scopes) = self.groups.get(group) {
+            return scopes.clone();
         }
         let new = || {
             let epoch = self.epochs.fetch_add(1 << 32, Ordering::Relaxed);
-            Arc::new(SetScopes {
+            Arc::new(GroupScopes {
                 any: Scope::new(epoch),
                 wide: Scope::new(epoch),
             })
         };
-        self.sets.entry(set.clone()).or_insert_with(new).clone()
+        self.groups.entry(group.clone()).or_insert_with(new).clone()
     }
 }
 
-impl SetScopes {
+impl GroupScopes {
     /// Says whether nothing is being written, and nothing may still land.
     fn is_quiet(&self, now: Moment) -> bool {
         self.any.unquiet(now).is_none() && self.wide.unquiet(now).is_none()
@@ -145,10 +137,10 @@ impl SetScopes {
 /// One scope, to look at and to raise. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub(crate) enum ScopeRef {
-    /// What every write to a replica set touches.
-    Any(Arc<SetScopes>),
-    /// What those writes to a replica set touch of which nothing else is said.
-    Wide(Arc<SetScopes>),
+    /// What every write to a group touches.
+    Any(Arc<GroupScopes>),
+    /// What those writes to a group touch of which nothing else is said.
+    Wide(Arc<GroupScopes>),
     /// What the writes touch whose rules name it.
     Named(Arc<[Scope]>, usize),
     /// What belongs to one tool. No write touches it.
@@ -158,8 +150,8 @@ pub(crate) enum ScopeRef {
 impl ScopeRef {
     pub(crate) fn scope(&self) -> &Scope {
         match self {
-            Self::Any(set) => &set.any,
-            Self::Wide(set) => &set.wide,
+            Self::Any(group) => &group.any,
+            Self::Wide(group) => &group.wide,
             #[expect(
                 clippy::indexing_slicing,
                 reason = "made by `named`, modulo the length"

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::ReplicaSetId;
 
+use super::group::Group;
 use super::*;
 
 const SETTLING: Duration = Duration::from_secs(60);
 
 struct Bench {
     scopes: Scopes,
-    set: ReplicaSetId,
+    group: Group,
     now: Instant,
 }
 
@@ -20,21 +20,21 @@ impl Bench {
         let now = Instant::now();
         Self {
             scopes: Scopes::new(now),
-            set: ReplicaSetId::new("test").unwrap(),
+            group: Group::Shared,
             now,
         }
     }
 
     fn named(&self, name: &str) -> ScopeRef {
-        self.scopes.named(&self.set, name)
+        self.scopes.named(&self.group, name)
     }
 
     fn any(&self) -> ScopeRef {
-        self.scopes.any(&self.set)
+        self.scopes.any(&self.group)
     }
 
     fn wide(&self) -> ScopeRef {
-        self.scopes.wide(&self.set)
+        self.scopes.wide(&self.group)
     }
 
     /// What a write of which nothing is said does.
@@ -98,7 +98,7 @@ fn overlapping_writes_have_no_epoch_of_their_own() {
 fn a_purge_in_between_leaves_nothing_to_keep() {
     let bench = Bench::new();
     let write = bench.write();
-    bench.scopes.raise_set(&bench.set);
+    bench.scopes.raise_all();
     assert_eq!(write.end(Outcome::Known, || bench.now), None);
     let write = bench.write_named("a");
     bench.scopes.raise_named("a");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::common::{Bench, by, failure};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, ToolScopes};
+use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, StateGroup, ToolScopes};
 use tollgate_core::{
     Delivery, Principal, ReplicaSetId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
@@ -208,10 +208,11 @@ async fn an_unknown_outcome_settles_its_own_order_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_may_touch_another_replica_set_and_a_read_depend_on_one() {
-    let config = rules([
+    let mut config = rules([
         (&ship(), ToolScopes::writing(["*", "@billing"]).unwrap()),
         (&list(), ToolScopes::reading(["*", "@billing"]).unwrap()),
     ]);
+    config.scopes = config.scopes.with_state(set("billing"), StateGroup::Own);
     let bench = Bench::with(config, MockService::counting());
     assert_eq!(bench.text(call(&invoice(), json!({}))).await, "1");
     assert_eq!(bench.text(order(&get(), 1)).await, "2");

@@ -26,12 +26,36 @@ async fn a_read_after_a_write_is_fresh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_to_another_set_leaves_this_one_alone() {
-    let bench = Bench::new(MockService::counting());
-    assert_eq!(bench.text(read()).await, "1");
-    let elsewhere = call(&tool("add").set("other").build(), json!({}));
-    bench.ask(elsewhere).await.unwrap();
-    assert_eq!(bench.text(read()).await, "1");
+async fn a_write_invalidates_reads_and_kept_writes_of_each_set_of_its_group() {
+    // the states of the set that is read and of the set that is written
+    for (read_state, written_state, meets) in [
+        ("shared", "shared", true),
+        ("own", "shared", false),
+        ("shared", "own", false),
+        ("own", "own", false),
+        ("disk", "disk", true),
+        ("disk", "shared", false),
+        ("disk", "network", false),
+    ] {
+        let mut config = CacheConfig::default();
+        for (set, state) in [("test", read_state), ("other", written_state)] {
+            let (set, state) = (set.parse().unwrap(), state.parse().unwrap());
+            config.scopes = config.scopes.with_state(set, state);
+        }
+        for kept in [read(), set(1)] {
+            let bench = Bench::with(config.clone(), MockService::counting());
+            assert_eq!(bench.text(kept.clone()).await, "1");
+            assert_eq!(bench.text(kept.clone()).await, "1");
+            let elsewhere = call(&tool("add").set("other").build(), json!({}));
+            assert_eq!(bench.text(elsewhere).await, "2");
+            let expected = if meets { "3" } else { "1" };
+            assert_eq!(
+                bench.text(kept).await,
+                expected,
+                "{read_state} {written_state}"
+            );
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

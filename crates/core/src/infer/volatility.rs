@@ -1,11 +1,8 @@
 //! Reads whose answers differ from call to call, so that none may stand in for the next.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-use crate::Source;
 
 /// Why the answer to a read must be fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,34 +34,13 @@ impl Volatility {
 pub struct Volatile {
     /// Why.
     pub volatility: Volatility,
-    basis: Basis,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Basis {
-    /// A word of its name or description.
-    Word(&'static str),
-    /// What was seen while it ran.
-    Seen(Arc<str>),
+    /// The word of its name or description that says so.
+    word: &'static str,
 }
 
 impl Volatile {
     pub(super) const fn new(volatility: Volatility, word: &'static str) -> Self {
-        Self {
-            volatility,
-            basis: Basis::Word(word),
-        }
-    }
-
-    /// States that answers of the tool were seen to change although nothing was written.
-    ///
-    /// `evidence` says what was seen, as the end of a sentence.
-    #[must_use]
-    pub fn observed(evidence: impl Into<Arc<str>>) -> Self {
-        Self {
-            volatility: Volatility::Clock,
-            basis: Basis::Seen(evidence.into()),
-        }
+        Self { volatility, word }
     }
 
     /// Says whether each call moves on.
@@ -73,24 +49,13 @@ impl Volatile {
         matches!(self.volatility, Volatility::Cursor)
     }
 
-    /// Returns who says so: [`Source::Inferred`] or [`Source::Observed`].
-    #[must_use]
-    pub const fn source(&self) -> Source {
-        match self.basis {
-            Basis::Word(_) => Source::Inferred,
-            Basis::Seen(_) => Source::Observed,
-        }
-    }
-
     /// Returns the reason, in a few words.
     #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
-        match (&self.basis, self.volatility) {
-            (Basis::Seen(evidence), _) => format!("seen while it ran: {evidence}"),
-            (Basis::Word(word), Volatility::Clock) => format!("`{word}` changes by itself"),
-            (Basis::Word(word), Volatility::Cursor) => {
-                format!("each call moves on: it says `{word}`")
-            }
+        let word = self.word;
+        match self.volatility {
+            Volatility::Clock => format!("`{word}` changes by itself"),
+            Volatility::Cursor => format!("each call moves on: it says `{word}`"),
         }
         .into()
     }

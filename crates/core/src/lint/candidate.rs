@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::spelling;
-use crate::infer::Volatile;
 use crate::members::Members;
 use crate::{Annotations, Inferred, RuleSet, ServerId, Subject, ToolDefinition};
 
@@ -15,7 +14,6 @@ use crate::{Annotations, Inferred, RuleSet, ServerId, Subject, ToolDefinition};
 pub struct Candidate<'a> {
     pub(super) subject: Subject<'a>,
     definition: Option<&'a RawValue>,
-    pub(super) observed: Option<&'a Volatile>,
 }
 
 impl<'a> Candidate<'a> {
@@ -25,7 +23,6 @@ impl<'a> Candidate<'a> {
         Self {
             subject,
             definition: None,
-            observed: None,
         }
     }
 
@@ -35,7 +32,6 @@ impl<'a> Candidate<'a> {
         Self {
             subject: Subject::of(tool, server),
             definition: serde_json::from_slice(tool.raw()).ok(),
-            observed: None,
         }
     }
 
@@ -44,13 +40,6 @@ impl<'a> Candidate<'a> {
     #[must_use]
     pub const fn with_definition(mut self, definition: &'a RawValue) -> Self {
         self.definition = Some(definition);
-        self
-    }
-
-    /// Adds what was seen of the tool while it ran.
-    #[must_use]
-    pub const fn with_observed(mut self, seen: &'a Volatile) -> Self {
-        self.observed = Some(seen);
         self
     }
 }

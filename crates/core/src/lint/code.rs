@@ -149,10 +149,6 @@ codes! {
     /// clients read silence.
     ShortHintName = "short-hint-name", Warning,
         "a hint has a short name that the specification does not know";
-    /// Answers of the tool were seen to change although nothing was written. It reads a clock, or a
-    /// cursor of its own; a client that keeps its answers serves wrong ones.
-    ObservedVolatile = "observed-volatile", Warning,
-        "its answers were seen to change although nothing was written";
     /// The name says that the tool reads, and the description that it writes.
     MisleadingName = "misleading-name", Warning,
         "the name reads, the description writes";

@@ -34,14 +34,6 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         idempotent(case, notes);
     }
     closed_world(case, notes);
-    if let Some(seen) = notes.tool.observed {
-        notes.add(
-            Code::ObservedVolatile,
-            "description",
-            seen.reason(),
-            "say in the description what changes by itself, so that clients keep no answer",
-        );
-    }
 }
 
 fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::infer::Volatile;
 use crate::{ServerId, Subject, ToolDefinition};
 
 fn look(listing: &Value) -> Vec<Finding> {
@@ -288,25 +287,7 @@ fn each_code_is_found_where_it_is_and_not_where_it_is_not() {
         );
         assert!(!codes(&lacks).contains(&code), "{code} in {lacks}");
     }
-    // no listing shows what is seen only while the tool runs
-    seen.insert(Code::ObservedVolatile);
     assert_eq!(seen, Code::ALL.iter().copied().collect());
-}
-
-#[test]
-fn what_was_seen_while_a_tool_ran_is_told_with_its_evidence() {
-    let subject = Subject::new("get_user").with_description("Returns a user by id.");
-    let candidate = Candidate::new(subject);
-    let known = check(&[candidate]);
-    let volatile = Volatile::observed("two answers to equal calls differ");
-    let found = check(&[candidate.with_observed(&volatile)]);
-    let new: Vec<_> = found.iter().filter(|one| !known.contains(one)).collect();
-    assert_eq!(new.len(), 1);
-    assert_eq!(new[0].code, Code::ObservedVolatile);
-    assert_eq!(
-        new[0].message,
-        "seen while it ran: two answers to equal calls differ"
-    );
 }
 
 #[test]

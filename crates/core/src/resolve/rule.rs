@@ -10,7 +10,7 @@ use super::slot::{
 };
 use super::{Field, Provenance, Resolved, Source, Trust};
 use crate::annotations::unite;
-use crate::infer::{Inferred, Strength, Volatile};
+use crate::infer::{Inferred, Strength};
 use crate::{Annotations, SecurityLevel};
 
 /// Everything that is said about one tool, and how far its server is believed.
@@ -25,8 +25,6 @@ pub struct Hints<'a> {
     pub declared: &'a Annotations,
     /// Seen while the tool ran. Only hints that say yes or no count, and only where they tighten.
     pub observed: Option<&'a Annotations>,
-    /// Seen while the tool ran: its answers change by themselves.
-    pub observed_volatility: Option<&'a Volatile>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
     /// How far `inferred` and `declared` are believed.
@@ -42,7 +40,6 @@ impl<'a> Hints<'a> {
             server_defaults: None,
             declared,
             observed: None,
-            observed_volatility: None,
             operator: None,
             trust,
         }
@@ -59,13 +56,6 @@ impl<'a> Hints<'a> {
     #[must_use]
     pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
         self.observed = Some(hints);
-        self
-    }
-
-    /// Adds that the tool's answers were seen to change by themselves.
-    #[must_use]
-    pub const fn with_observed_volatility(mut self, seen: &'a Volatile) -> Self {
-        self.observed_volatility = Some(seen);
         self
     }
 
@@ -126,23 +116,8 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
         kept.provenance,
         warnings,
         takes_away,
-        volatility(hints).cloned(),
+        hints.inferred.volatility().cloned(),
     )
-}
-
-/// Of two reasons why an answer must be fresh, takes the stricter; of equal ones the one that was
-/// known first.
-fn volatility<'a>(hints: &Hints<'a>) -> Option<&'a Volatile> {
-    [hints.inferred.volatility(), hints.observed_volatility]
-        .into_iter()
-        .flatten()
-        .reduce(|first, second| {
-            if second.moves_on() && !first.moves_on() {
-                second
-            } else {
-                first
-            }
-        })
 }
 
 /// The four hints that decide the effect, which must agree with each other.

@@ -11,7 +11,7 @@ use tollgate::{Principal, Stack};
 use super::body::{obey, refuse};
 use crate::http::{Operator, json};
 use crate::similar;
-use crate::view::{CacheView, ObservedView, Purge, Purged, Trust, Trusted};
+use crate::view::{CacheView, Purge, Purged};
 
 /// Tells what the cache did, and for which tools.
 pub(super) async fn stats(State(operator): State<Arc<Operator>>) -> Response {
@@ -31,42 +31,6 @@ pub(super) async fn purge(
     obey(&headers, &body, &expected, |what: Purge| {
         forget(&operator.stack, &what)
     })
-}
-
-/// Keeps a tool's results again, of which it was seen that they change without a write.
-pub(super) async fn trust(
-    State(operator): State<Arc<Operator>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    obey(&headers, &body, "an object with `tool`", |what: Trust| {
-        take_back(&operator.stack, &what.tool)
-    })
-}
-
-fn take_back(stack: &Stack, name: &str) -> Result<Trusted, String> {
-    let all = stack.observations();
-    let views = ObservedView::all(stack);
-    let nothing = || {
-        let shown: Vec<_> = views.iter().map(ObservedView::shown).collect();
-        let known = shown.iter().map(String::as_str);
-        let hint = similar::hint(name, known, "tools of which something was seen");
-        format!("nothing was seen of a tool {name:?}: {hint}")
-    };
-    let seen = views
-        .iter()
-        .find(|view| view.is_called(name))
-        .ok_or_else(nothing)?;
-    let found = all
-        .iter()
-        .find(|one| one.set.as_str() == seen.set && one.tool.as_str() == seen.tool);
-    match found {
-        Some(found) if stack.take_back(&found.set, &found.tool) => Ok(Trusted {
-            trusted: seen.clone(),
-        }),
-        // somebody else was faster
-        _ => Err(nothing()),
-    }
 }
 
 /// Empties the cache; a name that nobody has empties nothing.

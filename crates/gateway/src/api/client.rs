@@ -14,8 +14,7 @@ use super::routes::SERVER;
 use crate::error::AppError;
 use crate::view::{
     BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, LimitsReport,
-    MissingView, NewWeight, Nothing, Order, Ordered, Purge, Purged, ServerView, ToolView, Trust,
-    Trusted,
+    MissingView, NewWeight, Nothing, Order, Ordered, Purge, Purged, ServerView, ToolView,
 };
 
 /// A running gateway.
@@ -107,11 +106,6 @@ impl Remote {
     /// Lets the cache forget.
     pub(crate) async fn purge(&self, what: &Purge) -> Result<Purged, AppError> {
         self.post(&["api", "cache", "purge"], what).await
-    }
-
-    /// Lets the cache keep a tool's results again.
-    pub(crate) async fn trust(&self, what: &Trust) -> Result<Trusted, AppError> {
-        self.post(&["api", "cache", "trust"], what).await
     }
 
     /// Asks how the breakers are.

@@ -21,7 +21,6 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .route("/breakers", get(breakers::all).post(breakers::force))
         .route("/cache", get(cache::stats))
         .route("/cache/purge", post(cache::purge))
-        .route("/cache/trust", post(cache::trust))
         .route("/limits", get(limits::all))
         .route("/missing", get(missing))
         .route("/routes/events", get(events::follow))

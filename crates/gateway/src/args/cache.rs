@@ -7,14 +7,12 @@ use clap::Subcommand;
 One line for each tool that was called since the gateway started, and one for all. `hit rate` is the
 share of look-ups that were answered without a server; `saved` the time those would have taken.
 
---json prints one object: {\"total\": {...}, \"tools\": [...], \"observed\": [...]}, as GET /api/cache
-answers. `observed` are tools whose results changed without a write, and are not kept any more.
+--json prints one object: {\"total\": {...}, \"tools\": [...]}, as GET /api/cache answers.
 
 Examples:
   tollgate cache
   tollgate cache --json --url http://127.0.0.1:8080/mcp
-  tollgate cache purge --tool orders__get_order
-  tollgate cache trust orders__get_order")]
+  tollgate cache purge --tool orders__get_order")]
 pub(crate) struct Cache {
     /// The running gateway
     #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
@@ -30,21 +28,6 @@ pub(crate) struct Cache {
 pub(crate) enum CacheCommand {
     /// Forget what is kept: all of it, or of one tool, server, tag or principal
     Purge(PurgeArgs),
-    /// Keep the results of a tool again that was seen to change without a write
-    Trust(TrustArgs),
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A gateway that checks its hits (`cache.verify_share`) stops keeping the results of a tool if they
-change although nothing was written. `tollgate cache` lists such tools, and what was seen. Should it
-be seen again, it counts again.
-
-Example:
-  tollgate cache trust orders__get_order")]
-pub(crate) struct TrustArgs {
-    /// The tool: as clients see it, or SET.TOOL
-    pub(crate) tool: String,
 }
 
 #[derive(Debug, clap::Args)]

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::api::Remote;
-use crate::args::{Cache, CacheCommand, PurgeArgs, TrustArgs};
+use crate::args::{Cache, CacheCommand, PurgeArgs};
 use crate::config::show_size;
 use crate::error::{AppError, Outcome};
 use crate::output::{Cell, Screen, Table, took};
-use crate::view::{CacheView, CountsView, Purge, Purged, Trust, Trusted};
+use crate::view::{CacheView, CountsView, Purge, Purged};
 
 pub(crate) async fn run(args: Cache, screen: &Screen) -> Outcome {
     let remote = Remote::find(&args.url).await?.ok_or_else(|| {
@@ -33,18 +33,6 @@ pub(crate) async fn run(args: Cache, screen: &Screen) -> Outcome {
                 screen.json(&purged);
             } else {
                 screen.out(forgotten(&purged));
-            }
-        }
-        Some(CacheCommand::Trust(TrustArgs { tool })) => {
-            let Trusted { trusted } = remote.trust(&Trust { tool }).await?;
-            if args.json {
-                screen.json(&Trusted { trusted });
-            } else {
-                screen.out(format_args!(
-                    "results of `{}` are kept again, as its hints say; forgotten: {}",
-                    trusted.shown(),
-                    trusted.reason
-                ));
             }
         }
     }
@@ -73,19 +61,6 @@ fn show(view: &CacheView, screen: &Screen) {
         show_size(total.bytes),
         total.evicted
     ));
-    for seen in &view.observed {
-        screen.out(format_args!(
-            "not kept any more: results of `{}`; {}",
-            seen.shown(),
-            seen.reason
-        ));
-    }
-    if let Some(first) = view.observed.first() {
-        screen.note(format_args!(
-            "keep them again:  tollgate cache trust {}",
-            first.shown()
-        ));
-    }
 }
 
 fn row(name: String, counts: &CountsView) -> Vec<Cell> {

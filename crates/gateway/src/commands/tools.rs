@@ -103,21 +103,13 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
             Cell::plain(&tool.name),
             Cell::effect(&tool.plan.effect),
             Cell::plain(&tool.plan.safety),
-            Cell::plain(cache(tool)),
+            Cell::plain(&tool.plan.cache),
             Cell::plain(&tool.plan.repeat),
             Cell::warn(confirm, tool.plan.confirm),
             Cell::plain(source(tool)),
         ]);
     }
     table
-}
-
-/// Says how long results are kept, and whether that was found out while the tool ran.
-fn cache(tool: &ToolView) -> String {
-    match &tool.plan.volatile {
-        Some(why) if why.source == "observed" => format!("{}, observed", tool.plan.cache),
-        _ => tool.plan.cache.clone(),
-    }
 }
 
 /// Names the source, and how many rules over the arguments may say otherwise of a call.

@@ -266,7 +266,6 @@ impl CacheLimits {
             report,
             stale_while_revalidate,
             stale_if_error,
-            verify_share,
         } = self;
         keys([
             ("enabled", json!(enabled)),
@@ -288,7 +287,6 @@ impl CacheLimits {
                 json!(show_duration(*stale_while_revalidate)),
             ),
             ("stale_if_error", json!(show_duration(*stale_if_error))),
-            ("verify_share", json!(verify_share)),
         ])
     }
 }
@@ -322,7 +320,6 @@ report = true
 slow_threshold = \"2s\"
 stale_if_error = \"10m\"
 stale_while_revalidate = \"1m 30s\"
-verify_share = 0.02
 ";
         assert_eq!(changed(all), all);
         let lean = "store = \"lean\"\n";

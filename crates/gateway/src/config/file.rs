@@ -123,7 +123,6 @@ pub(crate) struct Cache {
     pub(crate) stale_while_revalidate: Duration,
     #[serde(deserialize_with = "duration")]
     pub(crate) stale_if_error: Duration,
-    pub(crate) verify_share: f64,
 }
 
 impl Default for Cache {
@@ -139,7 +138,6 @@ impl Default for Cache {
             report: false,
             stale_while_revalidate: Duration::ZERO,
             stale_if_error: Duration::ZERO,
-            verify_share: 0.0,
         }
     }
 }

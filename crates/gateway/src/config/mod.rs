@@ -106,8 +106,6 @@ pub(crate) struct CacheLimits {
     pub(crate) report: bool,
     pub(crate) stale_while_revalidate: Duration,
     pub(crate) stale_if_error: Duration,
-    /// Of all hits, the share that is checked, from 0.0 to 1.0.
-    pub(crate) verify_share: f64,
 }
 
 /// One server, and what the operator says about it.

@@ -91,12 +91,6 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "1 or more",
         ),
         (
-            "[cache]\nverify_share = 1.5\n",
-            2,
-            "cache.verify_share",
-            "0.0 to 1.0",
-        ),
-        (
             "[cache]\nstale_if_error = \"400d\"\n",
             2,
             "cache.stale_if_error",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tollgate::registry::{Catalogue, Observation};
+use tollgate::registry::Catalogue;
 use tollgate::{ReplicaSetId, Stack, ToolName};
 
 /// What the cache did since the gateway started, and what it keeps now.
@@ -14,46 +14,6 @@ pub(crate) struct CacheView {
     pub(crate) total: TotalView,
     /// By each tool that was called, by replica set and name.
     pub(crate) tools: Vec<ToolCountsView>,
-    /// The tools whose results were seen to change without a write, and are not kept for it.
-    #[serde(default)]
-    pub(crate) observed: Vec<ObservedView>,
-}
-
-/// What was seen of one tool while it ran.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ObservedView {
-    /// The name clients call it by; absent for a tool that is not offered any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    pub(crate) set: String,
-    /// As its server calls it.
-    pub(crate) tool: String,
-    pub(crate) reason: String,
-}
-
-impl ObservedView {
-    /// Describes what was seen of a stack's tools.
-    pub(crate) fn all(stack: &Stack) -> Vec<Self> {
-        let catalogue = stack.catalogue();
-        let view = |seen: Observation| Self {
-            name: client_name(&catalogue, &seen.set, &seen.tool),
-            reason: seen.volatile.reason().into_owned(),
-            set: seen.set.to_string(),
-            tool: seen.tool.to_string(),
-        };
-        stack.observations().into_iter().map(view).collect()
-    }
-
-    /// The name to show, and to take it back by.
-    pub(crate) fn shown(&self) -> String {
-        let own = || format!("{}.{}", self.set, self.tool);
-        self.name.clone().unwrap_or_else(own)
-    }
-
-    /// Says whether this names the tool: as clients see it, or SET.TOOL.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.name.as_deref() == Some(name) || name.split_once('.') == Some((&self.set, &self.tool))
-    }
 }
 
 fn client_name(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option<String> {
@@ -137,7 +97,6 @@ impl CacheView {
         Ok(Self {
             total,
             tools: tools.collect::<serde_json::Result<_>>()?,
-            observed: ObservedView::all(stack),
         })
     }
 }
@@ -166,20 +125,6 @@ pub(crate) enum Purge {
 impl Purge {
     /// What a request may name, for messages.
     pub(crate) const KEYS: &str = "`all`, `principal`, `server`, `tag`, `tool`";
-}
-
-/// The tool whose results are to be kept again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Trust {
-    /// As clients see it, or SET.TOOL.
-    pub(crate) tool: String,
-}
-
-/// What was taken back.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Trusted {
-    pub(crate) trusted: ObservedView,
 }
 
 /// What was forgotten.

@@ -39,4 +39,3 @@ mod terminal;
 mod tools;
 mod traces;
 mod trail;
-mod volatile;

@@ -79,7 +79,7 @@ impl Shared {
 
     /// Pays for a call, where nobody else does.
     pub(crate) fn deposit(&self, call: &ToolCall) {
-        if self.pays && !call.purpose().is_extra() {
+        if self.pays {
             self.budget.with_budget(call, TokenBucket::deposit);
         }
     }

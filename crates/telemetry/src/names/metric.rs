@@ -128,7 +128,7 @@ metrics! {
     CACHE_BYPASSES = Counter "tollgate.cache.bypasses" "{call}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Calls sent without a look-up, by reason";
     CACHE_CHECKS = Counter "tollgate.cache.checks" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
-        "Hits checked by a call in the background";
+        "Hits that were executed instead of answered, to verify the kept result";
     CACHE_ENTRIES = Gauge "tollgate.cache.entries" "{result}" []
         "Results the cache holds";
     CACHE_EVICTIONS = Counter "tollgate.cache.evictions" "{result}" [label::REASON]

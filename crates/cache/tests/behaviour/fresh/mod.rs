@@ -4,7 +4,6 @@
 mod hints;
 mod if_error;
 mod revalidate;
-mod verify;
 
 use std::time::Duration;
 

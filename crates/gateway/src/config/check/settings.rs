@@ -58,11 +58,6 @@ impl Faults<'_, '_> {
                 "expected at most a year",
             );
         }
-        self.expect(
-            (0.0..=1.0).contains(&file.cache.verify_share),
-            &["cache", "verify_share"],
-            "expected a share from 0.0 to 1.0: checks per hit",
-        );
         let lexicon = self.lexicon(&file.lexicon);
         self.expect(
             lexicon.is_none() || file.rules == Rules::Standard,
@@ -99,7 +94,6 @@ impl Faults<'_, '_> {
                 report: file.cache.report,
                 stale_while_revalidate: file.cache.stale_while_revalidate,
                 stale_if_error: file.cache.stale_if_error,
-                verify_share: file.cache.verify_share,
             },
             loop_guard: self.loop_guard(&file.loop_guard),
             retry: self.retry(&file.retry),

@@ -1,0 +1,83 @@
+//! Which replica sets share state.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+use tollgate_core::ReplicaSetId;
+
+/// Which other replica sets may read and change the state of a replica set.
+///
+/// A write invalidates what was read from any set of its group. In configuration: `"shared"`,
+/// `"own"`, or any other text as the name of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum StateGroup {
+    /// All sets for which nothing else is said. Default: servers often share a folder, a database
+    /// or a browser without saying so.
+    #[default]
+    Shared,
+    /// None: only this set's own tools read and change its state.
+    Own,
+    /// The sets that name the same group.
+    Named(Arc<str>),
+}
+
+impl FromStr for StateGroup {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "shared" => Self::Shared,
+            "own" => Self::Own,
+            name => Self::Named(name.into()),
+        })
+    }
+}
+
+impl fmt::Display for StateGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shared => "shared",
+            Self::Own => "own",
+            Self::Named(name) => name,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for StateGroup {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(|never: Infallible| match never {})
+    }
+}
+
+/// One group: what [`StateGroup`] says, with the set where that matters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Group {
+    Shared,
+    Own(ReplicaSetId),
+    Named(Arc<str>),
+}
+
+impl Group {
+    pub(super) fn new(state: &StateGroup, set: &ReplicaSetId) -> Self {
+        match state {
+            StateGroup::Shared => Self::Shared,
+            StateGroup::Own => Self::Own(set.clone()),
+            StateGroup::Named(name) => Self::Named(name.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared => f.write_str("everything behind the gateway"),
+            Self::Own(set) => write!(f, "everything of `{set}`"),
+            Self::Named(name) => write!(f, "everything of the state `{name}`"),
+        }
+    }
+}
