@@ -118,6 +118,8 @@
 
 mod config;
 mod event;
+#[cfg_attr(not(test), expect(dead_code, reason = "not wired to the service yet"))]
+mod evidence;
 mod flight;
 mod foresee;
 mod fresh;
@@ -142,6 +144,7 @@ mod write;
 
 pub use config::{CacheConfig, Partition, StoreKind};
 pub use event::{CacheEvent, Happened, StaleReason};
+pub use evidence::{BucketStatus, EvidenceStatus};
 pub use foresee::Foresight;
 pub use future::CacheFuture;
 pub use handle::CacheHandle;

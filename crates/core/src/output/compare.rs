@@ -38,6 +38,31 @@ impl ToolOutput {
         }
         Some(members(&ours.body)? == members(&theirs.body)?)
     }
+
+    /// Returns a digest that two answers share exactly if they [say the same](Self::says_the_same);
+    /// `None` for an answer that cannot be compared with others. It is the same in every process, and
+    /// meant for comparison only: it is no secret.
+    #[must_use]
+    pub fn answer_digest(&self) -> Option<u128> {
+        let key = FingerprintKey::fixed();
+        let mut parts = vec![u128::from(self.0.is_error), self.0.status as u128];
+        for (name, said) in members(&self.0.body)? {
+            parts.push(key.bytes(name.as_bytes()).as_u128());
+            match said {
+                Said::Json(value) => parts.extend([0, value.as_u128()]),
+                Said::Blocks(blocks) => {
+                    parts.extend([1, blocks.len() as u128]);
+                    for block in blocks {
+                        parts.push(block.len() as u128);
+                        parts.extend(block.iter().flat_map(|(name, value)| {
+                            [key.bytes(name.as_bytes()).as_u128(), value.as_u128()]
+                        }));
+                    }
+                }
+            }
+        }
+        Some(key.combine(&parts).as_u128())
+    }
 }
 
 /// A member of an answer, in a form that can be compared.
@@ -92,6 +117,8 @@ fn digest(value: &RawValue) -> Option<Fingerprint> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn same(a: &str, b: &str) -> Option<bool> {
@@ -156,6 +183,64 @@ mod tests {
             (r#"{"content":[{"t":1,"t":2}]}"#, r#"{"content":[{"t":2}]}"#),
         ] {
             assert_eq!(same(a, b), None, "{a} {b}");
+        }
+    }
+
+    /// A JSON value of few, in one of two spellings.
+    fn value() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec![
+            "1",
+            "1.0",
+            r#""a""#,
+            r#""\u0061""#,
+            "[]",
+            "[ ]",
+            r#"{"a":1,"b":2}"#,
+            r#"{ "b":2, "a":1 }"#,
+            r#"{"a":1,"a":1}"#,
+            r#"[{"type":"text","text":"a"}]"#,
+            r#"[{"text":"a","type":"text","_meta":1}]"#,
+            r#"[{"type":"text"},{"text":"a"}]"#,
+            "[{}]",
+            r#"[{"_meta":0}]"#,
+        ])
+    }
+
+    /// An answer of few, so that pairs are often equal.
+    fn body() -> impl Strategy<Value = String> {
+        let names = ["content", "structuredContent", "_meta", "x", "ttlMs"];
+        let member = (prop::sample::select(names.to_vec()), value())
+            .prop_map(|(name, value)| format!("\"{name}\":{value}"));
+        let stated = prop::sample::select(vec![
+            r#""isError":false"#,
+            r#""isError":true"#,
+            r#""resultType":"complete""#,
+            r#""resultType":"task""#,
+            r#""resultType":"other""#,
+        ]);
+        let member = prop_oneof![8 => member, 1 => stated.prop_map(str::to_owned)];
+        prop::collection::vec(member, 0..3)
+            .prop_map(|members| format!("{{{}}}", members.join(", ")))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_096))]
+
+        #[test]
+        fn digests_are_equal_exactly_if_answers_say_the_same(a in body(), b in body()) {
+            let output = |body: &String| ToolOutput::from_json(body.clone()).ok();
+            let (Some(one), Some(other)) = (output(&a), output(&b)) else {
+                return Ok(());
+            };
+            match (one.answer_digest(), other.answer_digest()) {
+                (Some(x), Some(y)) => prop_assert_eq!(one.says_the_same(&other), Some(x == y)),
+                _ => {
+                    // nothing is known but by the same bytes, or by how the answers stand
+                    let stand = |output: &ToolOutput| (output.is_error(), output.status());
+                    let known = a == b || stand(&one) != stand(&other);
+                    prop_assert_eq!(one.says_the_same(&other).is_some(), known);
+                }
+            }
         }
     }
 }

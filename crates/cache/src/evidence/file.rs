@@ -1,0 +1,194 @@
+//! The file that evidence is kept in, locked by one process.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::estimator::ageing;
+use super::format::Snapshot;
+use super::registry::{Evidences, random_secret};
+use super::tool::ToolEvidence;
+
+/// A larger file is not read: 256 MiB. All that is remembered takes some 40 MiB.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A file that this process alone writes.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    /// Holds the lock until it is dropped; and only one snapshot is written at a time.
+    lock: Mutex<File>,
+}
+
+impl Evidences {
+    /// Reads the evidence kept in a file, aged by the time since, and keeps it there from now on. The
+    /// file is made at the first [`save`](Self::save) if there is none; its directory has to exist.
+    ///
+    /// Returns `None` if another process has locked it: keep evidence in memory then. A file that is
+    /// damaged or of another version is renamed to `….set-aside`, with a warning.
+    ///
+    /// # Errors
+    ///
+    /// If the file or its lock cannot be opened, read or renamed.
+    pub(crate) fn open(path: &Path, odds: f64) -> io::Result<Option<Self>> {
+        Self::open_at(path, odds, wall(), Instant::now())
+    }
+
+    /// Writes all evidence to its file if anything was observed since the last time. Returns whether it
+    /// did; never if it is in memory only. Blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written. The old one is then still there, and the next call tries again.
+    pub(crate) fn save(&self) -> io::Result<bool> {
+        self.save_at(wall(), Instant::now())
+    }
+
+    pub(super) fn open_at(
+        path: &Path,
+        odds: f64,
+        wall: Duration,
+        now: Instant,
+    ) -> io::Result<Option<Self>> {
+        let Some(file) = StateFile::lock(path)? else {
+            return Ok(None);
+        };
+        let Some(snapshot) = file.read()? else {
+            let evidences = Self::with_secret(odds, random_secret(), Some(file));
+            // its secret is kept, too
+            evidences.common.changed.store(true, Ordering::Relaxed);
+            return Ok(Some(evidences));
+        };
+        let evidences = Self::with_secret(odds, snapshot.secret, Some(file));
+        // a clock that was set back makes nothing younger
+        let since = wall.saturating_sub(snapshot.saved);
+        let factor = ageing(since.as_secs_f64());
+        for (subject, kept) in snapshot.tools {
+            let common = evidences.common.clone();
+            evidences.restore(&subject, ToolEvidence::restored(common, kept, factor, now));
+        }
+        Ok(Some(evidences))
+    }
+
+    pub(super) fn save_at(&self, wall: Duration, now: Instant) -> io::Result<bool> {
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
+        let changed = &self.common.changed;
+        let lock = file.lock.lock();
+        if !changed.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let tools = self.all().into_iter();
+        let snapshot = Snapshot {
+            secret: self.secret(),
+            saved: wall,
+            tools: tools
+                .map(|(subject, evidence)| (subject, evidence.keep(now)))
+                .collect(),
+        };
+        let written = snapshot
+            .encode()
+            .map_err(io::Error::other)
+            .and_then(|text| file.write(&text));
+        if written.is_err() {
+            changed.store(true, Ordering::Relaxed);
+        }
+        drop(lock);
+        written.map(|()| true)
+    }
+}
+
+impl StateFile {
+    /// Takes the lock, in a file beside it; `None` if another process has it.
+    fn lock(path: &Path) -> io::Result<Option<Self>> {
+        let mut options = private();
+        let lock = options
+            .create(true)
+            .truncate(false)
+            .open(path.with_added_extension("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Self {
+                path: path.to_owned(),
+                lock: Mutex::new(lock),
+            })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Reads the file; `None` if there is none that can be used.
+    fn read(&self) -> io::Result<Option<Snapshot>> {
+        let mut text = Vec::new();
+        match File::open(&self.path) {
+            Ok(file) => file.take(MOST_BYTES).read_to_end(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match Snapshot::decode(&text) {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(damage) => {
+                let aside = self.path.with_added_extension("set-aside");
+                fs::rename(&self.path, &aside)?;
+                tracing::warn!(
+                    file = %self.path.display(), set_aside = %aside.display(), %damage,
+                    "cannot use the file of cache evidence: starting without evidence"
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes a new file and puts it in the place of the old one, so that after a crash either is whole.
+    fn write(&self, text: &[u8]) -> io::Result<()> {
+        let new = self.path.with_added_extension("tmp");
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = private().create_new(true).open(&new)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        sync_directory(&self.path)
+    }
+}
+
+/// Opens for writing; a file that is made is for its owner only.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a rename last. Elsewhere than on unix a directory cannot be opened.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if cfg!(unix) => {
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
+            File::open(parent)?.sync_all()
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the time on the wall, since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "evidence ages while no process runs; nothing else here reads it"
+)]
+fn wall() -> Duration {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default()
+}

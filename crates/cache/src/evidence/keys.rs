@@ -1,0 +1,253 @@
+//! The keys of one tool, a bounded number of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::bucket::{Bucket, Row};
+use super::estimator::Test;
+use super::key::Key;
+
+/// The keys remembered for one tool.
+pub(crate) const KEYS_OF_ONE: usize = 4_096;
+/// The keys remembered for all tools together, beyond [`KEYS_OF_EACH`].
+pub(crate) const KEYS_OF_ALL: usize = 131_072;
+/// The keys that each tool may have, however many the others have.
+const KEYS_OF_EACH: usize = 16;
+
+/// The keys of one tool. Those used least recently are dropped; those that differed only where they
+/// are more than half. A key dropped takes its part of the tool's evidence along.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    map: HashMap<u128, Key>,
+    /// How many keys stand alone.
+    alone: usize,
+    /// How many keys that stood alone were dropped. With one or more, a new key stands alone, as it may
+    /// be one of them.
+    forgotten: u64,
+    /// Counts uses.
+    turn: u64,
+    /// The keys of all tools.
+    total: Arc<AtomicUsize>,
+}
+
+impl Keys {
+    pub(crate) fn new(total: Arc<AtomicUsize>) -> Self {
+        Self {
+            map: HashMap::new(),
+            alone: 0,
+            forgotten: 0,
+            turn: 0,
+            total,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Returns how many keys stand alone.
+    pub(crate) fn alone(&self) -> usize {
+        self.alone
+    }
+
+    /// Returns how many keys that stood alone were dropped.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Says whether the tool's evidence does not count for this key.
+    pub(crate) fn stands_alone(&self, key: u128) -> bool {
+        self.map
+            .get(&key)
+            .map_or(self.forgotten > 0, |known| known.alone)
+    }
+
+    /// Says whether there may be any such key.
+    pub(crate) fn any_stands_alone(&self) -> bool {
+        self.alone > 0 || self.forgotten > 0
+    }
+
+    pub(crate) fn get(&self, key: u128) -> Option<&Key> {
+        self.map.get(&key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: u128) -> Option<&mut Key> {
+        self.map.get_mut(&key)
+    }
+
+    /// Finds the key or makes it, dropping others from it and from `row` where there are too many.
+    pub(crate) fn enter(&mut self, test: &Test, row: &mut Row, key: u128) -> &mut Key {
+        if !self.map.contains_key(&key) {
+            self.make_way(test, row);
+        }
+        self.turn += 1;
+        let (turn, stands_alone) = (self.turn, self.forgotten > 0);
+        let known = self.map.entry(key).or_insert_with(|| {
+            self.total.fetch_add(1, Ordering::Relaxed);
+            self.alone += usize::from(stands_alone);
+            Key::new(Row::default(), Default::default(), stands_alone)
+        });
+        known.used = turn;
+        known
+    }
+
+    /// From now on only its own evidence counts for the key.
+    pub(crate) fn set_alone(&mut self, key: u128) {
+        if let Some(known) = self.map.get_mut(&key).filter(|known| !known.alone) {
+            known.alone = true;
+            self.alone += 1;
+        }
+    }
+
+    /// Multiplies all weights, and drops the keys of which nothing is left.
+    pub(crate) fn age(&mut self, test: &Test, factor: f64, now: u64) {
+        let before = self.map.len();
+        self.map.retain(|_, known| known.age(test, factor, now));
+        self.total
+            .fetch_sub(before - self.map.len(), Ordering::Relaxed);
+    }
+
+    /// Returns the keys of which something is known, with their evidence.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &Key)> {
+        let known = self.map.iter().filter(|(_, known)| !known.is_blank());
+        known.map(|(key, known)| (*key, known))
+    }
+
+    /// Takes back what was kept, the most recently used keys last, and adds what they contributed to
+    /// `row`.
+    pub(crate) fn restore(
+        &mut self,
+        test: &Test,
+        row: &mut Row,
+        forgotten: u64,
+        keys: Vec<(u128, Key)>,
+    ) {
+        let left_out = keys.len().saturating_sub(KEYS_OF_ONE);
+        let lost = keys.iter().take(left_out).filter(|(_, known)| known.alone);
+        self.forgotten = forgotten.saturating_add(lost.count() as u64);
+        for (key, mut known) in keys.into_iter().skip(left_out) {
+            self.turn += 1;
+            known.used = self.turn;
+            if self.map.contains_key(&key) {
+                continue;
+            }
+            for (tally, part) in row.tallies.iter_mut().zip(&mut known.contributed) {
+                *part = part.min(test.most_of_one_key());
+                tally.add_equal(*part);
+            }
+            self.alone += usize::from(known.alone);
+            self.total.fetch_add(1, Ordering::Relaxed);
+            self.map.insert(key, known);
+        }
+    }
+
+    fn make_way(&mut self, test: &Test, row: &mut Row) {
+        let all_full = self.total.load(Ordering::Relaxed) >= KEYS_OF_ALL;
+        let is_full = self.map.len() >= KEYS_OF_ONE;
+        if !is_full && !(all_full && self.map.len() >= KEYS_OF_EACH) {
+            return;
+        }
+        let drop_alone = self.alone * 2 > self.map.len();
+        let candidates = self.map.iter().filter(|(_, key)| key.alone == drop_alone);
+        let mut oldest: Vec<(u64, u128)> =
+            candidates.map(|(key, known)| (known.used, *key)).collect();
+        // a sixteenth at once, so that not each new key walks over all of them
+        let count = (self.map.len() / 16).max(1).min(oldest.len());
+        if count < oldest.len() {
+            oldest.select_nth_unstable(count);
+        }
+        for (_, key) in oldest.into_iter().take(count) {
+            self.remove(row, key);
+        }
+        row.revoke(test);
+    }
+
+    fn remove(&mut self, row: &mut Row, key: u128) {
+        let Some(known) = self.map.remove(&key) else {
+            return;
+        };
+        self.total.fetch_sub(1, Ordering::Relaxed);
+        for bucket in Bucket::all() {
+            row.remove_equal(bucket, known.contributed[bucket.number()]);
+        }
+        if known.alone {
+            self.alone -= 1;
+            self.forgotten = self.forgotten.saturating_add(1);
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.map.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(total: &Arc<AtomicUsize>) -> Keys {
+        Keys::new(total.clone())
+    }
+
+    #[test]
+    fn the_least_recently_used_keys_are_dropped_with_what_they_contributed() {
+        let (test, mut row) = (Test::new(0.01), Row::default());
+        let total = Arc::default();
+        let mut keys = keys(&total);
+        let bucket = Bucket::numbered(0).unwrap();
+        for key in 0..KEYS_OF_ONE as u128 {
+            keys.enter(&test, &mut row, key).contributed[0] = 1.0;
+            row.add_equal(&test, bucket, 1.0);
+        }
+        keys.enter(&test, &mut row, 0);
+        assert!(row.is_granted(bucket));
+        keys.enter(&test, &mut row, 1 << 70);
+        let left = KEYS_OF_ONE - KEYS_OF_ONE / 16;
+        assert_eq!(keys.len(), left + 1);
+        assert_eq!(row.tallies[0].equal, left as f64);
+        assert!(keys.get(0).is_some() && keys.get(1).is_none() && keys.get(257).is_some());
+        assert_eq!(total.load(Ordering::Relaxed), keys.len());
+        drop(keys);
+        assert_eq!(total.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_dropped_key_that_differed_does_not_gain_the_trust_of_its_tool() {
+        let (test, mut row) = (Test::new(0.01), Row::default());
+        let mut keys = keys(&Arc::default());
+        let half = KEYS_OF_ONE as u128 / 2;
+        for key in 0..half {
+            keys.enter(&test, &mut row, key);
+            keys.set_alone(key);
+        }
+        // up to a half of the places they stay, whatever comes
+        for key in half..20_000 {
+            keys.enter(&test, &mut row, key);
+        }
+        assert!((0..half).all(|key| keys.stands_alone(key)));
+        assert!(!keys.stands_alone(20_000) && keys.forgotten() == 0);
+        for key in 30_000..32_000 {
+            keys.enter(&test, &mut row, key);
+            keys.set_alone(key);
+        }
+        assert!(keys.forgotten() > 0 && keys.get(0).is_none());
+        assert!(keys.stands_alone(0) && keys.stands_alone(40_000));
+        assert!(keys.enter(&test, &mut row, 0).alone);
+        assert!(keys.len() <= KEYS_OF_ONE);
+    }
+
+    #[test]
+    fn all_tools_together_have_a_bounded_number_of_keys() {
+        let (test, mut row) = (Test::new(0.01), Row::default());
+        let total = Arc::new(AtomicUsize::new(KEYS_OF_ALL));
+        let mut keys = keys(&total);
+        for key in 0..100 {
+            keys.enter(&test, &mut row, key);
+        }
+        assert_eq!(keys.len(), KEYS_OF_EACH);
+        assert!(keys.get(99).is_some() && keys.get(83).is_none());
+    }
+}

@@ -1,0 +1,40 @@
+//! How long a tool's answers stay equal, learned from calls that were executed more than once.
+//!
+//! An execution of a call that was executed before, under the same epochs, is an observation: its
+//! answer is equal or different. *A lifetime is allowed while in each [bucket](bucket) of gaps up to
+//! it the upper bound of P(different) is at most the odds*: one-sided, 95 %, valid at every look.
+//!
+//! A bucket [passes](estimator) by an e-process. For p < odds, the product of p/odds for each
+//! different and (1-p)/(1-odds) for each equal observation is a supermartingale if P(different) is
+//! at least the odds; so is a mixture over several p, and by Ville's inequality it reaches 20 with a
+//! chance of at most 1/20, however often one looks. Sources: Robbins, "Statistical methods related
+//! to the law of the iterated logarithm", Ann. Math. Stat. 41, 1970; Howard, Ramdas, McAuliffe and
+//! Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Ann. Stat. 49, 2021;
+//! Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86,
+//! 2024. An observation of weight w < 1 is a factor to the power of w: by Jensen's inequality its
+//! mean stays at most 1.
+//!
+//! Ageing (half-life one day) is such a weight too, but one that goes on falling. At any one time
+//! the chance is still at most 1/20; over all times it has no such bound, as differences age as well.
+//! The bound is for one bucket: of many keys that pass by their own evidence, some pass by chance.
+//! Observations of several keys over one stretch of time are taken as independent; a single event
+//! that changes many keys makes them less than that.
+
+mod bucket;
+mod estimator;
+mod file;
+mod format;
+mod key;
+mod keys;
+mod registry;
+mod status;
+mod tool;
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use registry::{Evidences, Subject};
+pub use status::{BucketStatus, EvidenceStatus};
+pub(crate) use tool::ToolEvidence;
