@@ -8,7 +8,7 @@ use tokio::sync::{oneshot, watch};
 use tollgate_breaker::BreakerLayer;
 use tollgate_cache::ScopeRules;
 use tollgate_core::infer::{Lexicon, RuleSet};
-use tollgate_core::{Profile, ToolCall, Weight};
+use tollgate_core::{FreshnessMode, Profile, ToolCall, Weight};
 use tollgate_router::{Member, PingConfig, Pool, Unfit};
 
 use crate::builder::BuildError;
@@ -25,6 +25,8 @@ use crate::server::Server;
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) profile: Profile,
+    /// What decides how long results are kept, where a server's own config says nothing.
+    pub(crate) freshness: Option<FreshnessMode>,
     pub(crate) rules: RuleSet,
     pub(crate) lexicon: Option<Arc<Lexicon>>,
     /// What the cache's config says of which state tools touch.

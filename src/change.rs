@@ -334,6 +334,7 @@ fn check_ids(roster: &Roster, servers: &[Server]) -> Result<(), BuildError> {
 /// Says whether two options of a set differ in nothing that its servers need not agree on.
 fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
     one.overrides == other.overrides
+        && one.tool_caching == other.tool_caching
         && one.refinements == other.refinements
         && one.verify_with == other.verify_with
 }

@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate_cache::{StateGroup, ToolScopes};
-use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust, Weight};
+use tollgate_core::{
+    Annotations, ArgumentRule, Caching, FreshnessMode, ReplicaSetId, ToolName, ToolServer, Trust,
+    Weight,
+};
 use tollgate_limit::{AdaptiveConfig, Shed};
 
 use crate::limits::OfServer;
@@ -40,6 +43,9 @@ pub struct Server {
     pub(crate) overrides: HashMap<ToolName, Annotations>,
     pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
     pub(crate) state: StateGroup,
+    pub(crate) freshness: Option<FreshnessMode>,
+    pub(crate) caching: Option<Caching>,
+    pub(crate) tool_caching: HashMap<ToolName, Caching>,
     pub(crate) scopes: HashMap<ToolName, ToolScopes>,
     pub(crate) verify_with: HashMap<ToolName, ToolName>,
 }
@@ -71,6 +77,9 @@ impl Server {
             overrides: HashMap::new(),
             refinements: HashMap::new(),
             state: StateGroup::default(),
+            freshness: None,
+            caching: None,
+            tool_caching: HashMap::new(),
             scopes: HashMap::new(),
             verify_with: HashMap::new(),
         }
@@ -227,6 +236,40 @@ impl Server {
     #[must_use]
     pub fn refine_tool(mut self, tool: ToolName, rule: ArgumentRule) -> Self {
         self.refinements.entry(tool).or_default().push(rule);
+        self
+    }
+
+    /// Sets what decides how long results of reads are kept where neither the operator nor the server
+    /// says it. Default: what [`ToolServer::freshness`] says, [`FreshnessMode::Learned`] for MCP
+    /// servers and [`FreshnessMode::Fixed`] for tools of this process.
+    #[must_use]
+    pub fn freshness(mut self, mode: FreshnessMode) -> Self {
+        self.freshness = Some(mode);
+        self
+    }
+
+    /// Says whether results of all tools are kept, and for how long. Default: the mode decides.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Caching, Server, Tools};
+    ///
+    /// let server = Server::new(Tools::new("docs")?)
+    ///     .caching(Caching::For(Duration::from_secs(3600)))
+    ///     .tool_caching("read_draft".parse()?, Caching::Never);
+    /// # Ok::<(), tollgate::core::InvalidName>(())
+    /// ```
+    #[must_use]
+    pub fn caching(mut self, caching: Caching) -> Self {
+        self.caching = Some(caching);
+        self
+    }
+
+    /// Says whether results of one tool are kept, and for how long, in place of what is said of all
+    /// tools.
+    #[must_use]
+    pub fn tool_caching(mut self, tool: ToolName, caching: Caching) -> Self {
+        self.tool_caching.insert(tool, caching);
         self
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_cache::{ScopeRules, StateGroup, ToolScopes};
-use tollgate_core::{ReplicaSetId, ToolName};
+use tollgate_core::{FreshnessMode, ReplicaSetId, ToolName};
 use tollgate_registry::SetOptions;
 
 use super::BuildError;
@@ -25,6 +25,9 @@ impl Terms {
                 options.rules = self.rules;
                 options.lexicon.clone_from(&self.lexicon);
                 options.profile = self.profile.clone();
+                options.freshness = self.freshness_of(server);
+                options.caching = server.caching;
+                options.tool_caching = server.tool_caching.clone();
                 options.defaults = server.defaults.clone();
                 options.overrides = server.overrides.clone();
                 options.refinements = server.refinements.clone();
@@ -42,8 +45,17 @@ impl Terms {
             if options.trust != server.trust {
                 return Err(conflict("how far they are trusted"));
             }
+            if options.freshness != self.freshness_of(server) {
+                return Err(conflict("what decides how long results are kept"));
+            }
+            if options.caching != server.caching {
+                return Err(conflict("whether results are kept"));
+            }
             if options.defaults != server.defaults {
                 return Err(conflict("the default hints of their tools"));
+            }
+            if !agree(&mut options.tool_caching, &server.tool_caching) {
+                return Err(conflict("whether results of one tool are kept"));
             }
             if !agree(&mut options.overrides, &server.overrides) {
                 return Err(conflict("the operator's hints for one tool"));
@@ -56,6 +68,11 @@ impl Terms {
             }
         }
         Ok(all)
+    }
+
+    fn freshness_of(&self, server: &Server) -> FreshnessMode {
+        let mode = server.freshness.or(self.freshness);
+        mode.unwrap_or_else(|| server.server.freshness())
     }
 
     /// Puts together what the cache's config and the servers say of which state tools touch.

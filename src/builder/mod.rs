@@ -10,8 +10,8 @@ use std::time::Duration;
 use tollgate_audit::AuditLog;
 use tollgate_breaker::{BreakerConfig, BreakerConfigs};
 use tollgate_cache::CacheConfig;
-use tollgate_core::Profile;
 use tollgate_core::infer::{Lexicon, RuleSet};
+use tollgate_core::{FreshnessMode, Profile};
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_retry::hedge::HedgeConfig;
 use tollgate_retry::{MakeSchedule, RetryConfig};
@@ -29,6 +29,7 @@ use crate::server::Server;
 pub struct StackBuilder {
     servers: Vec<Server>,
     profile: Profile,
+    freshness: Option<FreshnessMode>,
     rules: RuleSet,
     lexicon: Option<Arc<Lexicon>>,
     cache: CacheConfig,
@@ -59,6 +60,13 @@ impl StackBuilder {
     /// Sets the preset that turns hints into plans. Default: [`Profile::standard`].
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
+        self
+    }
+
+    /// Sets what decides how long results of reads are kept, for each server that says nothing of its
+    /// own: see [`Server::freshness`](crate::Server::freshness).
+    pub fn freshness(mut self, mode: FreshnessMode) -> Self {
+        self.freshness = Some(mode);
         self
     }
 

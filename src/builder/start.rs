@@ -72,6 +72,7 @@ impl StackBuilder {
         let pool = Arc::new(pool);
         let terms = Terms {
             profile: self.profile,
+            freshness: self.freshness,
             rules: self.rules,
             lexicon: self.lexicon,
             scopes: self.cache.scopes.clone(),

@@ -93,6 +93,15 @@ impl Stack {
         let is_told = call.is_some() || probe.applied() == Applied::Tool;
         let decision = is_told.then(|| self.0.router.explain(&probe));
         let foresight = call.as_ref().map(|call| self.cache().foresee(call));
-        Explanation::new(entry, call, candidates, decision, foresight, settings)
+        let evidence = self.cache().evidence(entry.tool().set(), name);
+        Explanation::new(
+            entry.clone(),
+            call,
+            candidates,
+            decision,
+            foresight,
+            settings,
+        )
+        .with_evidence(evidence)
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_breaker::BreakerConfig;
-use tollgate_cache::{CacheConfig, Foresight, ToolScopes};
+use tollgate_cache::{CacheConfig, EvidenceStatus, Foresight, ToolScopes};
 use tollgate_core::activity::Activity;
 use tollgate_core::refine::Applied;
 use tollgate_core::{
-    CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
+    CacheRule, CallPlan, Lifetime, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
 };
 use tollgate_loopguard::LoopGuardConfig;
 use tollgate_registry::Entry;
@@ -36,6 +36,7 @@ pub struct Explanation {
     settings: Settings,
     decision: Option<RouteDecision>,
     foresight: Option<Foresight>,
+    evidence: Option<EvidenceStatus>,
 }
 
 /// What the layers were told, as far as it decides about calls.
@@ -132,12 +133,32 @@ impl Explanation {
             settings,
             decision,
             foresight,
+            evidence: None,
         };
         let plan = explanation.plan();
         let mut candidates = candidates;
         candidates.sort_by_key(|candidate| candidate.rank(plan));
         explanation.candidates = candidates;
         explanation
+    }
+
+    pub(crate) fn with_evidence(mut self, evidence: Option<EvidenceStatus>) -> Self {
+        self.evidence = evidence;
+        self
+    }
+
+    /// Returns what repeated calls of the tool showed of how long its answers stay equal; `None` if
+    /// its lifetime is not learned, or nothing is known.
+    #[must_use]
+    pub fn evidence(&self) -> Option<&EvidenceStatus> {
+        let learns = matches!(
+            self.plan().cache,
+            CacheRule::Store {
+                lifetime: Lifetime::Learned(_),
+                ..
+            }
+        );
+        self.evidence.as_ref().filter(|_| learns)
     }
 
     /// Returns the tool.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_cache::Partition;
+use tollgate_cache::{EvidenceStatus, Partition, StateGroup};
 use tollgate_core::refine::{Applied, RefinedRule};
 use tollgate_core::{
-    AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, Source,
+    AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, Lifetime,
+    ReplicaSetId, Source,
 };
 use tollgate_router::StrategyName;
 
@@ -259,13 +260,14 @@ fn cache(of: &Explanation) -> String {
         return "Nothing is kept: the cache is off.".into();
     }
     let drops = drops(of);
+    let state = state(config.scopes.state(set), set);
     let until = match of.reads() {
-        None => format!("something writes to `{set}`"),
+        None => format!("a tool writes to {state}"),
         Some(scopes) if scopes.is_empty() => {
-            format!("a tool of `{set}` writes of which nobody says what it writes")
+            format!("a tool without `writes` writes to {state}")
         }
         Some(scopes) => format!(
-            "something writes to {}, or a tool of `{set}` writes of which nobody says what",
+            "a tool writes to {}, or one without `writes` to {state}",
             words(&scopes)
         ),
     };
@@ -280,20 +282,28 @@ fn cache(of: &Explanation) -> String {
             "Its result is neither looked up nor kept, because no other call is certainly the same: \
              in its arguments, {why}."
         ),
-        (CacheRule::Store { ttl }, None) => {
+        (CacheRule::Store { ttl, lifetime }, None) => {
             let shared = config.partition == Partition::Shared && !plan.limits.restricted;
             let whose = if shared { "" } else { " of the same caller" };
             format!(
                 "Its result is looked up in the cache first. A new one is kept for {}, for calls \
-                 with the same arguments{whose}, until {until}.",
-                seconds(ttl)
+                 with the same arguments{whose}, until {until}.{}",
+                how_long(ttl, lifetime),
+                of.evidence()
+                    .map(|seen| format!(" {}.", evidence(&seen)))
+                    .unwrap_or_default()
             )
         }
-        (CacheRule::KeepOwn { ttl }, None) if config.idempotent_writes => format!(
-            "It is a write: {drops}. Its own result then answers an equal call for {}, unless \
-             something else is written in between.",
-            seconds(ttl)
-        ),
+        (CacheRule::KeepOwn { ttl, lifetime }, None) if config.idempotent_writes => {
+            let time = match lifetime {
+                Lifetime::Learned(_) => format!("{} of other sessions", seconds(config.burst)),
+                _ => seconds(ttl),
+            };
+            format!(
+                "It is a write: {drops}. Its own result then answers equal calls for {time}, unless \
+                 something else is written in between."
+            )
+        }
         (CacheRule::Bypass, _) => {
             let why = of
                 .resolved()
@@ -309,7 +319,10 @@ fn cache(of: &Explanation) -> String {
 fn drops(of: &Explanation) -> String {
     let set = of.tool().set();
     let dropped = match of.writes() {
-        None => format!("all kept results of `{set}` are dropped"),
+        None => {
+            let state = state(of.settings.cache.scopes.state(set), set);
+            format!("all kept results of {state} are dropped")
+        }
         Some(scopes) if scopes.is_empty() => {
             return "nothing that is kept is dropped, as the operator says of this tool".into();
         }
@@ -320,6 +333,37 @@ fn drops(of: &Explanation) -> String {
         ),
     };
     format!("{dropped} when it is sent, and again when it is answered")
+}
+
+/// Names the state that a replica set shares.
+fn state(group: &StateGroup, set: &ReplicaSetId) -> String {
+    match group {
+        StateGroup::Own => format!("`{set}`"),
+        StateGroup::Named(name) => format!("the state `{name}`"),
+        _ => "any server of the shared state".to_owned(),
+    }
+}
+
+/// Says what decides how long a result is served.
+fn how_long(ttl: Duration, lifetime: Lifetime) -> String {
+    let ttl = seconds(ttl);
+    match lifetime {
+        Lifetime::Learned(_) => format!("as long as evidence allows, {ttl} at most"),
+        Lifetime::Stated => format!("{ttl}, as the operator states"),
+        _ => ttl,
+    }
+}
+
+/// Says what repeated calls of the tool showed.
+fn evidence(seen: &EvidenceStatus) -> String {
+    let time = match seen.allowed.is_zero() {
+        true => "Not served yet".to_owned(),
+        false => format!("Served for up to {}", seconds(seen.allowed)),
+    };
+    format!(
+        "{time}: {} repeats, {} different",
+        seen.repeats, seen.different
+    )
 }
 
 /// Lists scopes within a sentence.

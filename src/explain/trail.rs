@@ -37,7 +37,7 @@ fn cache(of: &Explanation) -> Option<Decision> {
     match of.plan().cache {
         _ if !of.caches() => cache(Verdict::Bypass, "disabled".into()),
         CacheRule::Bypass => cache(Verdict::Bypass, "plan".into()),
-        CacheRule::Store { ttl } => cache(Verdict::LookUp, format!("kept {}", seconds(ttl))),
+        rule @ CacheRule::Store { .. } => cache(Verdict::LookUp, rule.to_string()),
         rule => cache(Verdict::Invalidated, rule.to_string()),
     }
 }

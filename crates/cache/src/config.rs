@@ -1,5 +1,6 @@
 //! What an operator may choose about the cache.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::de::Error;
@@ -10,7 +11,7 @@ use crate::store::MokaStore;
 
 /// What an operator may choose about the cache. Which calls are cached, and for how long, is no
 /// choice of this layer: the tool's plan says it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CacheConfig {
@@ -33,7 +34,20 @@ pub struct CacheConfig {
     /// Whether the immediate repeat of an idempotent write is answered with the first one's
     /// result. Off, such a write is treated like any other. Default: `true`.
     pub idempotent_writes: bool,
-    /// Which state single tools read and write. Default: each touches all of its replica set.
+    /// How long after its dispatch a call of which no evidence is known shares its result: with calls
+    /// that run meanwhile, and with sessions that have not received it. Only where the lifetime is
+    /// [learned](tollgate_core::Lifetime::Learned). In configuration: `burst_ms`. Default: 500
+    /// milliseconds.
+    #[serde(rename = "burst_ms", deserialize_with = "millis")]
+    pub burst: Duration,
+    /// The largest probability that a repeated call has another answer, of those served by evidence.
+    /// Above 0.5 counts as 0.5. Default: 0.01.
+    pub stale_odds: f64,
+    /// The file that evidence is read from and [saved](crate::CacheHandle::save_evidence) to. If another
+    /// process holds it, or it cannot be opened, evidence stays in memory. Default: none.
+    #[serde(skip)]
+    pub evidence_file: Option<PathBuf>,
+    /// Which state single tools read and write. Default: each touches all state.
     #[serde(skip)]
     pub scopes: ScopeRules,
     /// How long after its lifetime the result of a read may still be served, marked as stale, while
@@ -63,6 +77,9 @@ impl Default for CacheConfig {
             slow_threshold: MokaStore::SLOW_THRESHOLD,
             partition: Partition::Principal,
             idempotent_writes: true,
+            burst: Duration::from_millis(500),
+            stale_odds: 0.01,
+            evidence_file: None,
             scopes: ScopeRules::default(),
             stale_while_revalidate: Duration::ZERO,
             stale_if_error: Duration::ZERO,

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_core::ToolOutput;
 
 use crate::sync::{AtomicUsize, DashMap, OnceLock, Ordering, Semaphore, SemaphorePermit};
@@ -28,24 +29,47 @@ struct Flight {
     answer: OnceLock<Answer>,
     /// How many take part. Changed only under the map's lock of this key.
     seats: AtomicUsize,
+    /// When the call was dispatched that runs, the first one if several did.
+    dispatched: OnceLock<Instant>,
 }
 
 impl Flights {
-    /// Takes part in the flight of this key, starting it if there is none.
-    pub(crate) fn join(&self, key: u128) -> Seat<'_> {
-        let entry = self.0.entry(key).or_insert_with(|| {
-            Arc::new(Flight {
-                place: Semaphore::new(1),
-                answer: OnceLock::new(),
-                seats: AtomicUsize::new(0),
-            })
-        });
+    /// Takes part in the flight of this key, starting one if there is none; or if the one there is was
+    /// dispatched longer ago than `within`: it goes on for those who take part in it already.
+    pub(crate) fn join(&self, key: u128, within: Option<Duration>, now: Instant) -> Seat<'_> {
+        let mut entry = self.0.entry(key).or_insert_with(Flight::new);
+        let is_old = |at: &Instant| within.is_some_and(|within| *at + within < now);
+        if entry.dispatched.get().is_some_and(is_old) {
+            *entry = Flight::new();
+        }
         entry.seats.fetch_add(1, Ordering::Relaxed);
         Seat {
             flights: self,
             key,
             flight: entry.clone(),
         }
+    }
+
+    /// Starts a flight that no other call takes part in.
+    pub(crate) fn alone(&self, key: u128) -> Seat<'_> {
+        let flight = Flight::new();
+        flight.seats.fetch_add(1, Ordering::Relaxed);
+        Seat {
+            flights: self,
+            key,
+            flight,
+        }
+    }
+}
+
+impl Flight {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            place: Semaphore::new(1),
+            answer: OnceLock::new(),
+            seats: AtomicUsize::new(0),
+            dispatched: OnceLock::new(),
+        })
     }
 }
 
@@ -90,6 +114,11 @@ impl Seat<'_> {
                 return Turn::Run(permit);
             }
         }
+    }
+
+    /// Notes that the call is dispatched now. A later attempt of the flight is not noted.
+    pub(crate) fn dispatch(&self, now: Instant) {
+        let _ = self.flight.dispatched.set(now);
     }
 
     /// Gives everybody who waits the answer, and ends the flight. Whoever runs stores the answer
@@ -144,13 +173,16 @@ mod tests {
     #[test]
     fn one_runs_and_all_take_its_answer() {
         let flights = Flights::default();
-        let (first, second) = (flights.join(1), flights.join(1));
+        let (first, second) = (
+            flights.join(1, None, Instant::now()),
+            flights.join(1, None, Instant::now()),
+        );
         let Poll::Ready(Turn::Run(_permit)) = poll(pin!(first.turn())) else {
             panic!("the first runs")
         };
         let mut waiting = pin!(second.turn());
         assert!(poll(waiting.as_mut()).is_pending());
-        let late = flights.join(1);
+        let late = flights.join(1, None, Instant::now());
         first.answer(answer("a"));
         assert!(flights.0.is_empty());
         for turn in [poll(waiting), poll(pin!(late.turn()))] {
@@ -164,7 +196,11 @@ mod tests {
     #[test]
     fn a_runner_that_leaves_hands_over_to_one() {
         let flights = Flights::default();
-        let (first, second, third) = (flights.join(1), flights.join(1), flights.join(1));
+        let (first, second, third) = (
+            flights.join(1, None, Instant::now()),
+            flights.join(1, None, Instant::now()),
+            flights.join(1, None, Instant::now()),
+        );
         let Poll::Ready(Turn::Run(permit)) = poll(pin!(first.turn())) else {
             panic!("the first runs")
         };
@@ -182,7 +218,10 @@ mod tests {
     #[test]
     fn whoever_leaves_last_takes_the_flight_along() {
         let flights = Flights::default();
-        let (first, second) = (flights.join(1), flights.join(1));
+        let (first, second) = (
+            flights.join(1, None, Instant::now()),
+            flights.join(1, None, Instant::now()),
+        );
         drop(second);
         assert_eq!(flights.0.len(), 1);
         drop(first);
@@ -192,9 +231,9 @@ mod tests {
     #[test]
     fn a_seat_of_an_ended_flight_does_not_end_the_next_one() {
         let flights = Flights::default();
-        let ended = flights.join(1);
+        let ended = flights.join(1, None, Instant::now());
         ended.answer(answer("a"));
-        let next = flights.join(1);
+        let next = flights.join(1, None, Instant::now());
         drop(ended);
         assert_eq!(flights.0.len(), 1);
         drop(next);

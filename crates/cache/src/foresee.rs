@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{CacheRule, CacheStatus, ToolCall};
+use tollgate_core::{CacheRule, CacheStatus, Lifetime, ToolCall};
 
+use crate::fresh::Gate;
 use crate::key::Role;
 use crate::reason::BypassReason;
 use crate::scope::epochs;
 use crate::shared::Shared;
+use crate::store::Entry;
 use crate::tools::Version;
 
 /// What the cache would do with a call that came now.
@@ -30,10 +32,12 @@ pub(crate) enum Way {
     Pass(BypassReason),
     Read {
         ttl: Duration,
+        lifetime: Lifetime,
     },
     /// The repeat of an idempotent write may be answered.
     Rewrite {
         ttl: Duration,
+        lifetime: Lifetime,
     },
     Write,
 }
@@ -48,11 +52,15 @@ impl Way {
         match call.plan().cache {
             CacheRule::Bypass => Self::Pass(BypassReason::Plan),
             CacheRule::Store { .. } if call.pin().is_some() => Self::Pass(BypassReason::Pinned),
-            CacheRule::Store { ttl } => Self::Read { ttl },
-            CacheRule::KeepOwn { ttl }
+            CacheRule::Store { ttl, lifetime } => Self::Read { ttl, lifetime },
+            CacheRule::KeepOwn { ttl, lifetime }
                 if shared.config.idempotent_writes && call.pin().is_none() =>
             {
-                Self::Rewrite { ttl }
+                let ttl = match lifetime {
+                    Lifetime::Learned(_) => ttl.min(shared.config.burst),
+                    _ => ttl,
+                };
+                Self::Rewrite { ttl, lifetime }
             }
             // a rule this crate does not know yet may stand for a write
             _ => Self::Write,
@@ -67,15 +75,17 @@ impl Foresight {
         match Way::of(shared, call) {
             Way::Pass(reason) => Self::bypass(reason),
             Way::Write => Self::told(CacheStatus::Invalidated, footprint.writes()),
-            Way::Read { .. } => match find(shared, version, call, Role::Read) {
+            Way::Read { lifetime, .. } => match find(shared, version, call, Role::Read, lifetime) {
                 Err(reason) => Self::bypass(reason),
                 Ok(Some(age)) => Self::hit(age),
                 Ok(None) => Self::told(CacheStatus::Miss, footprint.reads()),
             },
-            Way::Rewrite { .. } => match find(shared, version, call, Role::Write) {
-                Ok(Some(age)) => Self::hit(age),
-                _ => Self::told(CacheStatus::Invalidated, footprint.writes()),
-            },
+            Way::Rewrite { lifetime, .. } => {
+                match find(shared, version, call, Role::Write, lifetime) {
+                    Ok(Some(age)) => Self::hit(age),
+                    _ => Self::told(CacheStatus::Invalidated, footprint.writes()),
+                }
+            }
         }
     }
 
@@ -113,6 +123,7 @@ fn find(
     version: &Version,
     call: &ToolCall,
     role: Role,
+    lifetime: Lifetime,
 ) -> Result<Option<Duration>, BypassReason> {
     let now = Instant::now();
     let moment = shared.scopes.at(now);
@@ -122,7 +133,13 @@ fn find(
     };
     let identity = shared.keys.identify(version.word(role), call, role);
     let identity = identity.map_err(|_| BypassReason::Arguments)?;
-    let entry = shared.store.peek(shared.key(&identity, &epochs));
-    let entry = entry.filter(|entry| entry.is_fresh(now));
+    let key = shared.key(&identity, &epochs);
+    let gate = match role {
+        Role::Read => Gate::of_read(lifetime, shared, version, call, &identity),
+        Role::Write => Gate::of_write(lifetime, shared, call),
+    };
+    let is_served =
+        |entry: &Entry| entry.is_fresh(now) && gate.would_serve(shared, key, entry.made(), now);
+    let entry = shared.store.peek(key).filter(is_served);
     Ok(entry.map(|entry| entry.age(now)))
 }

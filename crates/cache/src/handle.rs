@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tollgate_core::{Principal, ReplicaSetId, ToolCall, ToolName};
 
 use crate::event::CacheEvent;
+use crate::evidence::EvidenceStatus;
 use crate::foresee::Foresight;
 use crate::scope::ScopeRules;
 use crate::shared::Shared;
@@ -56,6 +57,25 @@ impl CacheHandle {
         self.shared.events.listen()
     }
 
+    /// Returns the evidence about a tool's answers: of the principal with the most, if there are several.
+    #[must_use]
+    pub fn evidence(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<EvidenceStatus> {
+        let all = self.shared.evidence.all().into_iter();
+        let of_tool = all.filter(|(subject, _)| subject.set == *set && subject.tool == *tool);
+        let status = of_tool.map(|(_, evidence)| evidence.status());
+        status.max_by_key(|status| status.repeats)
+    }
+
+    /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if there is
+    /// one and anything is new. Returns `true` if it wrote. Blocks on the file system.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written. The old one stays.
+    pub fn save_evidence(&self) -> std::io::Result<bool> {
+        self.shared.evidence.save()
+    }
+
     /// Says which state tools read and write, in place of what was said before; first of all that was
     /// the config's [`scopes`](crate::CacheConfig::scopes). Results of tools of which something else is
     /// said now are forgotten.
@@ -93,6 +113,7 @@ impl CacheHandle {
     /// every other purge.
     pub fn purge_all(&self) {
         self.shared.scopes.raise_all();
+        self.shared.executions.clear();
         self.shared.store.clear();
     }
 

@@ -1,7 +1,5 @@
 //! What makes two calls the same call.
 
-use std::hash::{BuildHasher, RandomState};
-
 use smallvec::{SmallVec, smallvec};
 use tollgate_core::{Behind, FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 
@@ -17,11 +15,9 @@ pub(crate) struct Keyring {
 }
 
 impl Keyring {
-    pub(crate) fn new(config: &CacheConfig) -> Self {
-        // std seeds each state from the system's random source
-        let word = || RandomState::new().hash_one(0_u8);
+    pub(crate) fn new(config: &CacheConfig, secret: (u64, u64)) -> Self {
         let (first, second) = match config.key_seed {
-            None => (word(), word()),
+            None => secret,
             Some(seed) => (seed, !seed),
         };
         Self {
@@ -128,6 +124,11 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// Returns what stands for the call in evidence, whatever the epochs.
+    pub(crate) const fn evidence_key(&self) -> u128 {
+        self.digest
+    }
+
     /// Says whether the result is for everybody.
     pub(crate) const fn is_shared(&self) -> bool {
         self.principal.is_none()
@@ -143,16 +144,18 @@ mod tests {
     use tollgate_testkit::{call, tool};
 
     use super::*;
+    use crate::evidence::Evidences;
 
     fn by(who: &str, tool: &Arc<Tool>) -> ToolCall {
         call(tool, json!({"id": 1})).with_caller(Arc::new(Caller::new(Principal::new(who))))
     }
 
     fn ring(partition: Partition) -> Keyring {
-        Keyring::new(&CacheConfig {
+        let config = CacheConfig {
             partition,
             ..CacheConfig::default()
-        })
+        };
+        Keyring::new(&config, Evidences::new(0.01).secret())
     }
 
     fn key(ring: &Keyring, call: &ToolCall, role: Role, epochs: &[u64]) -> u128 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tower_layer::Layer;
 
 use crate::config::{CacheConfig, StoreKind};
+use crate::evidence::Evidences;
 use crate::handle::CacheHandle;
 use crate::service::Cache;
 use crate::shared::Shared;
@@ -37,8 +38,9 @@ impl CacheLayer {
     /// affair.
     #[must_use]
     pub fn with_store(config: CacheConfig, store: Arc<dyn Store>) -> Self {
+        let evidence = evidence(&config);
         Self {
-            shared: Arc::new(Shared::new(config, store)),
+            shared: Arc::new(Shared::new(config, store, evidence)),
         }
     }
 
@@ -46,6 +48,25 @@ impl CacheLayer {
     #[must_use]
     pub fn handle(&self) -> CacheHandle {
         CacheHandle::new(self.shared.clone())
+    }
+}
+
+/// Opens the evidence that the config names. Without it the cache works all the same.
+fn evidence(config: &CacheConfig) -> Evidences {
+    let odds = config.stale_odds;
+    let Some(path) = &config.evidence_file else {
+        return Evidences::new(odds);
+    };
+    match Evidences::open(path, odds) {
+        Ok(Some(evidence)) => evidence,
+        Ok(None) => {
+            tracing::info!(path = %path.display(), "another process holds the evidence of freshness; keeping its own in memory");
+            Evidences::new(odds)
+        }
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "the evidence of freshness cannot be opened; keeping it in memory");
+            Evidences::new(odds)
+        }
     }
 }
 

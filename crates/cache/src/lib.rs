@@ -118,8 +118,8 @@
 
 mod config;
 mod event;
-#[cfg_attr(not(test), expect(dead_code, reason = "not wired to the service yet"))]
 mod evidence;
+mod executions;
 mod flight;
 mod foresee;
 mod fresh;

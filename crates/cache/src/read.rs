@@ -11,10 +11,11 @@ use tower::ServiceExt;
 
 use crate::event::Happened;
 use crate::flight::{Answer, Seat, Turn};
+use crate::fresh::{Executed, Gate, NotServed};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::scope::{are_current, epochs};
-use crate::shared::{Kept, Shared, note};
+use crate::shared::{Kept, Look, Shared, note};
 use crate::tools::Version;
 
 /// A read that was not found.
@@ -24,6 +25,9 @@ pub(crate) struct Read {
     pub(crate) version: Arc<Version>,
     pub(crate) identity: Identity,
     pub(crate) ttl: Duration,
+    pub(crate) gate: Gate,
+    /// A kept result would have answered the call; it is executed to verify it.
+    pub(crate) verifies: bool,
 }
 
 impl Read {
@@ -51,19 +55,29 @@ impl Read {
             }
         };
         let key = shared.key(&self.identity, &epochs);
-        let seat = shared.flights.join(key);
+        let gate = &self.gate;
+        let seat = match gate.shares() {
+            true => shared.flights.join(key, gate.joins_within(shared), now),
+            false => shared.flights.alone(key),
+        };
         // Once more, now from within a flight: the one before it may have ended since the look-up
         // in `call`, and whoever ends a flight stores first.
-        let found = if for_caller {
-            shared.find(key, record, &call, now)
-        } else {
-            shared.peek(key, now)
-        };
-        if let Some(output) = found {
+        let mut verifies = self.verifies;
+        if verifies {
+        } else if for_caller {
+            match shared.look(key, gate, record, &call, now) {
+                Look::Hit(hit) => return Ok(hit.output),
+                Look::NotServed(reason) => verifies = reason == NotServed::Verify,
+                Look::Ended(_) | Look::Nothing => {}
+            }
+        } else if !gate.is_learned()
+            && let Some(output) = shared.peek(key, now)
+        {
             return Ok(output);
         }
         let _permit = match turn(&seat, &call).await? {
             Turn::Take(answer) => {
+                gate.received(shared, key);
                 if for_caller {
                     record.counters.joined.add_one();
                     record.counters.save(answer.took);
@@ -85,21 +99,36 @@ impl Read {
         let usual = call.plan().limits.estimated_duration;
         let in_need = shared.covers_failures(&call).then(|| call.clone());
         let sent = Instant::now();
+        seat.dispatch(sent);
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
         let lifetime = match &result {
             Err(_) => Err(RefusalReason::Failed),
-            Ok(output) => shared.lifetime(output, self.ttl, &self.identity),
+            Ok(output) => shared.lifetime(output, self.ttl, gate, &self.identity),
         };
         // kept under other epochs than the current ones, nobody would ever find it
         let undisturbed =
             are_current(&watched, &epochs) && shared.key(&self.identity, &epochs) == key;
+        let is_last = match &result {
+            Ok(output) if undisturbed => gate.executed(
+                shared,
+                version,
+                &Executed {
+                    key,
+                    sent,
+                    output,
+                    verifies,
+                },
+            ),
+            _ => true,
+        };
         match (result, lifetime) {
             (Ok(output), Ok(lifetime)) => {
                 record.took(took);
-                if undisturbed {
+                if undisturbed && is_last {
                     let kept = Kept {
                         lifetime,
+                        sent,
                         took,
                         usual,
                     };
@@ -116,8 +145,9 @@ impl Read {
             }
             (result, lifetime) => {
                 match lifetime.err().unwrap_or(RefusalReason::Failed) {
-                    RefusalReason::NoStore => {
-                        shared.supersede(key, record, RefusalReason::NoStore);
+                    // what is kept is not the answer any more
+                    reason @ (RefusalReason::NoStore | RefusalReason::ToolError) if undisturbed => {
+                        shared.supersede(key, record, reason);
                     }
                     reason => shared.refuse(record, reason),
                 }

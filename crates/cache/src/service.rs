@@ -5,10 +5,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use tollgate_core::{Lifetime, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::foresee::Way;
+use crate::fresh::{Gate, NotServed};
 use crate::future::CacheFuture;
 use crate::key::Role;
 use crate::read::Read;
@@ -61,14 +62,20 @@ impl<S: ToolService> Cache<S> {
     fn decide(&self, version: &Arc<Version>, call: &ToolCall) -> Fate {
         match Way::of(&self.shared, call) {
             Way::Pass(reason) => self.pass(call, version, reason),
-            Way::Read { ttl } => self.read(call, version, ttl),
-            Way::Rewrite { ttl } => self.idempotent_write(call, version, ttl),
+            Way::Read { ttl, lifetime } => self.read(call, version, ttl, lifetime),
+            Way::Rewrite { ttl, lifetime } => self.idempotent_write(call, version, ttl, lifetime),
             Way::Write => Fate::Write(version.clone(), None),
         }
     }
 
     #[inline]
-    fn read(&self, call: &ToolCall, version: &Arc<Version>, ttl: Duration) -> Fate {
+    fn read(
+        &self,
+        call: &ToolCall,
+        version: &Arc<Version>,
+        ttl: Duration,
+        lifetime: Lifetime,
+    ) -> Fate {
         let shared = &self.shared;
         let now = Instant::now();
         let watched = version.footprint.read(&shared.scopes, call);
@@ -81,18 +88,29 @@ impl<S: ToolService> Cache<S> {
             return self.pass(call, version, BypassReason::Arguments);
         };
         let key = shared.key(&identity, &epochs);
-        let found = shared.look(key, &version.record, call, now);
+        let gate = Gate::of_read(lifetime, shared, version, call, &identity);
+        let found = shared.look(key, &gate, &version.record, call, now);
         drop(watched);
-        if let Look::Hit(hit) = found {
-            return Fate::Hit(hit.output);
-        }
+        let mut verifies = false;
+        let ended = match found {
+            Look::Hit(hit) => return Fate::Hit(hit.output),
+            Look::Ended(entry) => Some(entry),
+            Look::NotServed(NotServed::TooOld) => shared.store.peek(key),
+            Look::NotServed(NotServed::Verify) => {
+                verifies = true;
+                None
+            }
+            Look::Nothing => None,
+        };
         let read = Read {
             shared: shared.clone(),
             version: version.clone(),
             identity,
             ttl,
+            gate,
+            verifies,
         };
-        if let Look::Ended(entry) = &found
+        if let Some(entry) = &ended
             && let Some(output) = read.while_revalidating(key, entry, &self.inner, call, now)
         {
             return Fate::Hit(output);
@@ -101,23 +119,32 @@ impl<S: ToolService> Cache<S> {
     }
 
     /// Answers the repeat of the last write to what it touches without sending it.
-    fn idempotent_write(&self, call: &ToolCall, version: &Arc<Version>, ttl: Duration) -> Fate {
+    fn idempotent_write(
+        &self,
+        call: &ToolCall,
+        version: &Arc<Version>,
+        ttl: Duration,
+        lifetime: Lifetime,
+    ) -> Fate {
         let shared = &self.shared;
         let now = Instant::now();
         let word = version.word(Role::Write);
         let Ok(identity) = shared.keys.identify(word, call, Role::Write) else {
             return Fate::Write(version.clone(), None);
         };
+        let gate = Gate::of_write(lifetime, shared, call);
         let watched = version.footprint.rewrite(&shared.scopes, call);
         if let Ok(epochs) = epochs(&watched, shared.scopes.at(now)) {
             let key = shared.key(&identity, &epochs);
-            if let Some(output) = shared.find(key, &version.record, call, now) {
-                return Fate::Hit(output);
+            let found = shared.look(key, &gate, &version.record, call, now);
+            if let Look::Hit(hit) = found {
+                return Fate::Hit(hit.output);
             }
         }
         let keep = Keep {
             identity,
             ttl,
+            gate,
             usual: call.plan().limits.estimated_duration,
         };
         Fate::Write(version.clone(), Some(Box::new(keep)))

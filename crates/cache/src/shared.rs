@@ -1,5 +1,6 @@
 //! What all clones of one cache share.
 
+use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,10 @@ use tollgate_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 
 use crate::CacheConfig;
 use crate::event::{Events, Happened};
+use crate::evidence::Evidences;
+use crate::executions::Executions;
 use crate::flight::Flights;
-use crate::fresh::{Busy, Lifetime};
+use crate::fresh::{Busy, Gate, Lifetime, NotServed};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
@@ -32,6 +35,10 @@ pub(crate) struct Shared {
     pub(crate) principals: Principals,
     pub(crate) events: Arc<Events>,
     pub(crate) evictions: Arc<EvictionCounters>,
+    pub(crate) evidence: Evidences,
+    pub(crate) executions: Executions,
+    /// Hashes sessions.
+    pub(crate) sessions: RandomState,
     /// The keys that are being fetched anew, beside their callers.
     pub(crate) refreshing: Busy,
 }
@@ -42,6 +49,8 @@ pub(crate) enum Look {
     Hit(Hit),
     /// An entry that has.
     Ended(Entry),
+    /// One that has not, and does not answer the call all the same.
+    NotServed(NotServed),
     Nothing,
 }
 
@@ -49,6 +58,8 @@ pub(crate) enum Look {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) lifetime: Lifetime,
+    /// When the call was dispatched.
+    pub(crate) sent: Instant,
     /// How long this call took.
     pub(crate) took: Duration,
     /// How long its tool says that calls take.
@@ -56,12 +67,15 @@ pub(crate) struct Kept {
 }
 
 impl Shared {
-    pub(crate) fn new(config: CacheConfig, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(config: CacheConfig, store: Arc<dyn Store>, evidence: Evidences) -> Self {
         let events = Arc::new(Events::new());
         let evictions = Arc::new(EvictionCounters::default());
         store.watch(watcher(events.clone(), evictions.clone()));
         Self {
-            keys: Keyring::new(&config),
+            keys: Keyring::new(&config, evidence.secret()),
+            evidence,
+            executions: Executions::default(),
+            sessions: RandomState::new(),
             refreshing: Busy::default(),
             rules: RwLock::new(config.scopes.clone()),
             config,
@@ -82,20 +96,6 @@ impl Shared {
         self.keys.key(identity, principal_epoch, epochs)
     }
 
-    /// Returns a stored answer that has not ended, and counts and notes the hit.
-    pub(crate) fn find(
-        &self,
-        key: u128,
-        record: &Record,
-        call: &ToolCall,
-        now: Instant,
-    ) -> Option<ToolOutput> {
-        match self.look(key, record, call, now) {
-            Look::Hit(hit) => Some(hit.output),
-            Look::Ended(_) | Look::Nothing => None,
-        }
-    }
-
     /// Returns a stored answer that has not ended, for nobody's call.
     pub(crate) fn peek(&self, key: u128, now: Instant) -> Option<ToolOutput> {
         self.store.get(key)?.into_fresh(now)
@@ -103,21 +103,27 @@ impl Shared {
 
     /// Looks for a stored answer; counts and notes the hit, if it is one.
     #[inline]
-    pub(crate) fn look(&self, key: u128, record: &Record, call: &ToolCall, now: Instant) -> Look {
+    pub(crate) fn look(
+        &self,
+        key: u128,
+        gate: &Gate,
+        record: &Record,
+        call: &ToolCall,
+        now: Instant,
+    ) -> Look {
         let Some(found) = self.store.look(key, now) else {
             return Look::Nothing;
         };
-        let number = match &found {
-            Found::Fresh(hit) => hit.number,
-            Found::Ended(entry) => entry.hits(),
-        };
-        if number == 1 {
-            record.counters.reused.add_one();
-        }
         let hit = match found {
             Found::Fresh(hit) => hit,
             Found::Ended(entry) => return Look::Ended(entry),
         };
+        if let Err(reason) = gate.admits(self, key, &hit, now) {
+            return Look::NotServed(reason);
+        }
+        if hit.number == 1 {
+            record.counters.reused.add_one();
+        }
         record.counters.hit(hit.cost);
         self.tell(record, || Happened::Hit);
         if let Some(record) = call.record() {
@@ -131,17 +137,19 @@ impl Shared {
     /// get it who could have seen this one.
     pub(crate) fn keep(&self, key: u128, record: &Record, output: &ToolOutput, kept: Kept) {
         let Kept {
-            lifetime: Lifetime { ttl, stale },
+            lifetime: Lifetime { ttl, stale, stated },
+            sent,
             took,
             usual,
         } = kept;
         if output.body().len() as u64 > self.config.max_item_bytes {
             return self.supersede(key, record, RefusalReason::TooLarge);
         }
-        if ttl.is_zero() {
+        if sent.elapsed() >= ttl {
             return self.supersede(key, record, RefusalReason::NoLifetime);
         }
-        let mut entry = Entry::new(output.clone(), ttl, Instant::now())
+        let mut entry = Entry::new(output.clone(), ttl, sent)
+            .with_stated(stated)
             .with_stale(stale)
             .with_cost(took)
             .with_usual_cost(usual.or_else(|| record.mean_duration()).unwrap_or(took))

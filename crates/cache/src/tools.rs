@@ -9,6 +9,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use tollgate_core::{ReplicaSetId, Tool, ToolName};
 
+use crate::evidence::ToolEvidence;
 use crate::key::{Role, ToolWord};
 use crate::scope::{Footprint, Scope, ScopeRules};
 use crate::shared::Shared;
@@ -90,6 +91,8 @@ pub(crate) struct Version {
     writes: ToolWord,
     pub(crate) footprint: Footprint,
     pub(crate) record: Arc<Record>,
+    /// The evidence of the partition that was asked for last.
+    pub(crate) evidence: Mutex<Option<(u128, Arc<ToolEvidence>)>>,
     /// What came in its place in the table, once something did; `None` if nothing did.
     next: OnceLock<Option<Arc<Self>>>,
 }
@@ -146,6 +149,7 @@ impl Tools {
                 writes: shared.keys.tool(tool, Role::Write),
                 footprint: record.footprint(shared, &rules),
                 record: record.clone(),
+                evidence: Mutex::default(),
                 next: OnceLock::new(),
             });
             // another cache may have been first: then the table is asked each time
@@ -285,6 +289,7 @@ impl Version {
             writes: self.writes,
             footprint: self.record.footprint(shared, rules),
             record: self.record.clone(),
+            evidence: Mutex::default(),
             next: OnceLock::new(),
         }
     }

@@ -14,7 +14,7 @@ use tollgate_core::{
 use tower_service::Service;
 
 use crate::event::Happened;
-use crate::fresh::Lifetime;
+use crate::fresh::{Executed, Gate, Lifetime};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::scope::{Epochs, Outcome, WriteGuard};
@@ -112,6 +112,7 @@ pub(crate) struct Write {
 pub(crate) struct Keep {
     pub(crate) identity: Identity,
     pub(crate) ttl: Duration,
+    pub(crate) gate: Gate,
     pub(crate) usual: Option<Duration>,
 }
 
@@ -172,7 +173,7 @@ impl Write {
         let took = now.saturating_duration_since(began);
         let produced = guard.end(outcome, || now);
         let (shared, record) = (&*self.shared, &*self.version.record);
-        let lifetime = match shared.lifetime(output, keep.ttl, &keep.identity) {
+        let lifetime = match shared.lifetime(output, keep.ttl, &keep.gate, &keep.identity) {
             // a write is not served beyond its time
             Ok(lifetime) => Lifetime {
                 stale: Duration::ZERO,
@@ -189,8 +190,16 @@ impl Write {
             (shared.key(&keep.identity, epochs) == key).then_some(key)
         };
         if let Some(key) = produced.as_ref().and_then(key_of) {
+            let executed = Executed {
+                key,
+                sent: began,
+                output,
+                verifies: false,
+            };
+            keep.gate.executed(shared, &self.version, &executed);
             let kept = Kept {
                 lifetime,
+                sent: began,
                 took,
                 usual: keep.usual,
             };

@@ -76,7 +76,7 @@ pub use decimal::Decimal;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
 pub use fingerprint::{Behind, Fingerprint, FingerprintError, FingerprintKey};
-pub use freshness::{CACHE_META, Freshness};
+pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
 pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use judge::{Judgement, judge};
@@ -85,7 +85,8 @@ pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use plan::{
-    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule,
+    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits, RepeatRule,
+    RouteRule,
 };
 pub use profile::Profile;
 pub use progress::ProgressSink;

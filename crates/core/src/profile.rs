@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Lifetime;
+
 /// How hints become a plan: every number and switch of the table, as data.
 ///
 /// | | `standard` | `strict` | `neurolink` | `mcpgate` | `epd` |
@@ -9,8 +11,8 @@ use std::time::Duration;
 /// | absent `destructiveHint` of a tool that is not read-only | harmless | destructive | harmless | harmless | harmless |
 /// | the four hints are read as one of three [categories](crate::Category) | no | no | no | yes | no |
 /// | asks before mutating calls | no | yes | no | no | no |
-/// | read-only results are kept | 300 s | 300 s | 300 s | 300 s | 300 s |
-/// | idempotent results are kept | 5 s | 5 s | 5 s | no | 5 s |
+/// | read-only results are kept at most | 300 s | 300 s | 300 s | 300 s | 300 s |
+/// | idempotent results are kept at most | 5 s | 5 s | 5 s | no | 5 s |
 /// | repeats what is destructive and idempotent | no | no | no | no | yes |
 /// | records each call into an open world | no | no | no | no | yes |
 /// | first pause before a repeat | 100 ms | 100 ms | 1 s | 100 ms | 100 ms |
@@ -43,10 +45,16 @@ pub struct Profile {
     pub by_category: bool,
     /// Mutating calls ask for confirmation too.
     pub confirm_mutating: bool,
-    /// How long a read-only result is kept.
+    /// Whether any result is kept.
+    pub caches: bool,
+    /// How long a read-only result is kept at most.
     pub read_ttl: Duration,
-    /// How long an idempotent write's result is kept; `None` turns that off.
+    /// What decides how long a read-only result is kept.
+    pub read_lifetime: Lifetime,
+    /// How long an idempotent write's result is kept at most; `None` turns that off.
     pub idempotent_ttl: Option<Duration>,
+    /// What decides how long an idempotent write's result is kept.
+    pub idempotent_lifetime: Lifetime,
     /// The least weight of a server that may get a destructive call.
     pub primary_weight: u32,
     /// Tools that are destructive *and* idempotent are repeated.
@@ -73,8 +81,11 @@ impl Profile {
             absent_is_destructive: false,
             by_category: false,
             confirm_mutating: false,
+            caches: true,
             read_ttl: Duration::from_secs(300),
+            read_lifetime: Lifetime::Fixed,
             idempotent_ttl: Some(Duration::from_secs(5)),
+            idempotent_lifetime: Lifetime::Fixed,
             primary_weight: 50,
             repeat_destructive_idempotent: false,
             audit_open_world: false,

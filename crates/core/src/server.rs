@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use futures_core::Stream;
 
-use crate::{ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, Watch};
+use crate::{FreshnessMode, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, Watch};
 
 /// An owned, boxed future: the one erased box of a call, at the leaf.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -45,6 +45,12 @@ pub trait ToolServer: Send + Sync + 'static {
     /// connection should ask.
     fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns what decides how long results of reads are kept, where nobody says it. Default:
+    /// [`FreshnessMode::Fixed`], right for tools of this process, whose author knows them.
+    fn freshness(&self) -> FreshnessMode {
+        FreshnessMode::Fixed
     }
 
     /// Returns a stream of what changes about the server; `None` if nothing ever does.

@@ -1,6 +1,6 @@
 //! Precedence and trust, case by case. `tests/properties` has what holds for any hints.
 
-use tollgate_core::infer::{RuleSet, Subject, Volatile};
+use tollgate_core::infer::{RuleSet, Subject};
 use tollgate_core::resolve::{Hints, resolve};
 use tollgate_core::{
     Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, RepeatRule, Resolved,

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use tollgate::core::activity::Activity;
 use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
-use tollgate::core::{Annotations, CacheRule, Category, ConfirmRule, Field, RepeatRule, Strength};
+use tollgate::core::{
+    Annotations, CacheRule, Category, ConfirmRule, Field, Lifetime, RepeatRule, Strength,
+};
 use tollgate::registry::Entry;
 use tollgate::{CallPlan, Effect, Stack, Tool};
 
@@ -173,10 +175,21 @@ impl ToolView {
 /// Says how long results are kept, in a few words.
 fn cache_words(rule: CacheRule) -> String {
     match rule {
-        CacheRule::Store { ttl } => show_duration(ttl),
-        CacheRule::KeepOwn { ttl } => format!("{} (own)", show_duration(ttl)),
+        CacheRule::Store { ttl, lifetime } => format!("{}{}", up_to(lifetime), show_duration(ttl)),
+        CacheRule::KeepOwn {
+            lifetime: Lifetime::Learned(_),
+            ..
+        } => "burst (own)".into(),
+        CacheRule::KeepOwn { ttl, .. } => format!("{} (own)", show_duration(ttl)),
         CacheRule::Bypass | CacheRule::Invalidate => "never".into(),
         other => other.to_string(),
+    }
+}
+
+const fn up_to(lifetime: Lifetime) -> &'static str {
+    match lifetime {
+        Lifetime::Learned(_) => "learned, up to ",
+        _ => "",
     }
 }
 

@@ -107,7 +107,8 @@ fn bind(
     if let Some(operator) = options.overrides.get(definition.name()) {
         hints = hints.with_operator(operator);
     }
-    let judged = judge(&hints, &options.profile);
+    let profile = options.profile_of(definition.name());
+    let judged = judge(&hints, &profile);
     if let Some(reason) = judged.refusal() {
         return Err(reason);
     }
@@ -118,7 +119,7 @@ fn bind(
         .refinements
         .get(definition.name())
         .map_or(&[][..], Vec::as_slice);
-    let refinements = Refinements::bind(rules, &hints, &judged.plan, &options.profile);
+    let refinements = Refinements::bind(rules, &hints, &judged.plan, &profile);
     let tool = Tool::new(
         set.clone(),
         definition.clone(),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tollgate_core::infer::{Inference, Lexicon, RuleSet};
-use tollgate_core::{Annotations, ArgumentRule, Profile, ToolName, Trust};
+use tollgate_core::{
+    Annotations, ArgumentRule, Caching, FreshnessMode, Learned, Lifetime, Profile, ToolName, Trust,
+};
 
 /// How the tools of one replica set are read.
 #[derive(Debug, Clone)]
@@ -20,6 +22,13 @@ pub struct SetOptions {
     pub lexicon: Option<Arc<Lexicon>>,
     /// Which preset turns hints into plans. Default: [`Profile::standard`].
     pub profile: Profile,
+    /// What decides how long results are kept of which the operator says nothing. Default:
+    /// [`FreshnessMode::Fixed`].
+    pub freshness: FreshnessMode,
+    /// What the operator says of the results of all tools. Default: nothing.
+    pub caching: Option<Caching>,
+    /// What the operator says of the results of single tools. Default: nothing.
+    pub tool_caching: HashMap<ToolName, Caching>,
     /// Hints for every tool of the set, weaker than what a server declares. Default: none.
     pub defaults: Annotations,
     /// The operator's own hints, by tool: they win over everything. Default: none.
@@ -39,6 +48,9 @@ impl Default for SetOptions {
             rules: RuleSet::Standard,
             lexicon: None,
             profile: Profile::default(),
+            freshness: FreshnessMode::default(),
+            caching: None,
+            tool_caching: HashMap::new(),
             defaults: Annotations::default(),
             overrides: HashMap::new(),
             refinements: HashMap::new(),
@@ -59,6 +71,30 @@ impl SetOptions {
     /// Returns what draws conclusions about the tools of the set.
     pub(crate) fn inference(&self) -> Inference<'_> {
         Inference::new(self.rules).with_lexicon(self.words())
+    }
+
+    /// Returns the profile for one tool: with what the operator says of its results, or else of all
+    /// results of the server.
+    pub(crate) fn profile_of(&self, tool: &ToolName) -> Profile {
+        let mut profile = self.profile.clone();
+        if self.freshness == FreshnessMode::Learned {
+            let mut learned = Learned::default();
+            learned.extends = self.trust != Trust::Untrusted;
+            let learned = Lifetime::Learned(learned);
+            profile.read_lifetime = learned;
+            if profile.idempotent_lifetime == Lifetime::Fixed {
+                profile.idempotent_lifetime = learned;
+            }
+        }
+        match self.tool_caching.get(tool).or(self.caching.as_ref()) {
+            Some(Caching::Never) => profile.caches = false,
+            Some(Caching::For(ttl)) => {
+                profile.read_ttl = *ttl;
+                profile.read_lifetime = Lifetime::Stated;
+            }
+            _ => {}
+        }
+        profile
     }
 
     /// Sets what stands before `__` in the names clients see.

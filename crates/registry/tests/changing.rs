@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate_core::infer::{RuleSet, Volatile};
+use tollgate_core::infer::RuleSet;
 use tollgate_core::{Annotations, Effect, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 use tollgate_registry::{Changes, Registry, SetOptions};
 

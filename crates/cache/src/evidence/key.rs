@@ -20,7 +20,7 @@ pub(crate) struct Key {
     pub(crate) contributed: [f64; BUCKETS],
     /// Hits in each bucket since the key's own evidence allowed it.
     pub(crate) hits: [u32; BUCKETS],
-    /// True if only its own evidence counts for it: it differed once.
+    /// True if only its own evidence counts for it: it differed once, or it may have.
     pub(crate) alone: bool,
     /// When it was last used: a larger number is later.
     pub(crate) used: u64,

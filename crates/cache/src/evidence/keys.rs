@@ -143,9 +143,9 @@ impl Keys {
     }
 
     fn make_way(&mut self, test: &Test, row: &mut Row) {
-        let all_full = self.total.load(Ordering::Relaxed) >= KEYS_OF_ALL;
-        let is_full = self.map.len() >= KEYS_OF_ONE;
-        if !is_full && !(all_full && self.map.len() >= KEYS_OF_EACH) {
+        let has_its_own = self.map.len() >= KEYS_OF_EACH;
+        let all_are_full = self.total.load(Ordering::Relaxed) >= KEYS_OF_ALL;
+        if self.map.len() < KEYS_OF_ONE && !(has_its_own && all_are_full) {
             return;
         }
         let drop_alone = self.alone * 2 > self.map.len();

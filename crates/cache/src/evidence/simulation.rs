@@ -21,6 +21,8 @@ enum World {
     Never,
     /// At random, this often in a second.
     Rate(f64),
+    /// At random, this often in a second, and all keys at once.
+    Together(f64),
     /// Three of ten keys change at random, this often in a second.
     Mixed(f64),
     /// At random, this often in a second; and agents read right before a change and right after it.
@@ -48,7 +50,7 @@ const fn case(name: &'static str, world: World, keys: u64, is_bounded: bool) -> 
     }
 }
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 14] = [
     case("never changes", World::Never, 60, true),
     case("never changes, 1,000 keys", World::Never, 1_000, true),
     case("each hour", World::Rate(1.0 / HOUR), 60, true),
@@ -56,6 +58,18 @@ const CASES: [Case; 12] = [
     case("each minute", World::Rate(1.0 / 60.0), 60, true),
     case("each 10 seconds", World::Rate(0.1), 60, true),
     case("each second", World::Rate(1.0), 60, true),
+    case(
+        "all at once each hour",
+        World::Together(1.0 / HOUR),
+        60,
+        true,
+    ),
+    case(
+        "all at once each 10 minutes",
+        World::Together(1.0 / 600.0),
+        1_000,
+        true,
+    ),
     case(
         "each hour, read because of it",
         World::Watched(1.0 / HOUR),
@@ -85,9 +99,13 @@ struct Changes {
 
 impl Changes {
     fn new(world: World, key: u64) -> Self {
+        let seed = match world {
+            World::Together(_) => 0,
+            _ => key,
+        };
         let mut changes = Self {
             world,
-            rng: fastrand::Rng::with_seed(1_000 + key),
+            rng: fastrand::Rng::with_seed(1_000 + seed),
             changes_at_all: !matches!(world, World::Mixed(_)) || key % 10 < 3,
             left_of_burst: 0,
             next: 0.0,
@@ -101,9 +119,10 @@ impl Changes {
         match self.world {
             World::Never => f64::INFINITY,
             World::Mixed(_) if !self.changes_at_all => f64::INFINITY,
-            World::Rate(rate) | World::Mixed(rate) | World::Watched(rate) => {
-                at + exponential(&mut self.rng, 1.0 / rate)
-            }
+            World::Rate(rate)
+            | World::Together(rate)
+            | World::Mixed(rate)
+            | World::Watched(rate) => at + exponential(&mut self.rng, 1.0 / rate),
             World::Bursts if self.left_of_burst > 0 => {
                 self.left_of_burst -= 1;
                 at + 1.0

@@ -202,8 +202,8 @@ impl ToolEvidence {
         let needed = self.common.test.fewest();
         EvidenceStatus {
             allowed: inner.row.lifetime(),
-            repeats: inner.counts.iter().map(|counts| counts.repeats).sum(),
-            different: inner.counts.iter().map(|counts| counts.different).sum(),
+            repeats: sum(inner.counts.map(|counts| counts.repeats)),
+            different: sum(inner.counts.map(|counts| counts.different)),
             needed: needed.is_finite().then_some(needed),
             keys: inner.keys.len(),
             keys_alone: inner.keys.alone(),
@@ -310,4 +310,8 @@ impl Counts {
         self.repeats = self.repeats.saturating_add(1);
         self.different = self.different.saturating_add((!equal).into());
     }
+}
+
+fn sum(counts: [u64; BUCKETS]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -30,8 +30,9 @@ impl Read {
         }
         let entry = shared.store.get(key)?;
         let window = shared.windows(entry.output(), &self.identity).error;
-        let age = entry.age(Instant::now());
-        if age >= entry.ttl().saturating_add(window) {
+        let now = Instant::now();
+        let age = entry.age(now);
+        if age >= self.gate.limit(entry.ttl(), now).saturating_add(window) {
             return None;
         }
         let reason = StaleReason::Failed(error.kind());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Freshness, ToolOutput};
 
+use super::Gate;
 use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::shared::{Shared, unshareable};
@@ -15,6 +16,8 @@ pub(crate) struct Lifetime {
     pub(crate) ttl: Duration,
     /// How much longer it may be served with a mark, for whatever reason.
     pub(crate) stale: Duration,
+    /// Whether the server stated it.
+    pub(crate) stated: bool,
 }
 
 /// How much longer than its lifetime an answer may be served.
@@ -31,10 +34,22 @@ impl Shared {
         &self,
         output: &ToolOutput,
         planned: Duration,
+        gate: &Gate,
         identity: &Identity,
     ) -> Result<Lifetime, RefusalReason> {
         if let Some(reason) = unshareable(output) {
             return Err(reason);
+        }
+        if matches!(gate, Gate::Fixed { stated: true }) {
+            if output.freshness().private && identity.is_shared() {
+                return Err(RefusalReason::NoStore);
+            }
+            let Windows { revalidate, error } = self.windows_of(&Freshness::SILENT, identity);
+            return Ok(Lifetime {
+                ttl: planned,
+                stale: revalidate.max(error),
+                stated: false,
+            });
         }
         let said = output.freshness();
         // what is not kept at all may still be shared with those who wait for it now
@@ -45,7 +60,8 @@ impl Shared {
         let ttl = ttl.min(planned);
         let Windows { revalidate, error } = self.windows_of(&said, identity);
         let stale = revalidate.max(error);
-        Ok(Lifetime { ttl, stale })
+        let stated = said.max_age.is_some() || said.shared_max_age.is_some();
+        Ok(Lifetime { ttl, stale, stated })
     }
 
     /// Says how much longer than its lifetime a kept answer may be served.

@@ -7,9 +7,11 @@
 
 mod busy;
 mod if_error;
+mod learned;
 mod lifetime;
 mod mark;
 mod revalidate;
 
 pub(crate) use busy::Busy;
+pub(crate) use learned::{Executed, Gate, NotServed};
 pub(crate) use lifetime::Lifetime;

@@ -36,7 +36,7 @@ impl Read {
         }
         let window = shared.windows(entry.output(), &self.identity).revalidate;
         let age = entry.age(now);
-        if age >= entry.ttl().saturating_add(window) {
+        if age >= self.gate.limit(entry.ttl(), now).saturating_add(window) {
             return None;
         }
         let runtime = Handle::try_current().ok()?;

@@ -58,6 +58,7 @@ pub(super) struct Inner {
     charged: AtomicU64,
     /// The bits of an `f32`: how likely another hit was when that life began.
     odds: AtomicU32,
+    stated: bool,
 }
 
 impl Entry {
@@ -77,6 +78,7 @@ impl Entry {
             hits: AtomicU32::new(0),
             hits_before: AtomicU32::new(0),
             odds: AtomicU32::new(DEFAULT_ODDS.to_bits()),
+            stated: false,
             key: Default::default(),
         }))
     }
@@ -99,6 +101,12 @@ impl Entry {
     #[must_use]
     pub fn with_stale(self, stale: Duration) -> Self {
         self.with(|inner| inner.stale = nanos(stale))
+    }
+
+    /// Notes that the server stated the lifetime. Default: it did not.
+    #[must_use]
+    pub fn with_stated(self, stated: bool) -> Self {
+        self.with(|inner| inner.stated = stated)
     }
 
     /// Sets how likely it is that the entry will be hit at all: of all results of its tool that
@@ -325,6 +333,7 @@ impl Inner {
             output: self.output.clone(),
             cost: self.cost,
             number: self.hits(),
+            stated: self.stated,
             ends: self.ends,
             ttl: self.ttl,
         })
@@ -344,6 +353,7 @@ impl Inner {
             hits: AtomicU32::new(0),
             hits_before: AtomicU32::new(0),
             odds: AtomicU32::new(self.odds.load(Ordering::Relaxed)),
+            stated: self.stated,
             key: Default::default(),
         }
     }

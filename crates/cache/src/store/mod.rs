@@ -100,6 +100,8 @@ pub struct Hit {
     pub cost: u64,
     /// Which hit of the entry it is, from 1 on. Hits that race may count as one.
     pub number: u32,
+    /// Whether the server stated the lifetime.
+    pub stated: bool,
     ends: Instant,
     /// Nanoseconds.
     ttl: u64,

@@ -200,7 +200,7 @@ impl Play {
                 self.handle.purge_principal(&principal);
             }
             Purge::Lapse => {
-                if let CacheRule::Store { ttl } = rate.plan().cache {
+                if let CacheRule::Store { ttl, .. } = rate.plan().cache {
                     self.advance(ttl).await;
                 }
             }

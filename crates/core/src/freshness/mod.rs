@@ -2,6 +2,9 @@
 
 mod header;
 mod hints;
+mod mode;
+
+pub use self::mode::{Caching, FreshnessMode};
 
 use std::time::Duration;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::infer::Volatile;
 use crate::{
-    Annotations, AuditRule, CacheRule, CallPlan, Category, ConfirmRule, Effect, Field, Limits,
-    Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
+    Annotations, AuditRule, CacheRule, CallPlan, Category, ConfirmRule, Effect, Field, Learned,
+    Lifetime, Limits, Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
 };
 
 /// An attempt timeout derived from `estimatedDuration` stays between these.
@@ -24,18 +24,16 @@ impl CallPlan {
         let (effect, reason) = flags.effect(resolved, profile);
         let also_idempotent = is_true(flags.idempotent);
 
-        let cache = match (effect, profile.idempotent_ttl) {
-            (Effect::ReadOnly, _) => CacheRule::Store {
-                ttl: profile.read_ttl,
-            },
-            (Effect::Idempotent, Some(ttl)) => CacheRule::KeepOwn { ttl },
-            _ => CacheRule::Invalidate,
-        };
         let volatile = resolved.volatility();
-        let cache = match cache {
-            CacheRule::Store { .. } if volatile.is_some() => CacheRule::Bypass,
-            CacheRule::KeepOwn { .. } if volatile.is_some() => CacheRule::Invalidate,
-            rule => rule,
+        let cache = match (effect, profile.idempotent_ttl) {
+            (Effect::ReadOnly, _) => profile.read_rule(volatile.is_some()),
+            (Effect::Idempotent, Some(ttl)) if profile.caches && volatile.is_none() => {
+                CacheRule::KeepOwn {
+                    ttl,
+                    lifetime: profile.idempotent_lifetime,
+                }
+            }
+            _ => CacheRule::Invalidate,
         };
         let moves_on = volatile.is_some_and(Volatile::moves_on);
         let repeat = match effect {
@@ -128,6 +126,25 @@ impl Flags {
     }
 }
 
+impl Profile {
+    /// Returns the rule of a read, which must be fresh by its words or not.
+    fn read_rule(&self, volatile: bool) -> CacheRule {
+        let (ttl, lifetime) = (self.read_ttl, self.read_lifetime);
+        match lifetime {
+            _ if !self.caches => CacheRule::Bypass,
+            Lifetime::Fixed if volatile => CacheRule::Bypass,
+            Lifetime::Learned(learned) => CacheRule::Store {
+                ttl,
+                lifetime: Lifetime::Learned(Learned {
+                    volatile,
+                    ..learned
+                }),
+            },
+            Lifetime::Stated | Lifetime::Fixed => CacheRule::Store { ttl, lifetime },
+        }
+    }
+}
+
 impl Limits {
     fn derive(hints: &Annotations, profile: &Profile) -> Self {
         let estimated_duration = hints
@@ -177,7 +194,8 @@ mod tests {
         assert_eq!(
             read.cache,
             CacheRule::Store {
-                ttl: Duration::from_secs(300)
+                ttl: Duration::from_secs(300),
+                lifetime: Lifetime::Fixed,
             }
         );
         assert_eq!(read.repeat, RepeatRule::Safe);
@@ -191,7 +209,8 @@ mod tests {
         assert_eq!(
             idempotent.cache,
             CacheRule::KeepOwn {
-                ttl: Duration::from_secs(5)
+                ttl: Duration::from_secs(5),
+                lifetime: Lifetime::Fixed,
             }
         );
         assert_eq!(idempotent.route.prefer[..], ["caching"]);

@@ -1,8 +1,9 @@
 //! Plans as a person reads them.
 
 use std::fmt;
+use std::time::Duration;
 
-use crate::{CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule, RouteRule};
+use crate::{CacheRule, CallPlan, ConfirmRule, Lifetime, Limits, RepeatRule, RouteRule};
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,12 +81,30 @@ impl fmt::Display for CacheRule {
         match self {
             Self::Bypass => write!(f, "never: the result must be fresh"),
             Self::Invalidate => write!(f, "never; drops what the call may have changed"),
-            Self::KeepOwn { ttl } => write!(
+            Self::KeepOwn { ttl, lifetime } => write!(
                 f,
-                "drops what the call may have changed, then keeps its own result {} s",
-                ttl.as_secs_f64()
+                "drops what the call may have changed, then keeps its own result {}",
+                For(*ttl, *lifetime)
             ),
-            Self::Store { ttl } => write!(f, "kept {} s", ttl.as_secs_f64()),
+            Self::Store { ttl, lifetime } => write!(f, "kept {}", For(*ttl, *lifetime)),
+        }
+    }
+}
+
+struct For(Duration, Lifetime);
+
+impl fmt::Display for For {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(ttl, lifetime) = self;
+        match lifetime {
+            Lifetime::Stated | Lifetime::Fixed => write!(f, "{} s", ttl.as_secs_f64()),
+            Lifetime::Learned(_) => {
+                write!(
+                    f,
+                    "as long as evidence allows, {} s at most",
+                    ttl.as_secs_f64()
+                )
+            }
         }
     }
 }

@@ -55,7 +55,10 @@ mod tests {
                 .with_cost(2.5),
             &Profile::standard(),
         );
-        assert_eq!(plan["cache"], json!({"rule": "store", "ttl_ms": 300_000}));
+        assert_eq!(
+            plan["cache"],
+            json!({"rule": "store", "ttl_ms": 300_000, "lifetime": "fixed"})
+        );
         assert_eq!(
             plan["route"],
             json!({"min_weight": null, "prefer": [], "tags": ["users"], "cost": 2.5})
@@ -94,7 +97,11 @@ mod tests {
     #[test]
     fn a_time_without_end_is_still_a_number() {
         let ttl = Duration::MAX;
-        let written = serde_json::to_value(CacheRule::Store { ttl }).unwrap();
+        let written = serde_json::to_value(CacheRule::Store {
+            ttl,
+            lifetime: crate::Lifetime::Fixed,
+        })
+        .unwrap();
         assert!(written["ttl_ms"].is_number(), "{written}");
     }
 }

@@ -8,12 +8,14 @@ use serde::Serialize;
 use crate::{Effect, SafetyLevel};
 
 mod audit;
+mod cache;
 mod derive;
 mod display;
 mod json;
 mod route;
 
 pub use self::audit::{AuditLevel, AuditRule};
+pub use self::cache::{CacheRule, Learned, Lifetime};
 pub use self::route::RouteRule;
 
 /// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
@@ -57,7 +59,7 @@ pub use self::route::RouteRule;
 ///     serde_json::json!({
 ///         "effect": "idempotent",
 ///         "route": {"min_weight": null, "prefer": ["caching"], "tags": [], "cost": null},
-///         "cache": {"rule": "keep_own", "ttl_ms": 5000},
+///         "cache": {"rule": "keep_own", "ttl_ms": 5000, "lifetime": "fixed"},
 ///         "repeat": "safe",
 ///         "confirm": "skip",
 ///         "limits": {
@@ -92,30 +94,6 @@ pub struct CallPlan {
     pub audit: AuditRule,
     /// Why the effect is what it is, in a sentence.
     pub reason: Cow<'static, str>,
-}
-
-/// What the cache does with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(tag = "rule", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CacheRule {
-    /// Not looked up, not stored, invalidates nothing: a read whose result must be fresh.
-    Bypass,
-    /// Never stored; drops what the call may have changed.
-    Invalidate,
-    /// A write that repeats without further effect: drops what it may have changed, then its own
-    /// result is kept for `ttl`, unless another write overlapped.
-    KeepOwn {
-        /// How long.
-        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
-        ttl: Duration,
-    },
-    /// A read: looked up, and stored for `ttl`.
-    Store {
-        /// How long.
-        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
-        ttl: Duration,
-    },
 }
 
 /// Whether a call may be sent again.
@@ -195,11 +173,11 @@ impl CallPlan {
         self.audit.is_recorded()
     }
 
-    /// Returns how long a result is kept; `None` if it is not kept at all.
+    /// Returns how long a result is kept at most; `None` if it is not kept at all.
     #[must_use]
     pub const fn result_ttl(&self) -> Option<Duration> {
         match self.cache {
-            CacheRule::Store { ttl } | CacheRule::KeepOwn { ttl } => Some(ttl),
+            CacheRule::Store { ttl, .. } | CacheRule::KeepOwn { ttl, .. } => Some(ttl),
             CacheRule::Bypass | CacheRule::Invalidate => None,
         }
     }

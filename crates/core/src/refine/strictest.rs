@@ -1,6 +1,6 @@
 //! One plan that is nowhere laxer than any of several.
 
-use crate::{CacheRule, CallPlan, ConfirmRule, RepeatRule};
+use crate::{CallPlan, ConfirmRule, RepeatRule};
 
 /// Why such a plan is what it is.
 const REASON: &str =
@@ -31,7 +31,7 @@ pub(super) fn strictest<'a>(
 
 fn tighten(out: &mut CallPlan, by: &CallPlan) {
     out.route.tighten(&by.route);
-    out.cache = stricter_cache(out.cache, by.cache);
+    out.cache = out.cache.stricter(by.cache);
     out.repeat = stricter_repeat(out.repeat, by.repeat);
     if by.confirm != ConfirmRule::Skip {
         out.confirm = by.confirm;
@@ -48,27 +48,6 @@ fn tighten(out: &mut CallPlan, by: &CallPlan) {
     limits.restricted |= by.restricted;
 }
 
-fn stricter_cache(one: CacheRule, other: CacheRule) -> CacheRule {
-    match (one, other) {
-        (CacheRule::Store { ttl: one }, CacheRule::Store { ttl: other }) => CacheRule::Store {
-            ttl: one.min(other),
-        },
-        (
-            CacheRule::KeepOwn { ttl: one },
-            CacheRule::KeepOwn { ttl: other } | CacheRule::Store { ttl: other },
-        )
-        | (CacheRule::Store { ttl: one }, CacheRule::KeepOwn { ttl: other }) => {
-            CacheRule::KeepOwn {
-                ttl: one.min(other),
-            }
-        }
-        (CacheRule::Store { .. }, stricter) | (stricter, CacheRule::Store { .. }) => stricter,
-        (CacheRule::Bypass, CacheRule::Bypass) => CacheRule::Bypass,
-        // one must be fresh and the other drops what it changed: both together is this
-        _ => CacheRule::Invalidate,
-    }
-}
-
 fn stricter_repeat(one: RepeatRule, other: RepeatRule) -> RepeatRule {
     match (one, other) {
         (RepeatRule::Safe, stricter) | (stricter, RepeatRule::Safe) => stricter,
@@ -81,13 +60,14 @@ fn stricter_repeat(one: RepeatRule, other: RepeatRule) -> RepeatRule {
 mod tests {
     use std::time::Duration;
 
-    use super::*;
+    use crate::{CacheRule, Lifetime};
 
     #[test]
     fn of_two_times_the_shorter_counts_whatever_the_rules() {
         let (short, long) = (Duration::from_secs(1), Duration::from_secs(5));
-        let store = |ttl| CacheRule::Store { ttl };
-        let keep = |ttl| CacheRule::KeepOwn { ttl };
+        let lifetime = Lifetime::Fixed;
+        let store = |ttl| CacheRule::Store { ttl, lifetime };
+        let keep = |ttl| CacheRule::KeepOwn { ttl, lifetime };
         for (one, other, want) in [
             (store(short), store(long), store(short)),
             (keep(short), keep(long), keep(short)),
@@ -97,8 +77,8 @@ mod tests {
             (keep(short), CacheRule::Bypass, CacheRule::Invalidate),
             (store(short), CacheRule::Invalidate, CacheRule::Invalidate),
         ] {
-            assert_eq!(stricter_cache(one, other), want, "{one:?} {other:?}");
-            assert_eq!(stricter_cache(other, one), want, "{other:?} {one:?}");
+            assert_eq!(one.stricter(other), want, "{one:?} {other:?}");
+            assert_eq!(other.stricter(one), want, "{other:?} {one:?}");
         }
     }
 }

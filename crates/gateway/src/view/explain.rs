@@ -344,8 +344,8 @@ impl KeepView {
         let set = explanation.tool().set();
         let writes = explanation.writes();
         let (ttl, drops) = match explanation.plan().cache {
-            CacheRule::Store { ttl } => (Some(ttl), false),
-            CacheRule::KeepOwn { ttl } => (Some(ttl), true),
+            CacheRule::Store { ttl, .. } => (Some(ttl), false),
+            CacheRule::KeepOwn { ttl, .. } => (Some(ttl), true),
             CacheRule::Bypass => (None, false),
             _ => (None, true),
         };

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tollgate_core::{
-    BoxFuture, BoxStream, Delivery, ErrorKind, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
+    BoxFuture, BoxStream, Delivery, ErrorKind, FreshnessMode, PeerOutcome, ServerEvent, ServerId,
+    Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
 
 use super::answer::RequestError;
@@ -284,6 +284,10 @@ impl ToolServer for Upstream {
             let answer = self.sign_of_life().await;
             answer.map_err(|error| self.attach(error))
         })
+    }
+
+    fn freshness(&self) -> FreshnessMode {
+        FreshnessMode::Learned
     }
 
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {

@@ -157,9 +157,9 @@ fn hints_of(effect: Effect) -> Annotations {
 const fn kept_for(rule: CacheRule, ttl: Duration) -> CacheRule {
     match rule {
         CacheRule::Store { .. } if ttl.is_zero() => CacheRule::Bypass,
-        CacheRule::Store { .. } => CacheRule::Store { ttl },
+        CacheRule::Store { lifetime, .. } => CacheRule::Store { ttl, lifetime },
         CacheRule::KeepOwn { .. } if ttl.is_zero() => CacheRule::Invalidate,
-        CacheRule::KeepOwn { .. } => CacheRule::KeepOwn { ttl },
+        CacheRule::KeepOwn { lifetime, .. } => CacheRule::KeepOwn { ttl, lifetime },
         rule => rule,
     }
 }

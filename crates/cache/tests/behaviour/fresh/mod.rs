@@ -3,6 +3,7 @@
 
 mod hints;
 mod if_error;
+mod learned;
 mod revalidate;
 
 use std::time::Duration;

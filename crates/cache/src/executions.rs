@@ -1,0 +1,127 @@
+//! The last execution of each call whose lifetime is learned.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use tokio::time::Instant;
+
+/// How many executions are remembered. One takes about 200 bytes.
+const MAX_EXECUTIONS: u64 = 65_536;
+
+/// How many sessions are remembered that received one answer; further ones count as if they had.
+const MAX_READERS: usize = 64;
+
+/// The last execution of each call, by the key of its result: the epochs are part of it.
+#[derive(Debug)]
+pub(crate) struct Executions(Cache<u128, Arc<Execution>>);
+
+/// One execution of a call.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    pub(crate) dispatched: Instant,
+    /// `None` if the answer is never served, or cannot be compared with others.
+    pub(crate) digest: Option<u128>,
+    /// The sessions that received the answer.
+    readers: Mutex<SmallVec<[u64; 2]>>,
+}
+
+impl Default for Executions {
+    fn default() -> Self {
+        Self(Cache::new(MAX_EXECUTIONS))
+    }
+}
+
+impl Executions {
+    pub(crate) fn last(&self, key: u128) -> Option<Arc<Execution>> {
+        self.0.get(&key)
+    }
+
+    /// Takes an execution, and returns the one before. One that was dispatched earlier than the last one
+    /// is not taken.
+    ///
+    /// # Errors
+    ///
+    /// `Overtaken` if a later one is known already.
+    pub(crate) fn put(
+        &self,
+        key: u128,
+        execution: Execution,
+    ) -> Result<Option<Arc<Execution>>, Overtaken> {
+        let last = self.last(key);
+        if last
+            .as_ref()
+            .is_some_and(|last| last.dispatched > execution.dispatched)
+        {
+            return Err(Overtaken);
+        }
+        self.0.insert(key, Arc::new(execution));
+        Ok(last)
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.invalidate_all();
+    }
+}
+
+/// An execution of the same call that was dispatched later has ended already.
+#[derive(Debug)]
+pub(crate) struct Overtaken;
+
+impl Execution {
+    pub(crate) fn new(dispatched: Instant, digest: Option<u128>, session: u64) -> Self {
+        Self {
+            dispatched,
+            digest,
+            readers: Mutex::new(SmallVec::from_slice(&[session])),
+        }
+    }
+
+    /// Notes that the session receives the answer. Returns `true` if it had not received it before.
+    pub(crate) fn serve(&self, session: u64) -> bool {
+        let mut readers = self.readers.lock();
+        let is_new = readers.len() < MAX_READERS && !readers.contains(&session);
+        if is_new {
+            readers.push(session);
+        }
+        is_new
+    }
+
+    /// Returns `true` if the session has not received the answer.
+    pub(crate) fn is_new_to(&self, session: u64) -> bool {
+        let readers = self.readers.lock();
+        readers.len() < MAX_READERS && !readers.contains(&session)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(shuttle))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_new_to_a_session_once() {
+        let execution = Execution::new(Instant::now(), None, 1);
+        assert!(!execution.serve(1));
+        assert!(execution.is_new_to(2) && execution.serve(2));
+        assert!(!execution.serve(2));
+        for session in 3..200 {
+            execution.serve(session);
+        }
+        assert!(!execution.is_new_to(1_000), "too many to tell");
+    }
+
+    #[test]
+    fn an_earlier_execution_does_not_replace_a_later_one() {
+        let executions = Executions::default();
+        let now = Instant::now();
+        let at = |seconds| Execution::new(now + Duration::from_secs(seconds), None, 1);
+        assert!(executions.put(7, at(2)).is_ok_and(|last| last.is_none()));
+        assert!(executions.put(7, at(1)).is_err());
+        let last = executions.put(7, at(3)).unwrap().unwrap();
+        assert_eq!(last.dispatched, now + Duration::from_secs(2));
+    }
+}

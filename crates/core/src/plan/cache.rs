@@ -1,0 +1,150 @@
+//! What the cache does with a call, and for how long.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use super::json;
+
+/// What the cache does with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheRule {
+    /// Not looked up, not stored, invalidates nothing: a read whose result must be fresh.
+    Bypass,
+    /// Never stored; drops what the call may have changed.
+    Invalidate,
+    /// A write that repeats without further effect: drops what it may have changed, then its own
+    /// result is kept, unless another write overlapped.
+    KeepOwn {
+        /// How long at most.
+        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
+        ttl: Duration,
+        /// What decides how long.
+        lifetime: Lifetime,
+    },
+    /// A read: looked up, and stored.
+    Store {
+        /// How long at most.
+        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
+        ttl: Duration,
+        /// What decides how long.
+        lifetime: Lifetime,
+    },
+}
+
+/// What decides how long a kept result is served, counted from when its call was dispatched
+/// (RFC 9111, section 4.2.3).
+///
+/// In JSON one of the words `stated`, `fixed` and `learned`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Lifetime {
+    /// The operator states the TTL for the tool, whatever the server says.
+    Stated,
+    /// The TTL. The server may shorten it.
+    #[default]
+    Fixed,
+    /// What the server says, up to the TTL; else what evidence allows: the longest gap after which
+    /// repeated calls of the tool almost never had another answer.
+    Learned(Learned),
+}
+
+/// How a learned lifetime begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Learned {
+    /// What the server says may also be longer than what evidence allows. `false` for an untrusted
+    /// server, whose word only shortens.
+    pub extends: bool,
+    /// The tool reads a clock or a cursor by its words: before there is evidence, not even
+    /// concurrent calls share a result.
+    pub volatile: bool,
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Self {
+            extends: true,
+            volatile: false,
+        }
+    }
+}
+
+impl Lifetime {
+    /// Returns the word used in JSON and tables.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stated => "stated",
+            Self::Fixed => "fixed",
+            Self::Learned(_) => "learned",
+        }
+    }
+
+    /// Returns the stricter of two: under which no result is served that the other would not.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Learned(one), Self::Learned(other)) => Self::Learned(Learned {
+                extends: one.extends && other.extends,
+                volatile: one.volatile || other.volatile,
+            }),
+            (learned @ Self::Learned(_), _) | (_, learned @ Self::Learned(_)) => learned,
+            (Self::Stated, Self::Stated) => Self::Stated,
+            _ => Self::Fixed,
+        }
+    }
+}
+
+impl Serialize for Lifetime {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl CacheRule {
+    /// Returns the rule under which nothing is kept that either of the two would not keep, and
+    /// under which everything is dropped that either would drop.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::Store { ttl, lifetime },
+                Self::Store {
+                    ttl: other,
+                    lifetime: by,
+                },
+            ) => Self::Store {
+                ttl: ttl.min(other),
+                lifetime: lifetime.stricter(by),
+            },
+            (
+                Self::KeepOwn { ttl, lifetime },
+                Self::KeepOwn {
+                    ttl: other,
+                    lifetime: by,
+                }
+                | Self::Store {
+                    ttl: other,
+                    lifetime: by,
+                },
+            )
+            | (
+                Self::Store { ttl, lifetime },
+                Self::KeepOwn {
+                    ttl: other,
+                    lifetime: by,
+                },
+            ) => Self::KeepOwn {
+                ttl: ttl.min(other),
+                lifetime: lifetime.stricter(by),
+            },
+            (Self::Store { .. }, stricter) | (stricter, Self::Store { .. }) => stricter,
+            (Self::Bypass, Self::Bypass) => Self::Bypass,
+            // one must be fresh and the other drops what it changed: both together is this
+            _ => Self::Invalidate,
+        }
+    }
+}
