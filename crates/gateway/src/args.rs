@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// (default: info for `serve`, error for the rest)
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_LOG")]
     pub(crate) log: Option<String>,
+    /// The folder for what outlives one run (default: $XDG_STATE_HOME/tollgate, else
+    /// ~/.local/state/tollgate)
+    #[arg(long, global = true, value_name = "DIR", env = "TOLLGATE_STATE_DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -23,6 +23,7 @@ mod report;
 mod sample;
 mod shutdown;
 mod similar;
+mod state_dir;
 mod stdio;
 mod telemetry;
 mod view;

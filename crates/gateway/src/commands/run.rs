@@ -15,9 +15,15 @@ use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
+use crate::state_dir::StateDir;
 use crate::{shutdown, stdio, telemetry};
 
-pub(crate) async fn run(args: Run, log: &Log, screen: &Screen) -> Outcome {
+pub(crate) async fn run(
+    args: Run,
+    state: Option<&StateDir>,
+    log: &Log,
+    screen: &Screen,
+) -> Outcome {
     let stop = shutdown::on_signal()?;
     let Some((program, rest)) = args.command.split_first() else {
         return Err(AppError::Usage("expected a command after `--`".into()));

@@ -22,10 +22,16 @@ use crate::output::Screen;
 use crate::record::Recorder;
 use crate::sample::Embedded;
 use crate::shutdown::{self, Stop};
+use crate::state_dir::StateDir;
 use crate::telemetry;
 use crate::view::ToolView;
 
-pub(crate) async fn run(args: Serve, log: &Log, screen: &Screen) -> Outcome {
+pub(crate) async fn run(
+    args: Serve,
+    state: Option<&StateDir>,
+    log: &Log,
+    screen: &Screen,
+) -> Outcome {
     let mut config = match &args.config {
         Some(file) => Config::load(file)?,
         None => Config::without_file(Vec::new()),
