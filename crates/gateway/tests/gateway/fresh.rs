@@ -61,7 +61,7 @@ async fn the_last_answer_stands_in_for_a_server_that_died_and_says_so() {
     let (_, view) = gateway.get("/api/cache").await;
     let view: Value = serde_json::from_str(&view).unwrap();
     assert!(view["total"]["rescued"].as_u64() >= Some(1), "{view}");
-    let done = ends(&["cache", "--url", &gateway.url]).await;
+    let done = ends(&["cache", "--url", &gateway.admin]).await;
     let table = text(&done.stdout);
     assert!(table.contains("(rescued "), "{table}");
 }
@@ -95,7 +95,7 @@ async fn a_tool_whose_answers_change_by_themselves_is_found_out_told_and_trusted
     let gateway = over(alive.path(), "verify_share = 1.0").await;
     let ask = async |what: &str| gateway.call("world__get_city", json!({ what: 1 })).await;
     let run = async |args: &[&str]| {
-        let done = ends(&[args, &["--url", &gateway.url]].concat()).await;
+        let done = ends(&[args, &["--url", &gateway.admin]].concat()).await;
         let (out, err) = (text(&done.stdout), text(&done.stderr));
         (done.status.code(), out.to_owned(), err.to_owned())
     };
