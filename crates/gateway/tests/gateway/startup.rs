@@ -152,6 +152,28 @@ async fn tools_that_come_after_the_startup_timeout_are_announced() {
 }
 
 #[tokio::test]
+async fn servers_that_are_starting_keep_nobody_from_stopping() {
+    let sign = Sign::new();
+    let path = sign.path();
+    let slow = waits_for(&path);
+    let config = file(slow.server("slow"));
+    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    assert_eq!(
+        readiness(&gateway).await.1["reason"],
+        "servers are starting"
+    );
+    gateway.stopped().await;
+
+    let command = slow.command();
+    let command: Vec<_> = command.iter().map(String::as_str).collect();
+    let mut pipe = Pipe::open(&[&["run", "--"], &command[..]].concat()).await;
+    pipe.send("tools/list", json!({})).await;
+    signal("-TERM", pipe.child.id().unwrap()).await;
+    let status = within("the end", pipe.child.wait()).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
 async fn a_taken_port_is_said_before_any_server_starts() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
