@@ -211,9 +211,11 @@ async fn a_stack_is_there_at_once_and_its_startup_ends_with_the_timeout() {
 
     let lists = Lister::new(|_, _| Some(one_tool()));
     let (stack, startup) = Stack::builder()
-        .server(Server::shared(lists))
+        .server(Server::shared(lists.clone()))
         .start()
         .unwrap();
+    turns().await;
+    lists.mock.emit(&ServerEvent::Up);
     startup.finished().await;
     assert_eq!(began.elapsed(), limit);
     assert_eq!(stack.catalogue().entries().len(), 1);

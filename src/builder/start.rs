@@ -115,8 +115,8 @@ impl StackBuilder {
             Some(metrics) => call_span.with_metrics(metrics),
             None => call_span,
         };
-        let router = Router::with_config(pool.clone(), &self.router)
-            .map_err(BuildError::of_the("router"))?;
+        let router =
+            Router::with_config(pool, &self.router).map_err(BuildError::of_the("router"))?;
         let router = match self.strategy {
             Some(strategy) => router.with_custom_strategy(strategy),
             None => router,

@@ -55,12 +55,10 @@ impl<B: Backend> Face<B> {
     /// need not: it waits by itself, so that it can be cancelled meanwhile.
     pub(super) fn starting(&self, request: &Request) -> Option<BoxFuture<'static, ()>> {
         // once the list is complete nothing waits, and no name has to be read
-        if self.backend.starting(Asked::Tools).is_none() {
-            return None;
-        }
+        let listed = self.backend.starting(Asked::Tools)?;
         match request.method.as_str() {
             method::INITIALIZE | method::DISCOVER => self.backend.starting(Asked::Info),
-            method::LIST_TOOLS => self.backend.starting(Asked::Tools),
+            method::LIST_TOOLS => Some(listed),
             method::CALL_TOOL => {
                 let name = request.params.tool_name()?;
                 self.backend.starting(Asked::Call(&name))
