@@ -1,6 +1,7 @@
 //! Changing the servers of a stack while it runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -15,6 +16,29 @@ use crate::roster::{Known, Roster};
 use crate::scopes;
 use crate::server::Server;
 use crate::stack::{Inner, Stack};
+
+/// Servers of a stack that are starting. Dropping it stops nothing.
+#[must_use]
+pub struct Startup {
+    stack: Stack,
+    sets: HashSet<ReplicaSetId>,
+    listed: Vec<oneshot::Receiver<()>>,
+}
+
+impl Startup {
+    /// Waits until each server has listed its tools or failed to, at most for the
+    /// [startup timeout](crate::StackBuilder::startup_timeout).
+    pub async fn finished(self) {
+        wait_for_lists(self.listed, self.stack.0.terms.startup_timeout).await;
+        scopes::warn_of_idle(&self.stack, &self.sets);
+    }
+}
+
+impl fmt::Debug for Startup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Startup").finish_non_exhaustive()
+    }
+}
 
 impl Stack {
     /// Adds a server, and waits until it has listed its tools, failed to, or used up the startup
@@ -54,7 +78,8 @@ impl Stack {
     /// disagrees with its set, or its settings make no sense. [`BuildError::Running`] if it says
     /// something new of which state tools touch that may be called already. Nothing has changed then.
     pub async fn add_server(&self, server: impl Into<Server>) -> Result<(), BuildError> {
-        self.add_servers(vec![server.into()]).await
+        self.start_servers(vec![server.into()])?.finished().await;
+        Ok(())
     }
 
     /// Removes a server. It gets no new calls; those it has run to their end, and what is returned says
@@ -126,12 +151,15 @@ impl Stack {
     }
 
     /// Adds all of these servers, or none.
-    pub(crate) async fn add_servers(&self, servers: Vec<Server>) -> Result<(), BuildError> {
-        let sets: HashSet<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
+    pub(crate) fn start_servers(&self, servers: Vec<Server>) -> Result<Startup, BuildError> {
+        let sets = servers.iter().map(|one| one.set.clone()).collect();
         let listed = self.0.add(servers)?;
-        wait_for_lists(listed, self.0.terms.startup_timeout).await;
-        scopes::warn_of_idle(self, &sets);
-        Ok(())
+        let stack = self.clone();
+        Ok(Startup {
+            stack,
+            sets,
+            listed,
+        })
     }
 
     /// Keeps a server that was removed until its last call has ended, then forgets what that call may

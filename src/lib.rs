@@ -69,6 +69,7 @@ mod service;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
+pub use change::Startup;
 pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
 pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};

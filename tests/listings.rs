@@ -193,3 +193,30 @@ async fn a_tool_that_went_and_came_back_starts_without_results() {
     }
     assert_eq!(ask().await.unwrap().to_text(), "2");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stack_is_there_at_once_and_its_startup_ends_with_the_timeout() {
+    let hangs = Lister::new(|_, _| None);
+    let began = Instant::now();
+    let limit = Duration::from_secs(3);
+    let (stack, startup) = Stack::builder()
+        .server(Server::shared(hangs).in_set("s".parse().unwrap()))
+        .startup_timeout(limit)
+        .start()
+        .unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert!(!stack.servers()[0].up);
+    startup.finished().await;
+    assert_eq!(began.elapsed(), limit);
+
+    let lists = Lister::new(|_, _| Some(one_tool()));
+    let (stack, startup) = Stack::builder()
+        .server(Server::shared(lists.clone()))
+        .start()
+        .unwrap();
+    turns().await;
+    lists.mock.emit(&ServerEvent::Up);
+    startup.finished().await;
+    assert_eq!(began.elapsed(), limit);
+    assert_eq!(stack.catalogue().entries().len(), 1);
+}

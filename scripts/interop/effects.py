@@ -14,9 +14,9 @@ import stage
 CACHE_HIT = re.compile(r"^\S*cache\S*hit", re.IGNORECASE)
 
 
-def hits(origin):
+def hits(admin):
     """The sum of all counters of cache hits the gateway exposes; none if it names no such thing."""
-    with urllib.request.urlopen(f"{origin}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{admin}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     values = [float(line.rsplit(" ", 1)[1]) for line in lines if CACHE_HIT.match(line)]
     return sum(values) if values else None
@@ -67,4 +67,4 @@ def run(report, work):
             drive(report, peer, path, tap, False, lambda: None)
         return
     with stage.Served.run(sandbox, tap.command) as served, raw.Http(served.url) as peer:
-        drive(report, peer, path, tap, True, lambda: hits(served.origin))
+        drive(report, peer, path, tap, True, lambda: hits(served.admin))

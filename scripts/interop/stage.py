@@ -6,6 +6,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -114,12 +115,19 @@ class Served:
 
     def __init__(self, command, port, log, path="/mcp", env=None):
         self.port, self.log = port, log
+        self.state = tempfile.mkdtemp(prefix="state-", dir=pathlib.Path(log).parent)
         self.origin = f"http://127.0.0.1:{port}"
         self.url = self.origin + path
         with open(log, "ab") as sink:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
-                env={**os.environ, **(env or {})})
+                env={**os.environ, "TOLLGATE_STATE_DIR": self.state, **(env or {})})
+
+    @property
+    def admin(self):
+        """The admin address of the gateway, from the file that it keeps while it runs."""
+        (file,) = pathlib.Path(self.state, "gateways").glob("*.json")
+        return json.loads(file.read_text())["admin"]
 
     @classmethod
     def run(cls, sandbox, command=None):

@@ -16,6 +16,7 @@ use tollgate_telemetry::CallSpanLayer;
 
 use super::{BuildError, StackBuilder};
 use crate::admit::Terms;
+use crate::change::Startup;
 use crate::explain::Settings;
 use crate::order;
 use crate::scan::Shared;
@@ -29,7 +30,23 @@ impl StackBuilder {
     /// # Errors
     ///
     /// [`BuildError`] if the settings contradict each other.
-    pub async fn build(mut self) -> Result<Stack, BuildError> {
+    pub async fn build(self) -> Result<Stack, BuildError> {
+        let (stack, startup) = self.start()?;
+        startup.finished().await;
+        Ok(stack)
+    }
+
+    /// Starts the stack without waiting for its servers. Calls to tools that are not listed yet fail
+    /// as unknown; [`Startup::finished`] waits as [`build`](Self::build) does.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the settings contradict each other.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(mut self) -> Result<(Stack, Startup), BuildError> {
         self.limits.validate()?;
         if let Some(timeout) = self.limits.attempt_timeout {
             self.profile.attempt_timeout = timeout;
@@ -98,8 +115,8 @@ impl StackBuilder {
             Some(metrics) => call_span.with_metrics(metrics),
             None => call_span,
         };
-        let router = Router::with_config(pool.clone(), &self.router)
-            .map_err(BuildError::of_the("router"))?;
+        let router =
+            Router::with_config(pool, &self.router).map_err(BuildError::of_the("router"))?;
         let router = match self.strategy {
             Some(strategy) => router.with_custom_strategy(strategy),
             None => router,
@@ -115,8 +132,8 @@ impl StackBuilder {
             router.clone(),
         );
         let stack = Stack::new(layers, router, shared, terms, rates, settings);
-        stack.add_servers(self.servers).await?;
-        Ok(stack)
+        let startup = stack.start_servers(self.servers)?;
+        Ok((stack, startup))
     }
 
     fn breaker_set(&mut self) -> Result<BreakerSet, BuildError> {

@@ -10,6 +10,7 @@ use crate::commands;
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
 use crate::output::Screen;
+use crate::state_dir::StateDir;
 
 /// How long the runtime may take to end. Reading standard input cannot be cancelled, so it is not
 /// waited for.
@@ -19,7 +20,10 @@ const RUNTIME_END: Duration = Duration::from_millis(500);
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let screen = Screen::new();
-    let ended = Log::new(&args).and_then(|log| run(args.command, &log, &screen));
+    let ended = Log::new(&args).and_then(|log| {
+        let state = StateDir::locate(args.state_dir.as_deref());
+        run(args.command, state.as_ref(), &log, &screen)
+    });
     let code = ended.unwrap_or_else(|error| {
         screen.error(&error);
         error.exit_code()
@@ -33,7 +37,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, log: &Log, screen: &Screen) -> Outcome {
+fn run(command: Command, state: Option<&StateDir>, log: &Log, screen: &Screen) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -46,17 +50,17 @@ fn run(command: Command, log: &Log, screen: &Screen) -> Outcome {
         match command {
             Command::Annotate(args) => commands::annotate::run(args, screen).await,
             Command::Lint(args) => commands::lint::run(args, screen).await,
-            Command::Serve(args) => commands::serve::run(args, log, screen).await,
-            Command::Run(args) => commands::run::run(args, log, screen).await,
-            Command::Call(args) => commands::call::run(args, screen).await,
-            Command::Tools(args) => commands::tools::run(args, screen).await,
-            Command::Explain(args) => commands::explain::run(args, screen).await,
-            Command::Cache(args) => commands::cache::run(args, screen).await,
+            Command::Serve(args) => commands::serve::run(args, state, log, screen).await,
+            Command::Run(args) => commands::run::run(args, state, log, screen).await,
+            Command::Call(args) => commands::call::run(args, state, screen).await,
+            Command::Tools(args) => commands::tools::run(args, state, screen).await,
+            Command::Explain(args) => commands::explain::run(args, state, screen).await,
+            Command::Cache(args) => commands::cache::run(args, state, screen).await,
             Command::Audit(args) => commands::audit::run(args, screen).await,
-            Command::Breakers(args) => commands::breakers::run(args, screen).await,
-            Command::Limits(args) => commands::limits::run(args, screen).await,
-            Command::Servers(args) => commands::servers::run(args, screen).await,
-            Command::Events(args) => commands::events::run(args, screen).await,
+            Command::Breakers(args) => commands::breakers::run(args, state, screen).await,
+            Command::Limits(args) => commands::limits::run(args, state, screen).await,
+            Command::Servers(args) => commands::servers::run(args, state, screen).await,
+            Command::Events(args) => commands::events::run(args, state, screen).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Replay(args) => commands::replay::run(args, screen).await,
             Command::Sample(args) => commands::sample::run(args, screen).await,

@@ -14,6 +14,7 @@ use tollgate::{Annotations, ServerId};
 
 use crate::config::parse_listen;
 
+mod gateway;
 mod recording;
 mod replay;
 mod servers;
@@ -21,6 +22,7 @@ mod servers;
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
 pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
+pub(crate) use gateway::Gateway;
 pub(crate) use limits::Limits;
 pub(crate) use listings::{Annotate, Lint, Listings};
 pub(crate) use recording::{Hints, Recording, ReplayCalls};
@@ -51,6 +53,10 @@ pub(crate) struct Args {
     /// (default: info for `serve`, error for the rest)
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_LOG")]
     pub(crate) log: Option<String>,
+    /// The folder for what outlives one run (default: $XDG_STATE_HOME/tollgate, else
+    /// ~/.local/state/tollgate)
+    #[arg(long, global = true, value_name = "DIR", env = "TOLLGATE_STATE_DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -58,7 +64,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the gateway over HTTP: /mcp, /healthz, /readyz, /metrics
+    /// Serve the gateway over HTTP
     Serve(Serve),
     /// Wrap one MCP server: same tools, same names, with the stack in between
     Run(Run),
@@ -94,7 +100,11 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --config an embedded sample is served: one replica set of two MCP servers.
+Without --config the file `tollgate.toml` in the current folder is used, or if there is none, an
+embedded sample is served: one replica set of two MCP servers.
+
+Clients are served at /mcp of `http.listen` (127.0.0.1:7420), with /healthz and /readyz. The other
+commands ask at `admin.listen` (127.0.0.1:7421), where /metrics is, too.
 
 Examples:
   tollgate serve
@@ -132,7 +142,7 @@ The server inherits the environment. Tools are passed on; prompts and resources 
 
 Examples:
   tollgate run -- tollgate sample
-  tollgate run --http 7421 -- mcp-server-time --local-timezone UTC")]
+  tollgate run --http 7430 -- mcp-server-time --local-timezone UTC")]
 pub(crate) struct Run {
     /// Serve over HTTP here instead of stdio
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
@@ -150,9 +160,10 @@ pub(crate) struct Run {
 /// Where the tools are.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct From {
-    /// A running gateway, or any other MCP endpoint
-    #[arg(long, default_value = "http://127.0.0.1:7420/mcp")]
-    pub(crate) url: String,
+    /// The admin address of a running gateway, or the URL of any other MCP endpoint (default: the
+    /// gateway that is running)
+    #[arg(long)]
+    pub(crate) url: Option<String>,
     /// Start a stack of one's own with this config file instead
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub(crate) config: Option<PathBuf>,

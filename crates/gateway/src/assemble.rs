@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tollgate::cache::{CacheConfig, ToolScopes};
 use tollgate::core::PeerObserver;
 use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
-use tollgate::{Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder};
+use tollgate::{
+    Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder, Startup,
+};
 use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
 use crate::audit;
@@ -27,14 +29,16 @@ pub(crate) enum Environment {
 pub(crate) struct Running {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
+    /// Ends when the servers have listed their tools.
+    pub(crate) startup: Startup,
 }
 
-/// Starts a stack over the config's servers.
+/// Starts a stack over the config's servers, without waiting for them.
 ///
 /// # Errors
 ///
 /// [`AppError`] if the settings contradict each other.
-pub(crate) async fn stack(
+pub(crate) fn stack(
     config: &Config,
     environment: Environment,
     telemetry: &Telemetry,
@@ -46,28 +50,31 @@ pub(crate) async fn stack(
         servers.push(server_of(server, upstream.clone()));
         upstreams.push(upstream);
     }
-    stack_over(config, upstreams, servers, telemetry).await
+    stack_over(config, upstreams, servers, telemetry)
 }
 
-/// Starts a stack with the config's settings over other servers.
+/// Starts a stack with the config's settings over other servers, without waiting for them.
 ///
 /// # Errors
 ///
 /// [`AppError`] if the settings contradict each other.
-pub(crate) async fn stack_over(
+pub(crate) fn stack_over(
     config: &Config,
     upstreams: Vec<Upstream>,
     servers: Vec<Server>,
     telemetry: &Telemetry,
 ) -> Result<Running, AppError> {
     let stack = settings(config, telemetry)?;
-    let stack = servers
+    let (stack, startup) = servers
         .into_iter()
         .fold(stack, StackBuilder::server)
-        .build()
-        .await?;
+        .start()?;
     telemetry.observe(&stack);
-    Ok(Running { stack, upstreams })
+    Ok(Running {
+        stack,
+        upstreams,
+        startup,
+    })
 }
 
 fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppError> {
@@ -93,6 +100,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .limits(limits)
         .router(config.router.clone())
         .call_deadline(config.call_deadline)
+        .startup_timeout(config.startup_timeout)
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
         .metrics(Arc::clone(counts.metrics())))

@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
 use tollgate::registry::Catalogue;
 use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
-use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+use tollgate_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
 use crate::record::Recorder;
 use crate::report::Reports;
+use crate::started::Started;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
@@ -33,6 +34,7 @@ pub(crate) struct StackBackend {
     reports: Reports,
     /// What of a caller's baggage is passed on to servers.
     baggage: BaggageFilter,
+    started: Started,
     listing: Arc<Mutex<Arc<ToolListing>>>,
 }
 
@@ -54,6 +56,7 @@ impl StackBackend {
             observer: None,
             reports: Reports::default(),
             baggage: BaggageFilter::default(),
+            started: Started::already(),
             listing,
         }
     }
@@ -67,6 +70,12 @@ impl StackBackend {
     /// Sets what of a caller's baggage is passed on to servers.
     pub(crate) fn with_baggage(mut self, baggage: BaggageFilter) -> Self {
         self.baggage = baggage;
+        self
+    }
+
+    /// Sets what lists of tools and calls of unknown tools wait for.
+    pub(crate) fn with_started(mut self, started: Started) -> Self {
+        self.started = started;
         self
     }
 
@@ -142,6 +151,17 @@ impl Backend for StackBackend {
             *listing = Arc::new(list(&catalogue));
         }
         listing.clone()
+    }
+
+    fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
+        if self.started.is_finished() {
+            return None;
+        }
+        match asked {
+            Asked::Info => Some(Box::pin(self.started.soon())),
+            Asked::Call(tool) if self.stack.catalogue().find(tool).is_some() => None,
+            _ => Some(Box::pin(self.started.finished())),
+        }
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

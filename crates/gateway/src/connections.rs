@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
@@ -19,13 +20,18 @@ use tower::Service;
 use crate::at_once::AtOnce;
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.
-pub(crate) async fn serve(mut listener: TcpListener, routes: Router, stop: CancellationToken) {
+pub(crate) async fn serve<L>(mut listener: L, routes: Router, stop: CancellationToken)
+where
+    L: Listener,
+    L::Io: Accepted<L::Addr>,
+{
     let open = TaskTracker::new();
     // one that fails to accept waits and tries again: it ends with `stop` only
     while let Some((stream, caller)) = stop
         .run_until_cancelled(Listener::accept(&mut listener))
         .await
     {
+        let caller = stream.accepted(caller);
         let connection = connection(stream, caller, routes.clone(), stop.clone());
         open.spawn(AtOnce::new(connection));
     }
@@ -35,19 +41,19 @@ pub(crate) async fn serve(mut listener: TcpListener, routes: Router, stop: Cance
 }
 
 /// Serves one connection. Once `stop` fires it answers what it was asked, and ends.
-async fn connection(
-    stream: TcpStream,
-    caller: SocketAddr,
+async fn connection<S>(
+    stream: S,
+    caller: Option<SocketAddr>,
     routes: Router,
     stop: CancellationToken,
-) {
-    // Nagle with delayed ACK holds the second part of an answer for 40 ms
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "no TCP_NODELAY");
-    }
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let answer = service_fn(move |mut request: Request<Incoming>| {
         // spans tell where calls come from
-        request.extensions_mut().insert(ConnectInfo(caller));
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(ConnectInfo(caller));
+        }
         routes.clone().call(request)
     });
     let io = TokioIo::new(stream);
@@ -60,6 +66,29 @@ async fn connection(
         }
     };
     if let Err(error) = served {
-        tracing::trace!(%caller, %error, "a connection broke");
+        tracing::trace!(?caller, %error, "a connection broke");
+    }
+}
+
+/// A connection that was just accepted.
+pub(crate) trait Accepted<Address> {
+    /// Sets what connections of this kind need, and returns the caller's address, if it has one.
+    fn accepted(&self, address: Address) -> Option<SocketAddr>;
+}
+
+impl Accepted<SocketAddr> for TcpStream {
+    fn accepted(&self, address: SocketAddr) -> Option<SocketAddr> {
+        // Nagle with delayed ACK holds the second part of an answer for 40 ms
+        if let Err(error) = self.set_nodelay(true) {
+            tracing::debug!(%error, "no TCP_NODELAY");
+        }
+        Some(address)
+    }
+}
+
+#[cfg(unix)]
+impl Accepted<tokio::net::unix::SocketAddr> for tokio::net::UnixStream {
+    fn accepted(&self, _: tokio::net::unix::SocketAddr) -> Option<SocketAddr> {
+        None
     }
 }

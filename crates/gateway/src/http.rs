@@ -1,19 +1,15 @@
-//! The HTTP listener: the MCP endpoint, and what operators ask.
+//! The public HTTP listener: the MCP endpoint, and what load balancers ask.
 //!
 //! | path | what |
 //! | --- | --- |
 //! | `/mcp` | the endpoint for clients; Origin and Host are checked |
 //! | `/healthz` | 200 as long as the process answers |
-//! | `/readyz` | 200 while a server is up, else 503; the servers as JSON for known hosts |
-//! | `/metrics` | Prometheus text, for known hosts |
-//! | `/api/tools…` | what `tollgate call`, `tools` and `explain` ask a running gateway |
-//! | `/api/cache…` | what `tollgate cache` asks it |
-//! | `/api/servers…` | what `tollgate servers` asks it |
-//! | `/api/routes/events` | what the router does, as it does it |
+//! | `/readyz` | 200 while calls should be sent here, else 503 and what is missing |
+//! | `/metrics` | Prometheus text for known hosts, only with `http.metrics = true` |
 //!
-//! What a server said last and how tools are named is not for web pages: a rebound name is no known
-//! host.
+//! What operators ask is on the [admin listener](crate::admin).
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -32,17 +28,17 @@ use tollgate::core::BaggageFilter;
 use tollgate_mcp::face;
 use tollgate_mcp::upstream::Upstream;
 
-use crate::api;
 use crate::backend::StackBackend;
-use crate::config::HttpConfig;
-use crate::connections;
+use crate::config::{HttpConfig, show_duration};
 use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
+use crate::readiness::Readiness;
 use crate::record::Recorder;
 use crate::report::Reports;
 use crate::shutdown::{Stop, drain};
+use crate::started::Started;
 
 /// How long connections may take to write their last answers, once no call is in flight. Streams
 /// that clients only listen on would otherwise keep the process.
@@ -55,24 +51,31 @@ pub(crate) struct Operator {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) calls: Inflight,
     pub(crate) recorder: Recorder,
-    pub(crate) allowed_hosts: Vec<String>,
     /// What each result tells, asked or not.
     pub(crate) reports: Reports,
     /// Which baggage is passed on.
     pub(crate) baggage: BaggageFilter,
-    /// Fires when the gateway is to end: streams that only tell end then.
-    pub(crate) stopping: CancellationToken,
+    /// Whether the servers have started.
+    pub(crate) started: Started,
+    /// When the gateway is to end: streams that only tell end then.
+    pub(crate) stop: Stop,
 }
 
-/// Listens.
+/// Listens. `key` says where the address can be changed.
 ///
 /// # Errors
 ///
 /// [`AppError`] names the address that is taken or not ours.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, AppError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(AppError::io(format!("cannot listen on {address}")))
+pub(crate) async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, AppError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::AddrInUse => {
+                format!("{address} is taken by another process; choose another address with {key}")
+            }
+            _ => format!("cannot listen on {address} ({key})"),
+        };
+        AppError::io(what)(error)
+    })
 }
 
 /// Returns the address a listener is bound to.
@@ -91,11 +94,7 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 /// # Errors
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is none.
-pub(crate) fn gateway(
-    operator: Arc<Operator>,
-    config: &HttpConfig,
-    stop: &CancellationToken,
-) -> Result<Router, AppError> {
+pub(crate) fn gateway(operator: Arc<Operator>, config: &HttpConfig) -> Result<Router, AppError> {
     let backend = StackBackend::new(
         operator.stack.clone(),
         operator.upstreams.clone(),
@@ -104,20 +103,50 @@ pub(crate) fn gateway(
     )
     .with_reports(operator.reports)
     .with_observer(operator.telemetry.observer())
-    .with_baggage(operator.baggage.clone());
+    .with_baggage(operator.baggage.clone())
+    .with_started(operator.started.clone());
     let ready = operator.clone();
-    let metrics = operator.clone();
-    Ok(endpoint(Arc::new(backend), config, stop)?
+    let routes = endpoint(Arc::new(backend), config, operator.stop.closing())?
         .route("/healthz", get(async || "ok\n"))
         .route(
             "/readyz",
-            get(async move |headers: HeaderMap| readiness(&ready, &headers)),
-        )
-        .route(
-            "/metrics",
-            get(async move |headers: HeaderMap| scrape(&metrics, &headers)),
-        )
-        .nest("/api", api::routes(operator)))
+            get(async move || Readiness::of(&ready).respond()),
+        );
+    if !config.metrics {
+        return Ok(routes);
+    }
+    let hosts = config.allowed_hosts.clone();
+    let metrics = async move |headers: HeaderMap| match refused(&headers, &hosts) {
+        Some(why) => json(StatusCode::FORBIDDEN, &why),
+        None => scrape(&operator),
+    };
+    Ok(routes.route("/metrics", get(metrics)))
+}
+
+/// Says why a request may not see the metrics; nothing if it may.
+fn refused(headers: &HeaderMap, allowed_hosts: &[String]) -> Option<&'static str> {
+    if headers.contains_key(header::ORIGIN) {
+        return Some("web pages may not ask here");
+    }
+    (!host_is_allowed(headers, allowed_hosts)).then_some("this Host is not in `http.allowed_hosts`")
+}
+
+/// Compares the name in `Host`, without its port.
+fn host_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
+    let Some(host) = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+    else {
+        return false;
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let is_host = |known: &String| {
+        known == "*" || known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host)
+    };
+    allowed.iter().any(is_host)
 }
 
 /// Returns the route of the MCP endpoint alone. Its notification streams end with `stop`.
@@ -145,27 +174,46 @@ fn patterns<P: FromStr<Err = face::InvalidOption>>(texts: &[String]) -> Result<V
     parsed.map_err(|error: face::InvalidOption| AppError::Usage(error.to_string()))
 }
 
-/// Serves until asked to stop; then lets calls in flight end, within the limit.
+/// How long the end may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    /// How long connections are accepted after the signal.
+    pub(crate) lame_duck: Duration,
+    /// How long calls in flight may go on after that.
+    pub(crate) drain: Duration,
+}
+
+/// Runs what serves connections until asked to stop. Then, after the lame-duck time, closes it and
+/// lets calls in flight end, within the limit.
 ///
 /// # Errors
 ///
 /// [`AppError`] if the listener breaks.
 pub(crate) async fn serve(
-    listener: TcpListener,
-    routes: Router,
+    serving: impl Future<Output = ()> + Send + 'static,
     calls: &Inflight,
-    limit: Duration,
+    ending: Ending,
     stop: &Stop,
     screen: &Screen,
 ) -> Result<(), AppError> {
-    let mut server = tokio::spawn(connections::serve(listener, routes, stop.asked().clone()));
+    let mut server = tokio::spawn(serving);
     tokio::select! {
-        // a listener without connections ends with the signal: that is still a stop
         biased;
         () = stop.asked().cancelled() => {}
         ended = &mut server => return flatten(ended),
     }
-    drain(calls, limit, stop, screen).await;
+    if !ending.lame_duck.is_zero() {
+        screen.note(format_args!(
+            "stopping: not ready any more, connections are accepted for {}",
+            show_duration(ending.lame_duck)
+        ));
+        tokio::select! {
+            () = tokio::time::sleep(ending.lame_duck) => {}
+            () = stop.at_once() => {}
+        }
+    }
+    stop.closing().cancel();
+    drain(calls, ending.drain, stop, screen).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {
         Ok(ended) => flatten(ended),
@@ -182,58 +230,8 @@ fn flatten(ended: Result<(), tokio::task::JoinError>) -> Result<(), AppError> {
         .map_err(AppError::io("the listener broke"))
 }
 
-#[derive(Serialize)]
-struct Readiness {
-    tollgate: &'static str,
-    ready: bool,
-    tools: usize,
-    /// Absent for hosts that are not known: probes need the status only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    servers: Option<Vec<ServerView>>,
-}
-
-#[derive(Serialize)]
-struct ServerView {
-    id: String,
-    set: String,
-    up: bool,
-    tools: usize,
-    error: Option<String>,
-}
-
-fn readiness(operator: &Operator, headers: &HeaderMap) -> Response {
-    let stack = &operator.stack;
-    let server = |status: tollgate::ServerStatus| ServerView {
-        id: status.id.to_string(),
-        set: status.set.to_string(),
-        up: status.up,
-        tools: status.tools,
-        error: status.last_error,
-    };
-    let servers: Vec<_> = stack.servers().into_iter().map(server).collect();
-    let ready = servers.iter().any(|server| server.up);
-    let status = if ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
-    json(
-        status,
-        &Readiness {
-            tollgate: env!("CARGO_PKG_VERSION"),
-            ready,
-            tools: stack.catalogue().entries().len(),
-            servers: api::refused(headers, &operator.allowed_hosts)
-                .is_none()
-                .then_some(servers),
-        },
-    )
-}
-
-fn scrape(operator: &Operator, headers: &HeaderMap) -> Response {
-    if let Some(why) = api::refused(headers, &operator.allowed_hosts) {
-        return json(StatusCode::FORBIDDEN, &why);
-    }
+/// Answers with all metrics as Prometheus text.
+pub(crate) fn scrape(operator: &Operator) -> Response {
     match operator.telemetry.text() {
         Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4", text),
         Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error),
@@ -259,4 +257,28 @@ fn answer(status: StatusCode, kind: &'static str, text: String) -> Response {
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_given_are_hosts() {
+        let allowed = ["localhost".to_owned(), "[::1]".to_owned()];
+        for (host, want) in [
+            ("localhost:7420", true),
+            ("LOCALHOST", true),
+            ("[::1]:80", true),
+            ("[::1]", true),
+            ("evil.example", false),
+            ("localhost.evil.example:7420", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            assert_eq!(host_is_allowed(&headers, &allowed), want, "{host}");
+        }
+        assert!(!host_is_allowed(&HeaderMap::new(), &allowed));
+    }
 }

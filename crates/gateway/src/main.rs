@@ -1,5 +1,6 @@
 //! The `tollgate` binary: an MCP gateway that lets annotations decide every call.
 
+mod admin;
 mod api;
 mod app;
 mod args;
@@ -18,11 +19,15 @@ mod log;
 mod metrics;
 mod output;
 mod plain;
+mod readiness;
 mod record;
+mod registered;
 mod report;
 mod sample;
 mod shutdown;
 mod similar;
+mod started;
+mod state_dir;
 mod stdio;
 mod telemetry;
 mod view;

@@ -16,6 +16,7 @@ use crate::output::Screen;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     asked: CancellationToken,
+    closing: CancellationToken,
     at_once: CancellationToken,
 }
 
@@ -23,6 +24,11 @@ impl Stop {
     /// Fires when somebody asks for the end.
     pub(crate) const fn asked(&self) -> &CancellationToken {
         &self.asked
+    }
+
+    /// Fires when nothing more is accepted: at once, or after the lame-duck time.
+    pub(crate) const fn closing(&self) -> &CancellationToken {
+        &self.closing
     }
 
     /// Waits until somebody asks a second time: nothing is waited for any more.
@@ -47,6 +53,32 @@ pub(crate) fn on_signal() -> Result<Stop, AppError> {
         told.at_once.cancel();
     });
     Ok(stop)
+}
+
+/// Ignores SIGHUP from here on: there is nothing to reload, and the end of a terminal session is not
+/// that of a gateway. Children get the signal as usual.
+///
+/// # Errors
+///
+/// If the process cannot listen for the signal.
+#[cfg(unix)]
+pub(crate) fn ignore_hangup() -> Result<(), AppError> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut hangup =
+        signal(SignalKind::hangup()).map_err(AppError::io("cannot listen for SIGHUP"))?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            tracing::info!("SIGHUP is ignored: a changed config takes effect with a restart");
+        }
+    });
+    Ok(())
+}
+
+/// There is no such signal here.
+#[cfg(not(unix))]
+pub(crate) fn ignore_hangup() -> Result<(), AppError> {
+    Ok(())
 }
 
 #[cfg(unix)]

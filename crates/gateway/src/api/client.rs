@@ -24,15 +24,23 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Looks whether a gateway runs there. `None`: something answers, but no gateway.
+    /// Looks whether a gateway's admin listener is at `http://HOST:PORT` or `unix:/PATH`. `None`:
+    /// something else answers there.
     ///
     /// # Errors
     ///
-    /// [`AppError`] if the address cannot be used, or nothing answers.
+    /// [`AppError`] if the address cannot be used, nothing answers, or it is a gateway's public address.
     pub(crate) async fn find(url: &str) -> Result<Option<Self>, AppError> {
-        let base =
-            Url::parse(url).map_err(|error| AppError::Usage(format!("--url {url:?}: {error}")))?;
-        let client = client(base.scheme() == "https")?;
+        let unusable =
+            |error: &dyn std::fmt::Display| AppError::Usage(format!("--url {url:?}: {error}"));
+        let socket = url.strip_prefix("unix:");
+        let base = match socket {
+            // the name is for `Host` alone
+            Some(_) => Url::parse("http://localhost/"),
+            None => Url::parse(url),
+        };
+        let base = base.map_err(|error| unusable(&error))?;
+        let client = client(base.scheme() == "https", socket)?;
         let remote = Self { client, base };
         let answer = remote
             .client
@@ -42,14 +50,22 @@ impl Remote {
             .map_err(|error| {
                 AppError::Remote(format!(
                     "nothing answers at {url}: {}\n\
-                 start a gateway with `tollgate serve`, or name a server: `-- tollgate sample`",
+                 start a gateway with `tollgate serve`, or name one by its admin address: `--url URL`",
                     cause(&error)
                 ))
             })?;
         let body: Option<serde_json::Value> = answer.json_or_none().await;
-        Ok(body
-            .is_some_and(|body| body.get("tollgate").is_some())
-            .then_some(remote))
+        let Some(body) = body.filter(|body| body.get("tollgate").is_some()) else {
+            return Ok(None);
+        };
+        // only the admin listener tells about servers
+        if body.get("servers").is_none() {
+            return Err(AppError::Usage(format!(
+                "{url} is the public address of a gateway, where clients are served; name its admin \
+                 address, which it says when it starts, or on its machine leave out --url"
+            )));
+        }
+        Ok(Some(remote))
     }
 
     /// Lists the tools.
@@ -168,12 +184,12 @@ impl Remote {
         self.read(request.send().await).await
     }
 
-    /// Replaces the path: the endpoint and the operator's routes stand side by side.
+    /// Replaces the path.
     fn at(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         url.set_query(None);
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().pop().extend(path);
+            segments.clear().extend(path);
         }
         url
     }
@@ -222,11 +238,19 @@ fn can_be_asked(tool: &str) -> Result<(), AppError> {
     Ok(())
 }
 
-fn client(verifies: bool) -> Result<Client, AppError> {
+fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
     let unusable =
         |error: &dyn std::fmt::Display| AppError::Remote(format!("no HTTP client: {error}"));
     // no proxy: gateways are asked on the machine or the network they run on
     let mut builder = Client::builder().no_proxy();
+    #[cfg(unix)]
+    if let Some(path) = socket {
+        builder = builder.unix_socket(path);
+    }
+    #[cfg(not(unix))]
+    if socket.is_some() {
+        return Err(AppError::Usage("--url: no Unix sockets here".into()));
+    }
     if verifies {
         // the system's certificates, checked by the provider that is linked in anyway; an error
         // means that one is installed already

@@ -32,7 +32,7 @@ const LONGEST: usize = 1 << 20;
 pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
     // listens before the answer begins: whoever has its head misses nothing
     let events = operator.stack.route_events();
-    let stop = operator.stopping.clone();
+    let stop = operator.stop.closing().clone();
     let told = stream::unfold((events, stop), |(mut events, stop)| async move {
         let part = tokio::select! {
             biased;

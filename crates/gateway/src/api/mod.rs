@@ -1,4 +1,4 @@
-//! What the command line asks a running gateway: over HTTP, beside the MCP endpoint.
+//! What the command line asks a running gateway: over HTTP, on the admin listener.
 //!
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
 //! they are. So `tollgate call`, `tools`, `explain`, `cache`, `breakers`, `limits`,
@@ -9,9 +9,11 @@ mod breakers;
 mod cache;
 mod client;
 mod events;
+mod find;
 mod limits;
 mod routes;
 mod servers;
 
 pub(crate) use client::Remote;
-pub(crate) use routes::{refused, routes};
+pub(crate) use find::{address, gateway};
+pub(crate) use routes::routes;

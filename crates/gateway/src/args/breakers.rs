@@ -2,6 +2,8 @@
 
 use clap::Subcommand;
 
+use super::Gateway;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 One line for each server, for the listing of its tools, and for each of its tools that was called. A
@@ -15,9 +17,8 @@ Examples:
   tollgate breakers open orders-primary get_order    or one tool of it
   tollgate breakers release orders-primary           let the breaker decide again")]
 pub(crate) struct Breakers {
-    /// The running gateway
-    #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

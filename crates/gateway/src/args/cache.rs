@@ -2,6 +2,8 @@
 
 use clap::Subcommand;
 
+use super::Gateway;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 One line for each tool that was called since the gateway started, and one for all. `hit rate` is the
@@ -11,12 +13,11 @@ share of look-ups that were answered without a server; `saved` the time those wo
 
 Examples:
   tollgate cache
-  tollgate cache --json --url http://127.0.0.1:8080/mcp
+  tollgate cache --json --url http://127.0.0.1:8081
   tollgate cache purge --tool orders__get_order")]
 pub(crate) struct Cache {
-    /// The running gateway
-    #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
     /// Print one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -1,5 +1,7 @@
 //! The command line of `tollgate limits`.
 
+use super::Gateway;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Rates: of tools, callers and servers, those that were called upon. `refused` calls were not sent.
@@ -12,12 +14,11 @@ Hedges: second attempts at slow reads. Loop guard: failing calls that a session 
 
 Examples:
   tollgate limits
-  tollgate limits --url http://127.0.0.1:8080/mcp
+  tollgate limits --url http://127.0.0.1:8081
   tollgate limits --json")]
 pub(crate) struct Limits {
-    /// The running gateway
-    #[arg(long, default_value = "http://127.0.0.1:7420/mcp")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,8 @@
 use clap::Subcommand;
 use tollgate::{ServerId, Weight};
 
+use super::Gateway;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `weight` tells what counts of a server's weight now, where that is not all: less while it starts
@@ -21,9 +23,8 @@ Examples:
   tollgate servers weigh orders-2 80         its share, and from 50 on destructive calls
   tollgate events                            follow which server gets which call")]
 pub(crate) struct Servers {
-    /// The running gateway
-    #[arg(long, global = true, default_value = "http://127.0.0.1:7420/mcp")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -72,9 +73,8 @@ Examples:
   tollgate events
   tollgate events --json | jq 'select(.type == \"healthUpdate\")'")]
 pub(crate) struct Events {
-    /// The running gateway
-    #[arg(long, default_value = "http://127.0.0.1:7420/mcp")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
     /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,19 +3,15 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::api::Remote;
+use crate::api;
 use crate::args::{Breakers, BreakersCommand, WhichBreaker};
-use crate::error::{AppError, Outcome};
+use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table, took};
+use crate::state_dir::StateDir;
 use crate::view::{BreakerView, Force, ForceAction};
 
-pub(crate) async fn run(args: Breakers, screen: &Screen) -> Outcome {
-    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
-        AppError::Remote(format!(
-            "what answers at {} is no gateway, and has no breakers to show",
-            args.url
-        ))
-    })?;
+pub(crate) async fn run(args: Breakers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let (action, which) = match args.command {
         None => {
             let all = remote.breakers().await?;

@@ -4,20 +4,16 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::api::Remote;
+use crate::api;
 use crate::args::{Cache, CacheCommand, PurgeArgs};
 use crate::config::show_size;
 use crate::error::{AppError, Outcome};
 use crate::output::{Cell, Screen, Table, took};
+use crate::state_dir::StateDir;
 use crate::view::{CacheView, CountsView, Purge, Purged};
 
-pub(crate) async fn run(args: Cache, screen: &Screen) -> Outcome {
-    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
-        AppError::Remote(format!(
-            "what answers at {} is no gateway, and has no cache to show",
-            args.url
-        ))
-    })?;
+pub(crate) async fn run(args: Cache, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
     match args.command {
         None => {
             let view = remote.cache().await?;

@@ -9,11 +9,12 @@ use crate::args::Call;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::{Screen, took};
+use crate::state_dir::StateDir;
 use crate::view::{CallView, ErrorView, trail};
 
-pub(crate) async fn run(args: Call, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Call, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     check_arguments(&args.arguments)?;
-    let place = Place::find_to_call(&args.from).await?;
+    let place = Place::find_to_call(&args.from, state).await?;
     let (arguments, server) = (args.arguments.clone(), args.server.clone());
     let answer = place.call(&args.tool, arguments, server).await;
     let succeeded = answer.map(|view| show(&view, &args, screen));

@@ -8,7 +8,9 @@ use serde::Serialize;
 use tollgate::limit::Cap;
 use tollgate::telemetry::export::OtlpConfig;
 
+use crate::admin;
 use crate::assemble::{self, Timed};
+use crate::commands::serve::DEFAULT_FILE;
 use crate::config::{Config, Keys, Sections, ServerConfig, TargetConfig, show_duration, show_size};
 use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
@@ -18,6 +20,8 @@ use crate::telemetry;
 struct Checked<'a> {
     ok: bool,
     listen: String,
+    /// Where operators ask.
+    admin: String,
     profile: &'a str,
     /// How long an attempt may take where its tool does not say.
     attempt_timeout: String,
@@ -79,6 +83,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
         screen.json(&Checked {
             ok: true,
             listen: config.http.listen.to_string(),
+            admin: admin(config),
             profile: config.profile.name,
             attempt_timeout: show_duration(attempt_timeout(config, &timed)),
             listing_timeout: show_duration(timed.discovery.timeout),
@@ -96,7 +101,9 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
     }
     match file {
         Some(file) => screen.heading(&format!("{}: no problems; it would run", file.display())),
-        None => screen.heading("no --config: the embedded sample would run"),
+        None => screen.heading(&format!(
+            "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
+        )),
     }
     settings(config, &timed, &changed, screen);
     let told = match (traces, metrics) {
@@ -136,6 +143,7 @@ fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen)
         &format!("http://{}/mcp", config.http.listen),
         &none,
     );
+    line("admin", &admin(config), &none);
     let deadline = show_duration(config.call_deadline);
     let profile = format!("{}, whole calls within {deadline}", config.profile.name);
     line("profile", &profile, &none);
@@ -158,6 +166,13 @@ fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen)
     line("router", &router(config), &changed.router);
     let listing = format!("within {}", show_duration(timed.discovery.timeout));
     line("listing", &listing, &none);
+}
+
+fn admin(config: &Config) -> String {
+    match &config.admin {
+        Some(address) => address.to_string(),
+        None => format!("http://{}, or a free port if it is taken", admin::DEFAULT),
+    }
 }
 
 fn section(what: &str, said: &str, keys: &Keys, screen: &Screen) {

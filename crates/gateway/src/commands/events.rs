@@ -4,32 +4,28 @@ use std::process::ExitCode;
 
 use serde_json::value::RawValue;
 
-use crate::api::Remote;
+use crate::api;
 use crate::args::Events;
 use crate::error::{AppError, Outcome};
 use crate::output::{Screen, Tone};
 use crate::plain;
 use crate::shutdown;
+use crate::state_dir::StateDir;
 use crate::view::EventView;
 
-pub(crate) async fn run(args: Events, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Events, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     let stop = shutdown::on_signal()?;
     tokio::select! {
         biased;
         () = stop.asked().cancelled() => Ok(ExitCode::SUCCESS),
-        followed = follow(args, screen) => followed,
+        followed = follow(args, state, screen) => followed,
     }
 }
 
-async fn follow(args: Events, screen: &Screen) -> Outcome {
-    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
-        AppError::Remote(format!(
-            "what answers at {} is no gateway, and has no events to tell",
-            args.url
-        ))
-    })?;
+async fn follow(args: Events, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+    let (remote, url) = api::gateway(&args.gateway, state).await?;
     let mut events = remote.events().await?;
-    screen.note(format_args!("following {}", args.url));
+    screen.note(format_args!("following {url}"));
     while screen.is_read() {
         let Some(event) = events.next().await? else {
             screen.note("the gateway stopped");

@@ -6,13 +6,14 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
+use crate::state_dir::StateDir;
 use crate::{plain, view};
 
-pub(crate) async fn run(args: Explain, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     if let Some(arguments) = &args.arguments {
         check_arguments(arguments)?;
     }
-    let place = Place::find(&args.from).await?;
+    let place = Place::find(&args.from, state).await?;
     let shown = place
         .explain(&args.tool, args.arguments)
         .await

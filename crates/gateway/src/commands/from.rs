@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tollgate::{Caller, ServerId, Stack};
 use tollgate_mcp::upstream::Upstream;
 
-use crate::api::Remote;
+use crate::api::{self, Remote};
 use crate::args::From;
 use crate::assemble::{self, Environment, Running};
 use crate::config::{Config, ServerConfig};
@@ -15,6 +15,7 @@ use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
 use crate::shutdown::{self, Stop};
+use crate::state_dir::StateDir;
 use crate::view::{CallView, ExplainView, MissingView, ToolView};
 
 /// A place to find tools in.
@@ -39,8 +40,8 @@ impl Place {
     /// # Errors
     ///
     /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start.
-    pub(crate) async fn find(from: &From) -> Result<Self, AppError> {
-        Self::start(from, false).await
+    pub(crate) async fn find(from: &From, state: Option<&StateDir>) -> Result<Self, AppError> {
+        Self::start(from, state, false).await
     }
 
     /// Finds or starts what the arguments name, to be called: calls are written down if the config
@@ -50,27 +51,38 @@ impl Place {
     ///
     /// As [`find`](Self::find), and if the audit log cannot be written: a gateway that runs with the
     /// same config writes it.
-    pub(crate) async fn find_to_call(from: &From) -> Result<Self, AppError> {
-        Self::start(from, true).await
+    pub(crate) async fn find_to_call(
+        from: &From,
+        state: Option<&StateDir>,
+    ) -> Result<Self, AppError> {
+        Self::start(from, state, true).await
     }
 
-    async fn start(from: &From, calls: bool) -> Result<Self, AppError> {
+    async fn start(from: &From, state: Option<&StateDir>, calls: bool) -> Result<Self, AppError> {
         let (mut config, environment) = if let Some(file) = &from.config {
             (Config::load(file)?, Environment::Small)
         } else if let Some((program, args)) = from.command.split_first() {
             (wrap(program, args, None)?, Environment::Inherited)
         } else {
-            match Remote::find(&from.url).await? {
+            let url = match &from.url {
+                Some(url) => url.clone(),
+                None => api::address(state, None)?,
+            };
+            match Remote::find(&url).await? {
                 Some(remote) => return Ok(Self::Gateway(remote)),
-                None => (endpoint(&from.url), Environment::Small),
+                None => (endpoint(&url), Environment::Small),
             }
         };
         if !calls {
             config.audit = None;
         }
         let telemetry = Telemetry::new()?;
-        let Running { stack, upstreams } =
-            assemble::stack(&config, environment, &telemetry).await?;
+        let Running {
+            stack,
+            upstreams,
+            startup,
+        } = assemble::stack(&config, environment, &telemetry)?;
+        startup.finished().await;
         if let [server] = &stack.servers()[..]
             && !server.up
         {

@@ -2,19 +2,15 @@
 
 use std::process::ExitCode;
 
-use crate::api::Remote;
+use crate::api;
 use crate::args::Limits;
-use crate::error::{AppError, Outcome};
+use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
+use crate::state_dir::StateDir;
 use crate::view::LimitsReport;
 
-pub(crate) async fn run(args: Limits, screen: &Screen) -> Outcome {
-    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
-        AppError::Remote(format!(
-            "what answers at {} is no gateway, and has no limits to show",
-            args.url
-        ))
-    })?;
+pub(crate) async fn run(args: Limits, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let report = remote.limits().await?;
     if args.json {
         screen.json(&report);

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::args::Run;
-use crate::assemble::{self, Environment};
+use crate::assemble::{self, Environment, Running};
 use crate::audit;
 use crate::backend::StackBackend;
-use crate::commands::serve::Announce;
+use crate::commands::serve::{Announce, Listeners, Served};
 use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
 use crate::inflight::Inflight;
@@ -15,66 +15,82 @@ use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
+use crate::started::Started;
+use crate::state_dir::StateDir;
 use crate::{shutdown, stdio, telemetry};
 
-pub(crate) async fn run(args: Run, log: &Log, screen: &Screen) -> Outcome {
+pub(crate) async fn run(
+    args: Run,
+    state: Option<&StateDir>,
+    log: &Log,
+    screen: &Screen,
+) -> Outcome {
+    shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let Some((program, rest)) = args.command.split_first() else {
         return Err(AppError::Usage("expected a command after `--`".into()));
     };
     let mut config = from::wrap(program, rest, args.prefix.as_deref())?;
+    if let Some(address) = args.http {
+        serve::listen_at(address, &mut config)?;
+    }
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
+    let listeners = match args.http {
+        Some(_) => Some(Listeners::bind(&config).await?),
+        None => None,
+    };
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
-    let starting = assemble::stack(&config, Environment::Inherited, &telemetry);
-    let running = tokio::select! {
-        running = starting => running?,
-        () = stop.asked().cancelled() => return Ok(ExitCode::SUCCESS),
-    };
-    for server in running
-        .stack
-        .servers()
-        .into_iter()
-        .filter(|server| !server.up)
-    {
-        let reason = server
-            .last_error
-            .as_deref()
-            .unwrap_or("it does not answer yet");
-        screen.note(format_args!(
-            "`{program}` is not up: {reason}; attempts go on"
-        ));
-    }
-    if let Some(address) = args.http {
-        config.http.listen = address;
-        return serve::listen(
+    let running = assemble::stack(&config, Environment::Inherited, &telemetry)?;
+    if let Some(listeners) = listeners {
+        let served = Served {
             running,
             telemetry,
             recorder,
-            &config,
-            Announce::default(),
-            &stop,
-            screen,
-        )
-        .await;
+            listeners,
+        };
+        let announce = Announce::default();
+        return served.run(&config, announce, state, &stop, screen).await;
     }
-    let (servers, audited) = (running.upstreams.clone(), running.stack.clone());
+    let Running {
+        stack,
+        upstreams,
+        startup,
+    } = running;
     let calls = Inflight::default();
+    let started = Started::default();
     let backend = StackBackend::new(
-        running.stack,
-        running.upstreams,
+        stack.clone(),
+        upstreams.clone(),
         calls.clone(),
         recorder.clone(),
     );
     let backend = backend
+        .with_started(started.clone())
         .with_observer(telemetry.observer())
         .with_baggage(telemetry::baggage(&config.telemetry));
     let backend = Arc::new(backend.with_reports(config.reports()));
-    let served = stdio::serve(backend, &calls, config.http.drain, &stop, screen).await;
-    shutdown::end_servers(&servers, &stop).await;
+    let starting = async {
+        started.follow(startup).await;
+        for server in stack.servers().into_iter().filter(|server| !server.up) {
+            let reason = server
+                .last_error
+                .as_deref()
+                .unwrap_or("it does not answer yet");
+            screen.note(format_args!(
+                "`{program}` is not up: {reason}; attempts go on"
+            ));
+        }
+        std::future::pending().await
+    };
+    let served = tokio::select! {
+        served = stdio::serve(backend, &calls, config.http.drain, &stop, screen) => served,
+        never = starting => never,
+    };
+    shutdown::end_servers(&upstreams, &stop).await;
     recorder.finish(screen).await;
-    audit::close(&audited, screen).await;
+    audit::close(&stack, screen).await;
     telemetry.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)

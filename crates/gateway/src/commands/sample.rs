@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::args::Sample;
 use crate::config::Config;
 use crate::error::Outcome;
+use crate::http::Ending;
 use crate::inflight::Inflight;
 use crate::output::Screen;
-use crate::{http, sample, shutdown, stdio};
+use crate::{connections, http, sample, shutdown, stdio};
 
 pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
     let stop = shutdown::on_signal()?;
@@ -16,13 +17,18 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
     let calls = Inflight::default();
     let config = Config::without_file(Vec::new()).http;
     if let Some(address) = args.http {
-        let listener = http::bind(address).await?;
+        let listener = http::bind(address, "--http").await?;
         screen.note(format_args!(
             "sample listening on http://{}/mcp",
             http::bound(&listener)?
         ));
-        let routes = http::endpoint(backend, &config, stop.asked())?;
-        http::serve(listener, routes, &calls, config.drain, &stop, screen).await?;
+        let routes = http::endpoint(backend, &config, stop.closing())?;
+        let serving = connections::serve(listener, routes, stop.closing().clone());
+        let ending = Ending {
+            lame_duck: config.lame_duck,
+            drain: config.drain,
+        };
+        http::serve(serving, &calls, ending, &stop, screen).await?;
     } else {
         // a plain server has nothing to drain: who starts it also ends it
         stdio::serve(backend, &calls, config.drain, &stop, screen).await?;

@@ -1,80 +1,109 @@
 //! `tollgate serve`: the gateway over HTTP.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
+use tokio::net::TcpListener;
 use tollgate::registry::Catalogue;
 
+use crate::admin;
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::audit;
 use crate::commands::check::check;
 use crate::commands::tools::table;
-use crate::config::Config;
+use crate::config::{AdminAddress, Config, exposed};
+use crate::connections;
 use crate::error::{AppError, Outcome};
-use crate::http::{self, Operator};
+use crate::http::{self, Ending, Operator};
 use crate::inflight::Inflight;
 use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
+use crate::registered::{Gateway, Registration};
 use crate::sample::Embedded;
 use crate::shutdown::{self, Stop};
+use crate::started::Started;
+use crate::state_dir::StateDir;
 use crate::telemetry;
 use crate::view::ToolView;
 
-pub(crate) async fn run(args: Serve, log: &Log, screen: &Screen) -> Outcome {
+/// The config file that is used if it is in the current folder and no other is named.
+pub(crate) const DEFAULT_FILE: &str = "tollgate.toml";
+
+pub(crate) async fn run(
+    mut args: Serve,
+    state: Option<&StateDir>,
+    log: &Log,
+    screen: &Screen,
+) -> Outcome {
+    if args.config.is_none() && Path::new(DEFAULT_FILE).exists() {
+        args.config = Some(PathBuf::from(DEFAULT_FILE));
+        screen.note(format_args!("using {DEFAULT_FILE} in this folder"));
+    }
+    if args.config.is_none() && !args.check {
+        screen.note(format_args!(
+            "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
+             replica set of two MCP servers over a small shop"
+        ));
+    }
     let mut config = match &args.config {
         Some(file) => Config::load(file)?,
         None => Config::without_file(Vec::new()),
     };
     if let Some(address) = args.http {
-        config.http.listen = address;
+        listen_at(address, &mut config)?;
     }
     if args.check {
         log.start(None);
         return check(args.config.as_deref(), &config, args.json, screen);
     }
+    shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
+    // bound before any server starts: a taken port is said at once, and clients may wait here
+    let listeners = Listeners::bind(&config).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
-    let running = tokio::select! {
-        running = start(&args, &config, &telemetry) => running?,
-        () = stop.asked().cancelled() => return Ok(ExitCode::SUCCESS),
-    };
-    if !config.http.listen.ip().is_loopback() {
-        screen.note(format_args!(
-            "note: {} is not loopback, and the gateway asks nobody who they are; put something in \
-             front that does",
-            config.http.listen
-        ));
-    }
-    if args.config.is_none() {
-        screen.note(
-            "no --config: serving the embedded sample, one replica set of two MCP servers over a \
-             small shop",
-        );
-    }
-    if !args.json {
-        screen.table(&table(&ToolView::all(&running.stack)));
-    }
+    let running = start(&args, &config, &telemetry).await?;
     let announce = Announce {
         json: args.json,
+        table: !args.json,
         sample: args.config.is_none(),
+        file: args.config,
     };
-    listen(
-        running, telemetry, recorder, &config, announce, &stop, screen,
-    )
-    .await
+    let served = Served {
+        running,
+        telemetry,
+        recorder,
+        listeners,
+    };
+    served.run(&config, announce, state, &stop, screen).await
+}
+
+/// Takes an address of the command line in place of the config's.
+///
+/// # Errors
+///
+/// [`AppError::Usage`] if other machines can reach it and the config does not allow that.
+pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), AppError> {
+    if !config.http.insecure
+        && let Some(why) = exposed(address)
+    {
+        return Err(AppError::Usage(format!("--http: {why}")));
+    }
+    config.http.listen = address;
+    Ok(())
 }
 
 async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
     if args.config.is_some() {
-        return assemble::stack(config, Environment::Small, telemetry).await;
+        return assemble::stack(config, Environment::Small, telemetry);
     }
     let sample = Embedded::start(telemetry).await?;
     assemble::stack_over(
@@ -83,90 +112,193 @@ async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<R
         sample.servers()?,
         telemetry,
     )
-    .await
 }
 
-/// What is said once the listener is there.
-#[derive(Debug, Clone, Copy, Default)]
+/// What is said of a gateway.
+#[derive(Debug, Default)]
 pub(crate) struct Announce {
     /// Say where it listens as JSON too.
     pub(crate) json: bool,
+    /// List the tools once they are known.
+    pub(crate) table: bool,
     /// The tools are those of the sample.
     pub(crate) sample: bool,
+    /// The config file.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Announce {
     /// Returns the next command to try.
-    fn next(self, tools: &Catalogue, address: SocketAddr) -> String {
-        if self.sample {
-            return format!(
-                "tollgate call orders__get_order '{{\"order_id\": 1}}' --url http://{address}/mcp"
-            );
-        }
+    fn next(&self, tools: &Catalogue) -> String {
         match tools.entries().first() {
-            Some(first) => {
-                format!(
-                    "tollgate explain {} --url http://{address}/mcp",
-                    first.client_name()
-                )
-            }
-            None => format!("curl http://{address}/readyz"),
+            _ if self.sample => "tollgate call orders__get_order '{\"order_id\": 1}'".into(),
+            Some(first) => format!("tollgate explain {}", first.client_name()),
+            None => "tollgate tools".into(),
         }
     }
 }
 
 #[derive(Serialize)]
-struct Listening {
-    listening: String,
-    tools: usize,
+struct Listening<'a> {
+    listening: &'a str,
+    admin: &'a str,
 }
 
-/// Serves a stack until a signal comes, then ends the servers behind it.
-pub(crate) async fn listen(
-    running: Running,
-    telemetry: Telemetry,
-    recorder: Recorder,
+/// The bound listeners of a gateway.
+pub(crate) struct Listeners {
+    public: TcpListener,
+    admin: admin::Listener,
+}
+
+impl Listeners {
+    /// Binds both.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if an address is taken, or not ours.
+    pub(crate) async fn bind(config: &Config) -> Result<Self, AppError> {
+        Ok(Self {
+            public: http::bind(config.http.listen, "--http or `http.listen`").await?,
+            admin: admin::Listener::bind(config.admin.as_ref()).await?,
+        })
+    }
+}
+
+/// A gateway that serves over HTTP.
+pub(crate) struct Served {
+    pub(crate) running: Running,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) recorder: Recorder,
+    pub(crate) listeners: Listeners,
+}
+
+impl Served {
+    /// Serves until a signal comes, then ends the servers behind it.
+    pub(crate) async fn run(
+        self,
+        config: &Config,
+        announce: Announce,
+        state: Option<&StateDir>,
+        stop: &Stop,
+        screen: &Screen,
+    ) -> Outcome {
+        let Self {
+            running,
+            telemetry,
+            recorder,
+            listeners: Listeners { public, admin },
+        } = self;
+        let Running {
+            stack,
+            upstreams,
+            startup,
+        } = running;
+        let url = format!("http://{}/mcp", http::bound(&public)?);
+        let admin_address = admin.address()?;
+        let registration = register(state, &url, &admin_address, &announce, screen);
+        say_where(&url, &admin_address, &announce, config, screen);
+        let (servers, audited) = (upstreams.clone(), stack.clone());
+        let calls = Inflight::default();
+        telemetry.observe_calls(&calls);
+        let telemetry = Arc::new(telemetry);
+        let started = Started::default();
+        let operator = Arc::new(Operator {
+            stack: stack.clone(),
+            upstreams,
+            telemetry: telemetry.clone(),
+            calls: calls.clone(),
+            recorder: recorder.clone(),
+            reports: config.reports(),
+            baggage: telemetry::baggage(&config.telemetry),
+            started: started.clone(),
+            stop: stop.clone(),
+        });
+        let routes = http::gateway(operator.clone(), &config.http)?;
+        let closing = stop.closing().clone();
+        let serving = async move {
+            tokio::join!(
+                connections::serve(public, routes, closing.clone()),
+                admin.serve(admin::routes(operator), closing)
+            );
+        };
+        let ending = Ending {
+            lame_duck: config.http.lame_duck,
+            drain: config.http.drain,
+        };
+        let starting = async {
+            started.follow(startup).await;
+            if announce.table {
+                screen.table(&table(&ToolView::all(&stack)));
+            }
+            screen.note(format_args!("try:  {}", announce.next(&stack.catalogue())));
+            std::future::pending().await
+        };
+        let served = tokio::select! {
+            served = http::serve(serving, &calls, ending, stop, screen) => served,
+            never = starting => never,
+        };
+        drop(registration);
+        shutdown::end_servers(&servers, stop).await;
+        recorder.finish(screen).await;
+        audit::close(&audited, screen).await;
+        telemetry.finish(screen).await;
+        served?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn say_where(
+    url: &str,
+    admin: &AdminAddress,
+    announce: &Announce,
     config: &Config,
-    announce: Announce,
-    stop: &Stop,
     screen: &Screen,
-) -> Outcome {
-    let reports = config.reports();
-    let baggage = telemetry::baggage(&config.telemetry);
-    let config = &config.http;
-    let listener = http::bind(config.listen).await?;
-    let address = http::bound(&listener)?;
-    let Running { stack, upstreams } = running;
-    let tools = stack.catalogue();
+) {
     if announce.json {
         screen.json(&Listening {
-            listening: format!("http://{address}/mcp"),
-            tools: tools.entries().len(),
+            listening: url,
+            admin: &admin.to_string(),
         });
     }
-    screen.note(format_args!("tollgate listening on http://{address}/mcp"));
-    screen.note(format_args!("try:  {}", announce.next(&tools, address)));
-    let (servers, audited) = (upstreams.clone(), stack.clone());
-    let calls = Inflight::default();
-    telemetry.observe_calls(&calls);
-    let telemetry = Arc::new(telemetry);
-    let operator = Arc::new(Operator {
-        stack,
-        upstreams,
-        telemetry: telemetry.clone(),
-        calls: calls.clone(),
-        recorder: recorder.clone(),
-        allowed_hosts: config.allowed_hosts.clone(),
-        reports,
-        baggage,
-        stopping: stop.asked().clone(),
-    });
-    let routes = http::gateway(operator, config, stop.asked())?;
-    let served = http::serve(listener, routes, &calls, config.drain, stop, screen).await;
-    shutdown::end_servers(&servers, stop).await;
-    recorder.finish(screen).await;
-    audit::close(&audited, screen).await;
-    telemetry.finish(screen).await;
-    served?;
-    Ok(ExitCode::SUCCESS)
+    screen.note(format_args!("tollgate listening on {url}"));
+    screen.note(format_args!("admin on {admin}: /api, /metrics"));
+    let on_tcp = match admin {
+        AdminAddress::Tcp(address) => Some(*address),
+        AdminAddress::Unix(_) => None,
+    };
+    for address in [Some(config.http.listen), on_tcp].into_iter().flatten() {
+        if exposed(address).is_some() {
+            screen.warning(&format_args!(
+                "`http.insecure` is set: {address} can be reached from other machines, and nobody is \
+                 authenticated"
+            ));
+        }
+    }
+}
+
+/// Lets the command line find this gateway. A state directory that cannot be written is no reason not
+/// to serve.
+fn register(
+    state: Option<&StateDir>,
+    url: &str,
+    admin: &AdminAddress,
+    announce: &Announce,
+    screen: &Screen,
+) -> Option<Registration> {
+    let file = announce.file.as_deref();
+    let gateway = Gateway {
+        pid: std::process::id(),
+        admin: admin.to_string(),
+        public: url.to_owned(),
+        config: file.and_then(|file| std::fs::canonicalize(file).ok()),
+    };
+    match Registration::new(state?, &gateway) {
+        Ok(registration) => Some(registration),
+        Err(error) => {
+            screen.warning(&format_args!(
+                "the state directory cannot be written: {error}; other commands need `--url {admin}`"
+            ));
+            None
+        }
+    }
 }

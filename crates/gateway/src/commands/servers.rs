@@ -5,19 +5,15 @@ use std::time::Duration;
 
 use tollgate::ServerId;
 
-use crate::api::Remote;
+use crate::api;
 use crate::args::{Servers, ServersCommand};
-use crate::error::{AppError, Outcome};
+use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table, took};
+use crate::state_dir::StateDir;
 use crate::view::{Order, ServerView};
 
-pub(crate) async fn run(args: Servers, screen: &Screen) -> Outcome {
-    let remote = Remote::find(&args.url).await?.ok_or_else(|| {
-        AppError::Remote(format!(
-            "what answers at {} is no gateway, and has no servers to show",
-            args.url
-        ))
-    })?;
+pub(crate) async fn run(args: Servers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let (order, server): (Order, ServerId) = match args.command {
         None => {
             let all = remote.servers().await?;

@@ -10,10 +10,11 @@ use crate::args::Tools;
 use crate::commands::from::Place;
 use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
+use crate::state_dir::StateDir;
 use crate::view::ToolView;
 
-pub(crate) async fn run(args: Tools, screen: &Screen) -> Outcome {
-    let place = Place::find(&args.from).await?;
+pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+    let place = Place::find(&args.from, state).await?;
     let tools = place.tools().await;
     place.tell_missing(screen).await;
     place.end().await;

@@ -10,9 +10,10 @@ use super::file::File;
 use super::units::show_duration;
 
 /// The file's tables, each under the name it has in a file.
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "",
     "http",
+    "admin",
     "cache",
     "loop_guard",
     "retry",
@@ -37,7 +38,8 @@ fn keys(section: &str) -> Vec<String> {
         section => format!("[{section}]\nnobody = 1"),
     };
     let error = toml::from_str::<File>(&text).unwrap_err();
-    let (_, listed) = error.message().split_once("expected one of ").unwrap();
+    let (_, listed) = error.message().split_once("expected ").unwrap();
+    let listed = listed.strip_prefix("one of ").unwrap_or(listed);
     listed
         .split(", ")
         .map(|key| key.trim_matches('`').to_owned())
@@ -48,6 +50,7 @@ fn keys(section: &str) -> Vec<String> {
 fn derived(section: &str, key: &str) -> Option<String> {
     let quoted = |time| Some(format!("`\"{}\"`", show_duration(time)));
     match (section, key) {
+        ("admin", "listen") => Some("`127.0.0.1:7421`, or a free port if it is taken".into()),
         ("limits", "attempt_timeout") => Some("the profile's".into()),
         ("breaker" | "breaker.server" | "router.health", _) => None,
         ("telemetry", "otlp_timeout") => quoted(OtlpConfig::DEFAULT_TIMEOUT),

@@ -28,8 +28,11 @@ pub(crate) struct File {
     pub(crate) lexicon: BTreeMap<VerbKind, Vec<String>>,
     #[serde(deserialize_with = "duration")]
     pub(crate) call_deadline: Duration,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) startup_timeout: Duration,
     pub(crate) trail: bool,
     pub(crate) http: Http,
+    pub(crate) admin: Admin,
     pub(crate) cache: Cache,
     pub(crate) loop_guard: LoopGuard,
     pub(crate) retry: Retry,
@@ -50,8 +53,10 @@ impl Default for File {
             rules: Rules::default(),
             lexicon: BTreeMap::new(),
             call_deadline: Duration::from_secs(600),
+            startup_timeout: Duration::from_secs(30),
             trail: false,
             http: Http::default(),
+            admin: Admin::default(),
             cache: Cache::default(),
             loop_guard: LoopGuard::default(),
             retry: Retry::default(),
@@ -89,6 +94,10 @@ pub(crate) struct Http {
     pub(crate) listen: String,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    pub(crate) insecure: bool,
+    pub(crate) metrics: bool,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) lame_duck: Duration,
     #[serde(deserialize_with = "duration")]
     pub(crate) drain: Duration,
 }
@@ -101,9 +110,19 @@ impl Default for Http {
             allowed_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
                 .map(Into::into)
                 .into(),
+            insecure: false,
+            metrics: false,
+            lame_duck: Duration::ZERO,
             drain: Duration::from_secs(10),
         }
     }
+}
+
+/// `[admin]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Admin {
+    pub(crate) listen: Option<String>,
 }
 
 /// `[cache]`

@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod hints;
 mod limits;
+mod listen;
 mod resilience;
 mod router;
 mod rules;
@@ -40,6 +41,7 @@ pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
+pub(crate) use self::listen::{AdminAddress, exposed};
 pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{show_duration, show_size};
 
@@ -56,9 +58,13 @@ pub(crate) struct Config {
     /// The standard verbs with those of the file; none if the file has none.
     pub(crate) lexicon: Option<Lexicon>,
     pub(crate) call_deadline: Duration,
+    /// How long the start waits for servers to list their tools.
+    pub(crate) startup_timeout: Duration,
     /// Whether each result tells everything that was decided about its call.
     pub(crate) trail: bool,
     pub(crate) http: HttpConfig,
+    /// Where operators ask; `None` for the default address, or a free port if it is taken.
+    pub(crate) admin: Option<AdminAddress>,
     pub(crate) cache: CacheLimits,
     /// None if no call is answered in its server's place.
     pub(crate) loop_guard: Option<LoopGuardConfig>,
@@ -89,6 +95,12 @@ pub(crate) struct HttpConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// Whether addresses that other machines can reach are allowed.
+    pub(crate) insecure: bool,
+    /// Whether `/metrics` is served here too.
+    pub(crate) metrics: bool,
+    /// How long connections are accepted after the signal to stop.
+    pub(crate) lame_duck: Duration,
     pub(crate) drain: Duration,
 }
 

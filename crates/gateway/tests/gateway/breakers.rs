@@ -117,7 +117,7 @@ async fn breakers(gateway: &Gateway) -> Vec<Value> {
 async fn a_server_that_is_held_open_gets_no_call_until_it_is_released() {
     let gateway = Gateway::sample().await;
     let run = async |args: &[&str]| {
-        let done = ends(&[&["breakers"], args, &["--url", &gateway.url]].concat()).await;
+        let done = ends(&[&["breakers"], args, &["--url", &gateway.admin]].concat()).await;
         (
             done.status.success(),
             text(&done.stdout).to_owned(),

@@ -197,7 +197,7 @@ async fn the_command_line_shows_and_empties_the_cache_of_a_gateway() {
     let note = json!({"order_id": 1, "text": "x"});
     gateway.call("orders__add_note", note).await;
     let run = async |args: &[&str]| {
-        let done = ends(&[args, &["--url", &gateway.url]].concat()).await;
+        let done = ends(&[args, &["--url", &gateway.admin]].concat()).await;
         let (out, err) = (text(&done.stdout), text(&done.stderr));
         (done.status.code(), out.to_owned(), err.to_owned())
     };

@@ -66,7 +66,7 @@ async fn a_call_that_fails_says_why_and_ends_with_1() {
 #[tokio::test]
 async fn a_running_gateway_answers_call_tools_and_explain() {
     let gateway = Gateway::sample().await;
-    let url = gateway.url.as_str();
+    let url = gateway.admin.as_str();
     for cache in ["miss", "hit"] {
         let args = [
             "call",

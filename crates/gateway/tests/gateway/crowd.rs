@@ -127,7 +127,7 @@ impl Scene {
             .await;
             until("the execution", || async {
                 // a round trip between two looks
-                self.gateway.get("/healthz").await;
+                self.gateway.get_url(&self.gateway.public("/healthz")).await;
                 (self.desk.executions() > 0).then_some(())
             })
             .await;

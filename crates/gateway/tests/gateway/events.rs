@@ -33,7 +33,7 @@ pub(crate) struct Follower {
 impl Follower {
     /// Starts it, and waits until it hears.
     pub(crate) async fn of(gateway: &Gateway, args: &[&str]) -> Self {
-        let all = [&["events", "--url", &gateway.url], args].concat();
+        let all = [&["events", "--url", &gateway.admin], args].concat();
         let mut child = tollgate(&all).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let notes = BufReader::new(child.stderr.take().unwrap()).lines();

@@ -61,7 +61,7 @@ async fn the_last_answer_stands_in_for_a_server_that_died_and_says_so() {
     let (_, view) = gateway.get("/api/cache").await;
     let view: Value = serde_json::from_str(&view).unwrap();
     assert!(view["total"]["rescued"].as_u64() >= Some(1), "{view}");
-    let done = ends(&["cache", "--url", &gateway.url]).await;
+    let done = ends(&["cache", "--url", &gateway.admin]).await;
     let table = text(&done.stdout);
     assert!(table.contains("(rescued "), "{table}");
 }

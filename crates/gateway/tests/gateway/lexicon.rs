@@ -39,7 +39,7 @@ async fn an_added_verb_decides_listings_calls_and_explanations() {
     );
     assert_eq!(effect(&gateway, read).await, seen("read_only", "miss"));
 
-    let done = ends(&["explain", delete, "--url", &gateway.url]).await;
+    let done = ends(&["explain", delete, "--url", &gateway.admin]).await;
     let said = text(&done.stdout);
     assert!(said.contains("the name leads with `zapplify`"), "{said}");
 }

@@ -67,11 +67,11 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
     assert_eq!(now["hedges"]["sent"], 0, "{now}");
     assert_eq!(now["loop_guard"], json!({"answered": 1, "held": 1}));
 
-    let done = ends(&["limits", "--url", &gateway.url, "--json"]).await;
+    let done = ends(&["limits", "--url", &gateway.admin, "--json"]).await;
     assert!(done.status.success(), "{done:?}");
     let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
     assert_eq!(said, now);
-    let done = ends(&["limits", "--url", &gateway.url]).await;
+    let done = ends(&["limits", "--url", &gateway.admin]).await;
     let table = text(&done.stdout);
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = table.lines().map(words).collect();

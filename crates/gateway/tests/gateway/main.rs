@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, like the tests themselves"
 )]
 
+mod admin;
 mod annotate;
 mod audit;
 mod breakers;
@@ -33,6 +34,7 @@ mod scrape;
 mod scripted;
 mod serve;
 mod servers;
+mod startup;
 mod support;
 mod telemetry;
 mod terminal;

@@ -37,7 +37,7 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
     let file = config(CONFIG);
     let path = file.path().to_str().unwrap();
     let gateway = Gateway::configured(CONFIG).await;
-    for place in [["--config", path], ["--url", gateway.url.as_str()]] {
+    for place in [["--config", path], ["--url", gateway.admin.as_str()]] {
         let of = async |arguments: &str| explained(&[&[arguments], &place[..]].concat()).await;
 
         let read = of(r#"{"order_id": 1, "text": "open"}"#).await;

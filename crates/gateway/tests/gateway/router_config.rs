@@ -32,7 +32,7 @@ async fn what_costs_too_much_goes_where_it_costs_less_or_nowhere() {
     for _ in 0..4 {
         assert_eq!(note(&gateway, 1).await["server"], "a");
     }
-    let done = ends(&["servers", "drain", "a", "--url", &gateway.url]).await;
+    let done = ends(&["servers", "drain", "a", "--url", &gateway.admin]).await;
     assert!(done.status.success(), "{done:?}");
     let refused = note(&gateway, 1).await;
     assert_eq!(refused["error"]["kind"], "no_eligible_server", "{refused}");

@@ -9,7 +9,7 @@ const REPLICA: &str = "orders-replica";
 
 /// Runs `tollgate servers` with these arguments; returns whether it went well, and what it said.
 async fn servers(gateway: &Gateway, args: &[&str]) -> (bool, String, String) {
-    let done = ends(&[&["servers"], args, &["--url", &gateway.url]].concat()).await;
+    let done = ends(&[&["servers"], args, &["--url", &gateway.admin]].concat()).await;
     (
         done.status.success(),
         text(&done.stdout).to_owned(),

@@ -56,6 +56,10 @@ fn program(program: &str, args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    for name in ["TOLLGATE_STATE_DIR", "XDG_STATE_HOME", "HOME"] {
+        // without them there is no state directory: tests find no gateway of others
+        command.env_remove(name);
+    }
     command
         .args(args)
         .env_remove("TOLLGATE_LOG")
@@ -129,9 +133,12 @@ pub(crate) struct Gateway {
     pub(crate) child: Child,
     /// Ends in `/mcp`.
     pub(crate) url: String,
+    /// The admin address.
+    pub(crate) admin: String,
+    pub(crate) state: Arc<tempfile::TempDir>,
     stderr: Lines<BufReader<ChildStderr>>,
     http: reqwest::Client,
-    _config: Option<tempfile::NamedTempFile>,
+    config: Option<tempfile::NamedTempFile>,
 }
 
 impl Gateway {
@@ -178,7 +185,46 @@ impl Gateway {
         Self::started(tollgate(&all), config).await
     }
 
-    async fn started(mut command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
+    async fn started(command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
+        let gateway = Self::starting(command, config, None).await;
+        gateway.ready().await;
+        gateway
+    }
+
+    /// Serves a config, with the state directory of another gateway.
+    pub(crate) async fn beside(other: &Self, config: &str) -> Self {
+        let file = file(config.replace("TOLLGATE", TOLLGATE));
+        let path = file.path().to_str().unwrap().to_owned();
+        let command = tollgate(&[
+            "serve",
+            "--json",
+            "--http",
+            "127.0.0.1:0",
+            "--config",
+            &path,
+        ]);
+        let gateway = Self::starting(command, Some(file), Some(other.state.clone())).await;
+        gateway.ready().await;
+        gateway
+    }
+
+    /// Waits until the servers have started, or failed to.
+    async fn ready(&self) {
+        until("the start", || async {
+            let (_, body) = self.get_url(&self.public("/readyz")).await;
+            (!body.contains("servers are starting")).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits for the address only: servers may not have started.
+    pub(crate) async fn starting(
+        mut command: Command,
+        config: Option<tempfile::NamedTempFile>,
+        state: Option<Arc<tempfile::TempDir>>,
+    ) -> Self {
+        let state = state.unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
+        command.env("TOLLGATE_STATE_DIR", state.path());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -188,20 +234,35 @@ impl Gateway {
         Self {
             child,
             url: listening["listening"].as_str().unwrap().to_owned(),
+            admin: listening["admin"].as_str().unwrap().to_owned(),
+            state,
             stderr,
             http: http(),
-            _config: config,
+            config,
         }
     }
 
-    pub(crate) fn at(&self, path: &str) -> String {
+    /// Returns the path of the config file.
+    pub(crate) fn config(&self) -> &str {
+        self.config.as_ref().unwrap().path().to_str().unwrap()
+    }
+
+    /// Returns the URL of a path on the public listener.
+    pub(crate) fn public(&self, path: &str) -> String {
         format!("{}{path}", self.url.strip_suffix("/mcp").unwrap())
     }
 
+    /// Returns the URL of a path on the admin listener.
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.admin)
+    }
+
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
-        let answer = within(path, self.http.get(self.at(path)).send())
-            .await
-            .unwrap();
+        self.get_url(&self.at(path)).await
+    }
+
+    pub(crate) async fn get_url(&self, url: &str) -> (u16, String) {
+        let answer = within(url, self.http.get(url).send()).await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
@@ -273,6 +334,11 @@ impl Gateway {
         let (good, said) = self.ended().await;
         assert!(good, "{said}");
         said
+    }
+
+    /// Ends it so that it can do nothing about it.
+    pub(crate) async fn killed(&mut self) {
+        within("the end", self.child.kill()).await.unwrap();
     }
 
     /// Waits for the end and returns whether it was a good one, and what was said on the way.

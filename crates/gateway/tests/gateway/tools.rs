@@ -131,7 +131,7 @@ async fn what_is_not_among_the_tools_is_told_beside_them() {
     let config_file = file(&config);
     let path = config_file.path().to_str().unwrap();
     let gateway = Gateway::configured(&config).await;
-    for place in [["--config", path], ["--url", gateway.url.as_str()]] {
+    for place in [["--config", path], ["--url", gateway.admin.as_str()]] {
         let listed = ends(&[&["tools", "--json"], &place[..]].concat()).await;
         assert!(listed.status.success(), "{listed:?}");
         assert_eq!(text(&listed.stdout).lines().count(), 1, "{listed:?}");
@@ -162,7 +162,7 @@ async fn a_call_for_one_server_goes_there_or_nowhere() {
             "--server",
             server,
             "--url",
-            &gateway.url,
+            &gateway.admin,
         ])
         .await
     };
@@ -198,7 +198,7 @@ async fn a_name_that_no_path_can_carry_asks_for_nothing_else() {
     let gateway = Gateway::sample().await;
     for name in ["", ".", ".."] {
         for command in ["explain", "call"] {
-            let done = ends(&[command, name, "{}", "--url", &gateway.url]).await;
+            let done = ends(&[command, name, "{}", "--url", &gateway.admin]).await;
             assert_eq!(done.status.code(), Some(2), "{command} {name:?}");
             let said = text(&done.stderr);
             assert!(said.contains(&format!("the name {name:?}")), "{said}");

@@ -46,7 +46,14 @@ fn first<'a>(trail: &'a Value, stage: &str) -> (&'a str, &'a str) {
 }
 
 async fn explained(gateway: &Gateway, tool: &str, arguments: &str) -> Value {
-    let args = ["explain", "--json", tool, arguments, "--url", &gateway.url];
+    let args = [
+        "explain",
+        "--json",
+        tool,
+        arguments,
+        "--url",
+        &gateway.admin,
+    ];
     let done = ends(&args).await;
     let mut view: Value = serde_json::from_slice(&done.stdout).unwrap();
     view["trail"].take()
@@ -102,7 +109,7 @@ async fn a_call_can_be_explained_after_it_was_made() {
         order,
         "-v",
         "--url",
-        &gateway.url,
+        &gateway.admin,
     ];
     let done = ends(&args).await;
     let table = text(&done.stderr);
@@ -115,9 +122,16 @@ async fn a_call_can_be_explained_after_it_was_made() {
     assert!(has(&["plan", "read_only"]), "{table}");
     assert!(has(&["cache", "miss", "reads", "everything"]), "{table}");
     assert!(has(&["attempt", "1", "answered"]), "{table}");
-    let quiet = ends(&["call", "orders__get_order", order, "--url", &gateway.url]).await;
+    let quiet = ends(&["call", "orders__get_order", order, "--url", &gateway.admin]).await;
     assert!(!text(&quiet.stderr).contains("verdict"));
-    let shown = ends(&["explain", "orders__get_order", order, "--url", &gateway.url]).await;
+    let shown = ends(&[
+        "explain",
+        "orders__get_order",
+        order,
+        "--url",
+        &gateway.admin,
+    ])
+    .await;
     let shown = text(&shown.stdout);
     assert!(shown.starts_with("stage"), "{shown}");
     assert!(shown.contains("\ncache"), "{shown}");

@@ -19,6 +19,13 @@ pub trait Backend: Send + Sync + 'static {
     /// cheap, and the same generation must mean the same content.
     fn tools(&self) -> Arc<ToolListing>;
 
+    /// Returns what the answer to a request has to wait for while servers are starting; `None` if it
+    /// need not. Whoever implements it bounds the wait. Default: nothing.
+    fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
+        let _ = asked;
+        None
+    }
+
     /// Executes one call. Dropping the future cancels the call.
     ///
     /// A tool that needs what the client did not declare fails with code −32021.
@@ -39,6 +46,18 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns a stream with one item for each change of the list of tools. Asked for once by each
     /// client that listens; its end ends the listening.
     fn changes(&self) -> BoxStream<'static, ()>;
+}
+
+/// What a client asks for, as far as its answer depends on which servers have started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Asked<'a> {
+    /// [`Backend::info`]: `initialize` or `server/discover`.
+    Info,
+    /// [`Backend::tools`]: `tools/list`.
+    Tools,
+    /// [`Backend::call`] of the tool of this name.
+    Call(&'a str),
 }
 
 /// How the server introduces itself to clients.

@@ -10,7 +10,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{BoxStream, Caller, Delivery, ErrorKind, SessionId, ToolError};
+use tollgate_core::{BoxFuture, BoxStream, Caller, Delivery, ErrorKind, SessionId, ToolError};
 use uuid::Uuid;
 
 use super::Backend;
@@ -30,9 +30,16 @@ const MAX_CALLS: usize = 1_024;
 /// How many subscriptions one client may have open.
 const MAX_SUBSCRIPTIONS: usize = 64;
 
+/// What a request leads to at once.
+enum Begun {
+    Answer(Answer),
+    /// It is served once this is over.
+    Starting(BoxFuture<'static, ()>),
+}
+
 /// What one client has going.
 pub(super) struct Conversation<B> {
-    face: Face<B>,
+    face: Arc<Face<B>>,
     caller: Arc<Caller>,
     /// Gone once nothing more may be said; the writer then ends.
     out: Option<mpsc::Sender<Answer>>,
@@ -51,7 +58,7 @@ pub(super) struct Conversation<B> {
 impl<B: Backend> Conversation<B> {
     pub(super) fn new(face: Face<B>, out: mpsc::Sender<Answer>) -> Self {
         Self {
-            face,
+            face: Arc::new(face),
             caller: Arc::new(local_session()),
             out: Some(out),
             calls: Arc::default(),
@@ -113,7 +120,12 @@ impl<B: Backend> Conversation<B> {
             Ok(Message::Request { id, method, params }) => {
                 let answer = match Request::new(id, method, params.as_ref()) {
                     Ok(request) => match self.begin(&request, out) {
-                        Ok(answer) => answer,
+                        Ok(Some(Begun::Answer(answer))) => Some(answer),
+                        Ok(Some(Begun::Starting(started))) => {
+                            self.defer(request, started, out.clone());
+                            None
+                        }
+                        Ok(None) => None,
                         Err(fault) => Some(Answer::error(Some(&request.id), &fault.error)),
                     },
                     Err((id, fault)) => Some(Answer::error(Some(&id), &fault.error)),
@@ -133,18 +145,23 @@ impl<B: Backend> Conversation<B> {
         }
     }
 
-    /// Serves a request; returns what there is to say at once.
+    /// Serves a request; returns what there is to say at once, or what has to start before.
     fn begin(
         &mut self,
         request: &Request,
         out: &mpsc::Sender<Answer>,
-    ) -> Result<Option<Answer>, Fault> {
+    ) -> Result<Option<Begun>, Fault> {
         let era = request.era();
         if era == Era::Modern {
             request.check_modern()?;
         }
-        if request.method == method::CALL_TOOL && self.tasks.len() >= MAX_CALLS {
+        let is_call = request.method == method::CALL_TOOL;
+        let started = self.face.starting(request).filter(|_| !is_call);
+        if (is_call || started.is_some()) && self.tasks.len() >= MAX_CALLS {
             return Err(too_many("calls are running", MAX_CALLS));
+        }
+        if let Some(started) = started {
+            return Ok(Some(Begun::Starting(started)));
         }
         let reports = Some(out.clone());
         let agreed = self.agreed;
@@ -155,13 +172,46 @@ impl<B: Backend> Conversation<B> {
             self.agreed = request.params.agreed_version();
         }
         match step {
-            Step::Done(answer) => Ok(Some(answer)),
+            Step::Done(answer) => Ok(Some(Begun::Answer(answer))),
             Step::Call(call) => {
                 self.spawn(&request.id, call, out.clone());
                 Ok(None)
             }
-            Step::Listen(subscription) => self.listen(subscription).map(Some),
+            Step::Listen(subscription) => {
+                let acknowledged = self.listen(subscription)?;
+                Ok(Some(Begun::Answer(acknowledged)))
+            }
         }
+    }
+
+    /// Serves a request of the kind that is answered at once, as soon as servers have started.
+    fn defer(
+        &mut self,
+        request: Request,
+        started: BoxFuture<'static, ()>,
+        out: mpsc::Sender<Answer>,
+    ) {
+        let era = request.era();
+        if era == Era::Legacy && request.method == method::INITIALIZE {
+            self.agreed = request.params.agreed_version();
+        }
+        let agreed = self.agreed;
+        let (face, caller) = (Arc::clone(&self.face), Arc::clone(&self.caller));
+        let entered = self.calls.enter(&request.id, CancellationToken::new());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = entered.cancelled() => return,
+                () = started => {}
+            }
+            let arrival = || Arrival::by_pipe(agreed);
+            match face.serve(&request, era, caller, None, arrival) {
+                Ok(Step::Done(answer)) => say(&out, answer).await,
+                Err(fault) => say(&out, Answer::error(Some(&request.id), &fault.error)).await,
+                // not reached: neither calls nor subscriptions are deferred
+                Ok(Step::Call(_) | Step::Listen(_)) => {}
+            }
+        });
     }
 
     fn spawn(&mut self, id: &RequestId, call: RunningCall, out: mpsc::Sender<Answer>) {

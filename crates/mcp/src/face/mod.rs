@@ -19,6 +19,9 @@
 //! ASCII characters. What is no such name is refused, and so are two that differ. The name is passed on
 //! to servers that take keys; the face itself remembers no call, and so declares no such capability.
 //!
+//! **Startup.** A request whose answer depends on servers that are starting waits as long as
+//! [`Backend::starting`] says; other requests of the client are served meanwhile.
+//!
 //! **Cancellation.** A call lives in the future that answers it. It is dropped when the client
 //! cancels it, when the client's connection ends (HTTP), or when its session is deleted.
 //!
@@ -78,7 +81,7 @@ mod service;
 mod stdio;
 mod subscription;
 
-pub use self::backend::{Backend, CallRequest, FaceInfo, ToolListing};
+pub use self::backend::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 pub use self::error::RUNTIME_ERROR;
 pub use self::http::{HostPattern, HttpOptions, InvalidOption, OriginPattern, router};
 pub use self::stdio::serve_stdio;

@@ -20,7 +20,7 @@ use super::listing::{Listings, Written};
 use super::progress::Relay;
 use super::request::{Request, method};
 use super::subscription::Subscription;
-use super::{Backend, CallRequest, intro};
+use super::{Asked, Backend, CallRequest, intro};
 use crate::observed::SessionTimer;
 use crate::wire::{Era, RequestId};
 
@@ -48,6 +48,22 @@ impl<B: Backend> Face<B> {
             observer: backend.observer(),
             backend,
             listings: Listings::default(),
+        }
+    }
+
+    /// Returns what a request has to wait for before it is [served](Self::serve), if anything. A call
+    /// need not: it waits by itself, so that it can be cancelled meanwhile.
+    pub(super) fn starting(&self, request: &Request) -> Option<BoxFuture<'static, ()>> {
+        // once the list is complete nothing waits, and no name has to be read
+        let listed = self.backend.starting(Asked::Tools)?;
+        match request.method.as_str() {
+            method::INITIALIZE | method::DISCOVER => self.backend.starting(Asked::Info),
+            method::LIST_TOOLS => Some(listed),
+            method::CALL_TOOL => {
+                let name = request.params.tool_name()?;
+                self.backend.starting(Asked::Call(&name))
+            }
+            _ => None,
         }
     }
 
@@ -155,7 +171,7 @@ impl<B: Backend> Face<B> {
             .zip(request.meta.progress_token.clone())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
         let meta = &request.meta;
-        let future = self.backend.call(CallRequest {
+        let call = CallRequest {
             name: name.clone(),
             arguments,
             caller,
@@ -171,7 +187,17 @@ impl<B: Backend> Face<B> {
             input_responses: request.params.input_responses.clone(),
             request_state: request.params.request_state.clone(),
             meta: request.params.meta.clone(),
-        });
+        };
+        let future: BoxFuture<'static, _> = match self.starting(request) {
+            None => self.backend.call(call),
+            Some(started) => {
+                let backend = Arc::clone(&self.backend);
+                Box::pin(async move {
+                    started.await;
+                    backend.call(call).await
+                })
+            }
+        };
         Ok(RunningCall {
             id: request.id.clone(),
             era,

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, watch};
 use tollgate_core::{BoxFuture, BoxStream, Delivery, ErrorKind, ServerId, ToolError, ToolOutput};
-use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+use tollgate_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 
 /// A result with spelling no serializer would produce.
 pub(crate) const ODD_RESULT: &str =
@@ -20,6 +20,7 @@ pub(crate) struct Bench {
     listing: Mutex<Arc<ToolListing>>,
     changes: broadcast::Sender<()>,
     listeners: watch::Sender<usize>,
+    started: watch::Sender<bool>,
     events: mpsc::UnboundedSender<String>,
     seen: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
 }
@@ -31,9 +32,15 @@ impl Bench {
             listing: Mutex::new(Arc::new(listing(1, &["echo", "hold", "steps"]))),
             changes: broadcast::channel(16).0,
             listeners: watch::channel(0).0,
+            started: watch::channel(true).0,
             events,
             seen: tokio::sync::Mutex::new(seen),
         })
+    }
+
+    /// Says whether what is behind it has started.
+    pub(crate) fn start(&self, started: bool) {
+        self.started.send_replace(started);
     }
 
     /// Changes the list of tools and says so.
@@ -82,6 +89,15 @@ impl Backend for Bench {
 
     fn tools(&self) -> Arc<ToolListing> {
         Arc::clone(&self.listing.lock())
+    }
+
+    fn starting(&self, _: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
+        let mut started = self.started.subscribe();
+        (!*self.started.borrow()).then(|| -> BoxFuture<'static, ()> {
+            Box::pin(async move {
+                let _ = started.wait_for(|started| *started).await;
+            })
+        })
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

@@ -330,3 +330,40 @@ proptest! {
         });
     }
 }
+
+#[tokio::test]
+async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
+    let mut pipe = Pipe::open();
+    pipe.bench.start(false);
+    let list = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+    let cancel = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        )
+    };
+    let arguments = r#","arguments":{"x":1}"#;
+    for line in [
+        list("1"),
+        list("2"),
+        call("3", "echo", arguments),
+        call("4", "echo", arguments),
+        cancel("1"),
+        cancel("3"),
+        r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#.to_owned(),
+    ] {
+        pipe.send(&line).await;
+    }
+    assert_eq!(pipe.json().await["id"], 5);
+    pipe.bench.start(true);
+    // what is left is answered, also after the input has ended
+    let rest = pipe.rest().await;
+    let mut answered: Vec<Value> = rest
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    answered.sort_by_key(|answer| answer["id"].as_u64());
+    let ids: Vec<_> = answered.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [2, 4], "{rest:?}");
+    assert!(answered[0]["result"]["tools"].is_array(), "{rest:?}");
+    assert!(answered[1]["result"]["content"].is_array(), "{rest:?}");
+}

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tollgate::{Caller, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 
 use crate::args::Demo;
-use crate::assemble;
+use crate::assemble::{self, Running};
 use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
@@ -114,14 +114,13 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     let telemetry = Telemetry::new()?;
     let with = Embedded::start(&telemetry).await?;
     let config = Config::without_file(Vec::new());
-    let stack = assemble::stack_over(
+    let Running { stack, startup, .. } = assemble::stack_over(
         &config,
         with.upstreams.to_vec(),
         with.servers()?,
         &telemetry,
-    )
-    .await?
-    .stack;
+    )?;
+    startup.finished().await;
     let without = Embedded::start(&telemetry).await?;
     for upstream in &without.upstreams {
         upstream.ready(CONNECT).await?;

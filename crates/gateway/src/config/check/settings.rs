@@ -9,7 +9,7 @@ use tollgate::core::infer::{Lexicon, VerbKind};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
 
 use super::super::file::{File, Rules};
-use super::super::{CacheLimits, Config, HttpConfig};
+use super::super::{AdminAddress, CacheLimits, Config, HttpConfig, exposed};
 use super::{Faults, parse_listen};
 
 /// The longest a result may be served after its lifetime: the store counts no further.
@@ -19,6 +19,16 @@ impl Faults<'_, '_> {
     /// After a fault the value does not matter: the config is dropped.
     pub(super) fn settings(&mut self, file: &File) -> Config {
         let listen = self.ok(parse_listen(&file.http.listen), &["http", "listen"]);
+        let admin = file.admin.listen.as_deref().map(AdminAddress::parse);
+        let admin = admin.and_then(|parsed| self.ok(parsed, &["admin", "listen"]));
+        let on_tcp = match admin {
+            Some(AdminAddress::Tcp(address)) => Some(address),
+            _ => None,
+        };
+        for (address, section) in [(listen, "http"), (on_tcp, "admin")] {
+            let why = address.filter(|_| !file.http.insecure).and_then(exposed);
+            self.ok(why.map_or(Ok(()), Err), &[section, "listen"]);
+        }
         self.expect(
             !file.http.allowed_hosts.is_empty(),
             &["http", "allowed_hosts"],
@@ -76,13 +86,18 @@ impl Faults<'_, '_> {
             rules: file.rules,
             lexicon,
             call_deadline: file.call_deadline,
+            startup_timeout: file.startup_timeout,
             trail: file.trail,
             http: HttpConfig {
                 listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
                 allowed_hosts: file.http.allowed_hosts.clone(),
                 allowed_origins: file.http.allowed_origins.clone(),
+                insecure: file.http.insecure,
+                metrics: file.http.metrics,
+                lame_duck: file.http.lame_duck,
                 drain: file.http.drain,
             },
+            admin,
             cache: CacheLimits {
                 enabled: file.cache.enabled,
                 max_bytes: file.cache.max_bytes.0,

@@ -131,6 +131,10 @@ async fn modern<B: Backend>(
 ) -> Result<Response, Fault> {
     mirrored::check_version(&parts.headers, request)?;
     request.check_modern()?;
+    // a call too: which headers it must have is known once its tool is listed
+    if let Some(started) = endpoint.face.starting(request) {
+        started.await;
+    }
     mirrored::check_body(&parts.headers, request, || endpoint.face.listing())?;
     let caller = endpoint.caller(&parts.extensions, None);
     let (reports, seen) = reports(accepts, request);
@@ -161,6 +165,11 @@ async fn legacy<B: Backend>(
         method::INITIALIZE => None,
         _ => endpoint.session(&parts.headers, &parts.extensions)?,
     };
+    if request.method != method::CALL_TOOL
+        && let Some(started) = endpoint.face.starting(request)
+    {
+        started.await;
+    }
     let caller = endpoint.caller(&parts.extensions, session.as_deref());
     let (reports, seen) = reports(accepts, request);
     let arrival = || {

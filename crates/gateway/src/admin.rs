@@ -1,0 +1,203 @@
+//! The admin listener: what operators and the command line ask, apart from clients.
+//!
+//! | path | what |
+//! | --- | --- |
+//! | `/api/…` | what `tollgate tools`, `call`, `explain`, `cache`, `servers` and so on ask |
+//! | `/metrics` | Prometheus text |
+//! | `/readyz` | as on the public listener, and the servers with their errors |
+//!
+//! Nobody is authenticated here, so it listens on loopback or on a socket with mode 0600, and refuses
+//! what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::AdminAddress;
+use crate::error::AppError;
+use crate::http::{Operator, bind, json, scrape};
+use crate::readiness::Readiness;
+use crate::{api, connections};
+
+/// Where it listens if nothing else is configured.
+pub(crate) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7421);
+
+/// The bound listener.
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(socket::Socket),
+}
+
+impl Listener {
+    /// Listens at the configured address, or else at the default one, or on a free port if that is
+    /// taken.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if a configured address is taken or cannot be bound.
+    pub(crate) async fn bind(configured: Option<&AdminAddress>) -> Result<Self, AppError> {
+        match configured {
+            Some(AdminAddress::Tcp(address)) => {
+                bind(*address, "`admin.listen`").await.map(Self::Tcp)
+            }
+            #[cfg(unix)]
+            Some(AdminAddress::Unix(path)) => {
+                let bound = socket::Socket::bind(path).await;
+                let what = format!("cannot listen on {} (`admin.listen`)", path.display());
+                bound.map(Self::Unix).map_err(AppError::io(what))
+            }
+            #[cfg(not(unix))]
+            Some(AdminAddress::Unix(path)) => Err(AppError::Usage(format!(
+                "`admin.listen`: no Unix sockets here: {}",
+                path.display()
+            ))),
+            None => match TcpListener::bind(DEFAULT).await {
+                Ok(listener) => Ok(Self::Tcp(listener)),
+                Err(error) => {
+                    tracing::info!(%error, "{DEFAULT} is taken: the admin listener gets a free port");
+                    let free = SocketAddr::new(DEFAULT.ip(), 0);
+                    bind(free, "`admin.listen`").await.map(Self::Tcp)
+                }
+            },
+        }
+    }
+
+    /// Returns where it listens.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the system does not say.
+    pub(crate) fn address(&self) -> Result<AdminAddress, AppError> {
+        match self {
+            Self::Tcp(listener) => crate::http::bound(listener).map(AdminAddress::Tcp),
+            #[cfg(unix)]
+            Self::Unix(socket) => Ok(AdminAddress::Unix(socket.path().to_owned())),
+        }
+    }
+
+    /// Serves connections until `stop` fires and each has answered what it was asked.
+    pub(crate) async fn serve(self, routes: Router, stop: CancellationToken) {
+        match self {
+            Self::Tcp(listener) => connections::serve(listener, routes, stop).await,
+            #[cfg(unix)]
+            Self::Unix(socket) => connections::serve(socket, routes, stop).await,
+        }
+    }
+}
+
+/// Puts the routes together.
+pub(crate) fn routes(operator: Arc<Operator>) -> Router {
+    let (ready, metrics) = (operator.clone(), operator.clone());
+    let readiness = async move || Readiness::with_servers(&ready).respond();
+    Router::new()
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(async move || scrape(&metrics)))
+        .nest("/api", api::routes(operator))
+        .layer(from_fn(for_operators))
+}
+
+async fn for_operators(request: Request, next: Next) -> Response {
+    match refused(request.headers()) {
+        Some(why) => json(StatusCode::FORBIDDEN, &why),
+        None => next.run(request).await,
+    }
+}
+
+/// Browsers say whether a page asks for something, even where they send no `Origin`.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Says why a request is refused; nothing if it is not.
+fn refused(headers: &HeaderMap) -> Option<&'static str> {
+    let of_a_page = |site: &[u8]| site != b"none";
+    if headers.contains_key(header::ORIGIN)
+        || headers
+            .get_all(SEC_FETCH_SITE)
+            .iter()
+            .any(|site| of_a_page(site.as_bytes()))
+    {
+        return Some("web pages may not use the admin API");
+    }
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    (!host.is_some_and(is_loopback) || hosts.next().is_some()).then_some(
+        "the admin API serves loopback names only: 127.0.0.1, [::1] or localhost as `Host`",
+    )
+}
+
+/// Says whether a `Host` names this machine, on any port.
+fn is_loopback(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    if authority.as_str().contains('@') {
+        return false;
+    }
+    let name = authority.host();
+    let address = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(unix)]
+mod socket;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_names_are_hosts() {
+        for (host, want) in [
+            ("localhost:7421", true),
+            ("LOCALHOST", true),
+            ("127.0.0.1", true),
+            ("127.0.0.1:80", true),
+            ("[::1]:80", true),
+            ("[::1]", true),
+            ("evil.example", false),
+            ("localhost.evil.example:7421", false),
+            ("127.0.0.1.evil.example", false),
+            ("user@localhost", false),
+            ("192.168.1.1", false),
+            ("0.0.0.0", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            assert_eq!(refused(&headers).is_none(), want, "{host}");
+        }
+        assert!(refused(&HeaderMap::new()).is_some());
+    }
+
+    #[test]
+    fn what_browsers_send_for_a_page_is_refused() {
+        let with = |name: HeaderName, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost".parse().unwrap());
+            headers.append(name, value.parse().unwrap());
+            refused(&headers).is_some()
+        };
+        assert!(with(header::ORIGIN, "http://localhost:3000"));
+        assert!(with(header::ORIGIN, "null"));
+        assert!(with(SEC_FETCH_SITE, "cross-site"));
+        assert!(with(SEC_FETCH_SITE, "same-site"));
+        // typed into the address bar
+        assert!(!with(SEC_FETCH_SITE, "none"));
+        assert!(with(header::HOST, "localhost"), "two hosts");
+    }
+}

@@ -1,0 +1,75 @@
+//! Finding a running gateway.
+
+use std::path::Path;
+
+use super::Remote;
+use crate::admin;
+use crate::args::Gateway;
+use crate::error::AppError;
+use crate::registered;
+use crate::state_dir::StateDir;
+
+/// Finds the gateway that the arguments name, or else the one that is running.
+///
+/// # Errors
+///
+/// [`AppError`] if none answers, if what answers is not a gateway, or if several are running and none
+/// is named.
+pub(crate) async fn gateway(
+    args: &Gateway,
+    state: Option<&StateDir>,
+) -> Result<(Remote, String), AppError> {
+    let url = match &args.url {
+        Some(url) => url.clone(),
+        None => address(state, args.config.as_deref())?,
+    };
+    match Remote::find(&url).await? {
+        Some(remote) => Ok((remote, url)),
+        None => Err(AppError::Remote(format!(
+            "what answers at {url} is not a gateway"
+        ))),
+    }
+}
+
+/// Returns the admin address of the gateway that runs with this config file, or of the only one that
+/// runs. Where none is known of it is the default address.
+///
+/// # Errors
+///
+/// [`AppError`] if several gateways could be meant, or none runs with this config file.
+pub(crate) fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
+    let all = state.map(registered::gateways).unwrap_or_default();
+    let listed = || -> String { all.iter().map(|one| format!("\n  {one}")).collect() };
+    let Some(file) = config else {
+        return match &all[..] {
+            [] => Ok(format!("http://{}", admin::DEFAULT)),
+            [only] => Ok(only.admin.clone()),
+            _ => Err(AppError::Usage(format!(
+                "several gateways are running; name one:{}",
+                listed()
+            ))),
+        };
+    };
+    let absolute = std::fs::canonicalize(file)
+        .map_err(AppError::io(format!("--config {}", file.display())))?;
+    let mut with_it = all
+        .iter()
+        .filter(|one| one.config.as_ref() == Some(&absolute));
+    match (with_it.next(), with_it.next()) {
+        (Some(only), None) => Ok(only.admin.clone()),
+        (None, _) if all.is_empty() => Err(AppError::Remote(format!(
+            "no gateway is running with {}; start it with `tollgate serve --config {0}`",
+            file.display()
+        ))),
+        (None, _) => Err(AppError::Remote(format!(
+            "no gateway is running with {}, but others are; name one:{}",
+            file.display(),
+            listed()
+        ))),
+        (Some(_), Some(_)) => Err(AppError::Usage(format!(
+            "several gateways are running with {}; name one:{}",
+            file.display(),
+            listed()
+        ))),
+    }
+}

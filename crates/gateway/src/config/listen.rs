@@ -1,0 +1,98 @@
+//! Where the gateway listens, and which addresses it refuses.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::parse_listen;
+
+/// Where the admin listener is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AdminAddress {
+    Tcp(SocketAddr),
+    /// A Unix socket with mode 0600.
+    Unix(PathBuf),
+}
+
+impl AdminAddress {
+    /// Reads an address with a port, a port on loopback, or `unix:/PATH`.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what was expected.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:").map(PathBuf::from) {
+            None => parse_listen(text).map(Self::Tcp),
+            Some(path) if cfg!(unix) && path.is_absolute() => Ok(Self::Unix(path)),
+            Some(_) => Err(format!(
+                "expected an absolute path on a Unix system after `unix:`, found {text:?}"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "http://{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Says why an address is refused unless `http.insecure` is set; `None` if it is loopback.
+pub(crate) fn exposed(address: SocketAddr) -> Option<String> {
+    // `::ffff:127.0.0.1` is loopback, too
+    (!address.ip().to_canonical().is_loopback()).then(|| {
+        format!(
+            "{address} is not loopback: other machines can reach it, and the gateway does not \
+             authenticate them. Listen on loopback behind a proxy that does, or set \
+             `http.insecure = true` in the config file"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admin_addresses_are_sockets_of_either_kind() {
+        for (text, want) in [
+            ("7421", Some("http://127.0.0.1:7421")),
+            ("[::1]:80", Some("http://[::1]:80")),
+            ("0.0.0.0:80", Some("http://0.0.0.0:80")),
+            ("unix:relative", None),
+            ("unix:", None),
+            ("here", None),
+        ] {
+            let parsed = AdminAddress::parse(text).ok();
+            let shown = parsed.map(|address| address.to_string());
+            assert_eq!(shown.as_deref(), want, "{text}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_unix_socket_has_an_absolute_path() {
+        let parsed = AdminAddress::parse("unix:/run/tollgate.sock").unwrap();
+        assert_eq!(parsed, AdminAddress::Unix("/run/tollgate.sock".into()));
+        assert_eq!(parsed.to_string(), "unix:/run/tollgate.sock");
+    }
+
+    #[test]
+    fn only_loopback_addresses_are_not_exposed() {
+        for (address, is_exposed) in [
+            ("127.0.0.1:1", false),
+            ("127.9.9.9:1", false),
+            ("[::1]:1", false),
+            ("[::ffff:127.0.0.1]:1", false),
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+            ("192.168.1.1:1", true),
+        ] {
+            let why = exposed(address.parse().unwrap());
+            assert_eq!(why.is_some(), is_exposed, "{address}");
+        }
+    }
+}

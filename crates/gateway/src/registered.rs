@@ -1,0 +1,165 @@
+//! Which gateways of this user are running, so that the command line finds them.
+//!
+//! Each writes one file into the state directory, and keeps it locked: a lock ends with its process,
+//! whatever ends that, and no process id is mistaken for that of another program.
+
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::state_dir::{StateDir, create_private};
+
+/// The folder of the files in the state directory.
+const FOLDER: &str = "gateways";
+
+/// What is written about one running gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Gateway {
+    pub(crate) pid: u32,
+    /// `http://HOST:PORT` or `unix:/PATH`.
+    pub(crate) admin: String,
+    /// The URL of the MCP endpoint.
+    pub(crate) public: String,
+    /// The config file, as an absolute path without links; none if it runs without one.
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl fmt::Display for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, admin, .. } = self;
+        write!(f, "--url {admin}  (pid {pid}, ")?;
+        match &self.config {
+            Some(config) => write!(f, "{})", config.display()),
+            None => f.write_str("no config file)"),
+        }
+    }
+}
+
+/// Keeps the file of a running gateway. Dropping it removes the file.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    path: PathBuf,
+    /// Held for its lock.
+    _file: File,
+}
+
+impl Registration {
+    /// Writes the file.
+    ///
+    /// # Errors
+    ///
+    /// If the state directory cannot be written.
+    pub(crate) fn new(state: &StateDir, gateway: &Gateway) -> io::Result<Self> {
+        state.ensure()?;
+        let folder = state.path(FOLDER);
+        create_private(&folder)?;
+        // containers that share a home directory may share process ids, too
+        let name = format!("{}-{:08x}", gateway.pid, fastrand::u32(..));
+        let (path, unfinished) = (
+            folder.join(format!("{name}.json")),
+            folder.join(format!("{name}.tmp")),
+        );
+        let mut file = File::create_new(&unfinished)?;
+        // locked before it has its name: nobody ever sees it without a lock, and takes it for stale
+        let written = file
+            .lock_shared()
+            .and_then(|()| file.write_all(&serde_json::to_vec(gateway)?))
+            .and_then(|()| std::fs::rename(&unfinished, &path));
+        if let Err(error) = written {
+            let _ = std::fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        Ok(Self { path, _file: file })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Returns the gateways that are running, those started first at the front. Files of processes that
+/// ended are removed.
+pub(crate) fn gateways(state: &StateDir) -> Vec<Gateway> {
+    let Ok(entries) = std::fs::read_dir(state.path(FOLDER)) else {
+        return Vec::new();
+    };
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let path = entry.path();
+            let is_one = path.extension().is_some_and(|end| end == "json");
+            let gateway = is_one.then(|| running(&path)).flatten()?;
+            Some((
+                entry.metadata().and_then(|file| file.modified()).ok(),
+                gateway,
+            ))
+        })
+        .collect();
+    found.sort_by_key(|(written, gateway)| (*written, gateway.pid));
+    found.into_iter().map(|(_, gateway)| gateway).collect()
+}
+
+/// Reads one file; `None` if its process has ended, or if it cannot be read.
+fn running(path: &Path) -> Option<Gateway> {
+    let file = File::open(path).ok()?;
+    match file.try_lock() {
+        Ok(()) => {
+            let _ = std::fs::remove_file(path);
+            None
+        }
+        Err(TryLockError::WouldBlock) => serde_json::from_reader(&file).ok(),
+        // without locks on this file system all that is known is that it is there
+        Err(TryLockError::Error(_)) => serde_json::from_reader(&file).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gateway(pid: u32) -> Gateway {
+        Gateway {
+            pid,
+            admin: format!("http://127.0.0.1:{pid}"),
+            public: format!("http://127.0.0.1:1{pid}/mcp"),
+            config: None,
+        }
+    }
+
+    #[test]
+    fn gateways_are_listed_while_they_run_and_what_a_crash_leaves_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
+        assert_eq!(gateways(&state), []);
+        let first = Registration::new(&state, &gateway(1)).unwrap();
+        let second = Registration::new(&state, &gateway(2)).unwrap();
+        assert_eq!(gateways(&state), [gateway(1), gateway(2)]);
+        drop(first);
+        assert_eq!(gateways(&state), [gateway(2)]);
+
+        // a process that is killed removes nothing, and its lock is gone
+        let path = second.path.clone();
+        let content = std::fs::read(&path).unwrap();
+        drop(second);
+        std::fs::write(&path, content).unwrap();
+        assert_eq!(gateways(&state), []);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_not_listed() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::locate(Some(place.path())).unwrap();
+        std::fs::create_dir(state.path(FOLDER)).unwrap();
+        let odd = state.path(FOLDER).join("odd.json");
+        std::fs::write(&odd, "{}").unwrap();
+        let held = File::open(&odd).unwrap();
+        held.lock_shared().unwrap();
+        assert_eq!(gateways(&state), []);
+    }
+}

@@ -1,0 +1,69 @@
+//! Whether the servers behind the gateway have started.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tollgate::Startup;
+
+/// Whether every server has listed its tools, failed to, or used up the startup timeout. Clones share
+/// it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Started(CancellationToken);
+
+impl Started {
+    /// How long the answer to `initialize` may wait, which tells clients the instructions of servers.
+    /// They come with a server's first answer, and clients never ask for them again.
+    const INSTRUCTIONS: Duration = Duration::from_millis(500);
+
+    /// For servers that need no start.
+    pub(crate) fn already() -> Self {
+        let started = Self::default();
+        started.0.cancel();
+        started
+    }
+
+    /// Waits for the servers.
+    pub(crate) async fn follow(&self, startup: Startup) {
+        startup.finished().await;
+        self.0.cancel();
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until the start is over: bounded by the startup timeout.
+    pub(crate) fn finished(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.clone().cancelled_owned()
+    }
+
+    /// Waits until the start is over, for a moment only.
+    pub(crate) fn soon(&self) -> impl Future<Output = ()> + Send + use<> {
+        let finished = self.finished();
+        async move {
+            let _ = tokio::time::timeout(Self::INSTRUCTIONS, finished).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn instructions_are_waited_for_a_moment_and_the_list_until_the_start_is_over() {
+        let started = Started::default();
+        let mut finished = pin!(started.finished());
+        let began = tokio::time::Instant::now();
+        started.soon().await;
+        assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
+        assert!(!started.is_finished());
+        assert!(futures_util::poll!(finished.as_mut()).is_pending());
+        started.0.cancel();
+        finished.await;
+        started.soon().await;
+        assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
+    }
+}

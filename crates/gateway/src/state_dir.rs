@@ -1,0 +1,116 @@
+//! The folder for what outlives one run: which gateways are running, and evidence about answers.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The state directory. It is created when something is first written there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// Returns the given directory, or else `tollgate` below the user's state folder
+    /// (`$XDG_STATE_HOME`, by default `~/.local/state`). `None` if there is no home directory either:
+    /// nothing is kept then.
+    pub(crate) fn locate(given: Option<&Path>) -> Option<Self> {
+        Self::locate_in(given, |name| std::env::var_os(name))
+    }
+
+    fn locate_in(given: Option<&Path>, var: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        // the XDG specification has relative paths ignored, and they would change with the folder
+        let absolute = |name| {
+            var(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let root = match given {
+            Some(given) => given.to_owned(),
+            None => absolute("XDG_STATE_HOME")
+                .or_else(|| Some(absolute(HOME)?.join(".local").join("state")))?
+                .join("tollgate"),
+        };
+        Some(Self { root })
+    }
+
+    /// Returns the path of a file or folder in the directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Creates the directory, on Unix with access for its owner only.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub(crate) fn ensure(&self) -> io::Result<()> {
+        create_private(&self.root)
+    }
+}
+
+/// Creates a folder and its parents where they are missing, on Unix with access for the owner only.
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(windows)]
+const HOME: &str = "USERPROFILE";
+#[cfg(not(windows))]
+const HOME: &str = "HOME";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(given: Option<&str>, xdg: &str, home: &str) -> Option<PathBuf> {
+        let var = |name: &str| match name {
+            "XDG_STATE_HOME" => Some(xdg.into()),
+            HOME => Some(home.into()),
+            _ => None,
+        };
+        let dir = StateDir::locate_in(given.map(Path::new), var)?;
+        Some(dir.path("x"))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_option_wins_then_xdg_then_the_home_directory() {
+        for (given, xdg, home, want) in [
+            (Some("/given"), "/xdg", "/home/a", Some("/given/x")),
+            (Some("here"), "", "", Some("here/x")),
+            (None, "/xdg", "/home/a", Some("/xdg/tollgate/x")),
+            (None, "", "/home/a", Some("/home/a/.local/state/tollgate/x")),
+            (
+                None,
+                "relative",
+                "/home/a",
+                Some("/home/a/.local/state/tollgate/x"),
+            ),
+            (None, "", "", None),
+        ] {
+            assert_eq!(located(given, xdg, home), want.map(PathBuf::from));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_directory_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("a").join("b");
+        let dir = StateDir::locate(Some(&root)).unwrap();
+        assert!(!root.exists());
+        // the second time it is there already
+        for _ in 0..2 {
+            dir.ensure().unwrap();
+            let mode = std::fs::metadata(&root).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+    }
+}

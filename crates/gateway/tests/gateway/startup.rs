@@ -1,0 +1,262 @@
+//! While servers start, and while the gateway ends: who is answered, and with what.
+
+use rmcp::ClientLifecycleMode;
+use serde_json::{Value, json};
+
+use crate::scripted::Script;
+use crate::support::{
+    Gateway, MODERN, Pipe, TOLLGATE, ends, file, http, signal, text, tollgate, until, within,
+};
+
+/// A server that does not start before there is a file at its argument.
+fn waits_for(path: &str) -> Script<'_> {
+    Script {
+        each: "while [ ! -e \"$argument\" ]; do sleep 0.02; done",
+        argument: path,
+        ..Script::of_one("late_read")
+    }
+}
+
+/// A path where there is no file yet.
+struct Sign(tempfile::TempDir);
+
+impl Sign {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> String {
+        self.0.path().join("go").to_str().unwrap().to_owned()
+    }
+
+    fn give(&self) {
+        std::fs::write(self.path(), "").unwrap();
+    }
+}
+
+fn serve(config: &tempfile::NamedTempFile) -> tokio::process::Command {
+    let path = config.path().to_str().unwrap();
+    tollgate(&["serve", "--json", "--http", "127.0.0.1:0", "--config", path])
+}
+
+async fn readiness(gateway: &Gateway) -> (u16, Value) {
+    let (status, body) = gateway.get_url(&gateway.public("/readyz")).await;
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+#[tokio::test]
+async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
+    let sign = Sign::new();
+    let slow = waits_for(&sign.path()).server("slow");
+    let config = file(
+        format!("{slow}[servers.fast]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n")
+            .replace("TOLLGATE", TOLLGATE),
+    );
+    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    let healthz = gateway.get_url(&gateway.public("/healthz")).await;
+    assert_eq!(healthz.0, 200);
+    until("the fast server", || async {
+        let (status, body) = readiness(&gateway).await;
+        assert_eq!((status, &body["ready"]), (503, &json!(false)), "{body}");
+        assert_eq!(body["reason"], "servers are starting", "{body}");
+        (body["missing"] == json!(["slow"])).then_some(())
+    })
+    .await;
+
+    let client = gateway.connect(ClientLifecycleMode::Initialize).await;
+    // a tool that is there can be called, and one that is not waits as the list does
+    let order = gateway.mcp("fast__get_order", json!({"order_id": 1})).await;
+    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    let late = gateway.mcp("slow__late_read", json!({}));
+    let go = async {
+        assert_eq!(readiness(&gateway).await.0, 503);
+        sign.give();
+    };
+    let (tools, late, ()) = within("the lists", async {
+        tokio::join!(client.list_all_tools(), late, go)
+    })
+    .await;
+    assert_eq!(tools.unwrap().len(), 10);
+    assert_eq!(late["result"]["content"][0]["text"], "run 1", "{late}");
+    let (status, body) = readiness(&gateway).await;
+    assert_eq!((status, &body["ready"]), (200, &json!(true)), "{body}");
+    assert!(body.get("missing").is_none(), "{body}");
+}
+
+#[tokio::test]
+async fn over_pipes_others_are_answered_while_the_list_waits() {
+    let sign = Sign::new();
+    let path = sign.path();
+    let command = waits_for(&path).command();
+    let command: Vec<_> = command.iter().map(String::as_str).collect();
+    // this waits for the answer to `initialize`
+    let mut pipe = Pipe::open(&[&["run", "--"], &command[..]].concat()).await;
+    assert_eq!(pipe.hello["result"]["protocolVersion"], "2025-11-25");
+    let list = pipe.send("tools/list", json!({})).await;
+    let call = pipe
+        .send("tools/call", json!({"name": "late_read", "arguments": {}}))
+        .await;
+    let pong = pipe.request("ping", json!({})).await;
+    assert_eq!(pong["result"], json!({}));
+    sign.give();
+    let listed: Value = serde_json::from_str(&pipe.answer(list).await).unwrap();
+    assert_eq!(listed["result"]["tools"][0]["name"], "late_read");
+    let called: Value = serde_json::from_str(&pipe.answer(call).await).unwrap();
+    assert_eq!(called["result"]["content"][0]["text"], "run 1", "{called}");
+    assert!(pipe.close().await);
+}
+
+#[tokio::test]
+async fn tools_that_come_after_the_startup_timeout_are_announced() {
+    let sign = Sign::new();
+    let slow = waits_for(&sign.path()).server("slow");
+    let gateway = Gateway::configured(&format!("startup_timeout = \"100ms\"\n{slow}")).await;
+    let client = gateway.connect(ClientLifecycleMode::Initialize).await;
+    let tools = within("the list", client.list_all_tools()).await.unwrap();
+    assert_eq!(tools.len(), 0);
+    let (status, body) = readiness(&gateway).await;
+    assert_eq!(status, 503);
+    assert_eq!(body["reason"], "no server is up", "{body}");
+    assert_eq!(body["missing"], json!(["slow"]), "{body}");
+
+    let listen = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+        "params": { "notifications": { "toolsListChanged": true }, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } },
+    });
+    let listen = http()
+        .post(&gateway.url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "subscriptions/listen")
+        .body(listen.to_string())
+        .send();
+    let mut events = within("listening", listen).await.unwrap();
+    let mut heard = String::new();
+    within("the announcement", async {
+        while !heard.contains("list_changed") {
+            let part = events.chunk().await.unwrap().unwrap();
+            heard.push_str(text(&part));
+            if heard.contains("acknowledged") {
+                sign.give();
+            }
+        }
+    })
+    .await;
+    let tools = within("the list", client.list_all_tools()).await.unwrap();
+    assert_eq!(tools.len(), 1);
+}
+
+#[tokio::test]
+async fn servers_that_are_starting_keep_nobody_from_stopping() {
+    let sign = Sign::new();
+    let path = sign.path();
+    let slow = waits_for(&path);
+    let config = file(slow.server("slow"));
+    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    assert_eq!(
+        readiness(&gateway).await.1["reason"],
+        "servers are starting"
+    );
+    gateway.stopped().await;
+
+    let command = slow.command();
+    let command: Vec<_> = command.iter().map(String::as_str).collect();
+    let mut pipe = Pipe::open(&[&["run", "--"], &command[..]].concat()).await;
+    pipe.send("tools/list", json!({})).await;
+    signal("-TERM", pipe.child.id().unwrap()).await;
+    let status = within("the end", pipe.child.wait()).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_said_before_any_server_starts() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("started");
+    let config = file(format!(
+        "[http]\nlisten = {address:?}\n[servers.a]\ncommand = \"touch\"\nargs = [{mark:?}]\n"
+    ));
+    let done = ends(&["serve", "--config", config.path().to_str().unwrap()]).await;
+    assert_eq!(done.status.code(), Some(1));
+    let said = text(&done.stderr);
+    let expected = format!("{address} is taken by another process");
+    assert!(said.contains(&expected), "{said}");
+    assert!(said.contains("http.listen"), "{said}");
+    let command = ["run", "--http", &address, "--", "touch"];
+    let done = ends(&[&command[..], &[mark.to_str().unwrap()]].concat()).await;
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains(&expected), "{done:?}");
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn sighup_changes_nothing() {
+    let mut gateway = Gateway::sample().await;
+    signal("-HUP", gateway.child.id().unwrap()).await;
+    gateway.says("SIGHUP is ignored").await;
+    let order = gateway
+        .mcp("orders__get_order", json!({"order_id": 1}))
+        .await;
+    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    gateway.stopped().await;
+
+    let mut pipe = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    signal("-HUP", pipe.child.id().unwrap()).await;
+    let order = pipe.call("get_order", json!({"order_id": 1})).await;
+    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    assert!(pipe.close().await);
+}
+
+#[tokio::test]
+async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
+    let config = "[http]\nlame_duck = \"10m\"\n\
+                  [servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+    let gateway = Gateway::configured(config).await;
+    let pid = gateway.child.id().unwrap();
+    signal("-TERM", pid).await;
+    let body = until("the lame duck", || async {
+        let (status, body) = readiness(&gateway).await;
+        (status == 503).then_some(body)
+    })
+    .await;
+    assert_eq!(body["reason"], "the gateway is stopping", "{body}");
+    assert_eq!(gateway.get_url(&gateway.public("/healthz")).await.0, 200);
+    let order = gateway.mcp("shop__get_order", json!({"order_id": 1})).await;
+    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    // a second signal does not wait for it
+    let said = gateway.stopped().await;
+    assert!(said.contains("connections are accepted for 10m"), "{said}");
+
+    let gateway = Gateway::configured(&config.replace("10m", "50ms")).await;
+    let said = gateway.stopped().await;
+    assert!(said.contains("stopped: no call was cut off"), "{said}");
+}
+
+#[tokio::test]
+async fn the_config_in_the_current_folder_is_used_and_the_sample_is_said_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tollgate(&["serve", "--json", "--http", "127.0.0.1:0"]);
+    command.current_dir(folder.path());
+    let said = Gateway::starting(command, None, None).await.stopped().await;
+    let first = said.lines().next().unwrap();
+    assert!(first.contains("serving the embedded sample"), "{said}");
+
+    let file = folder.path().join("tollgate.toml");
+    std::fs::write(&file, "[servers.here]\nurl = \"http://127.0.0.1:1/mcp\"\n").unwrap();
+    let mut check = tollgate(&["serve", "--check"]);
+    let check = check.current_dir(folder.path()).output();
+    let checked = within("the check", check).await.unwrap();
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    assert!(text(&checked.stdout).contains("here"), "{checked:?}");
+    let said = text(&checked.stderr);
+    assert!(
+        said.contains("using tollgate.toml in this folder"),
+        "{said}"
+    );
+}
