@@ -161,6 +161,10 @@ fn per_thousand(share: f64) -> u32 {
         .unwrap_or(1000)
 }
 
+/// The command that makes this program a server's supervisor. It is not for people, and help does not
+/// list it.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
 /// Starts to connect to one server.
 ///
 /// # Errors
@@ -189,6 +193,9 @@ pub(crate) fn upstream_of(
         EraName::Modern => EraChoice::Modern,
         EraName::Legacy => EraChoice::Legacy,
     });
+    let upstream = upstream
+        .max_message(config.max_message)
+        .supervisor(["/proc/self/exe", SUPERVISE]);
     let upstream = match config.idempotency_keys {
         Some(send) => upstream.idempotency_keys(send),
         None => upstream,

@@ -28,7 +28,7 @@
 //! | --- | --- |
 //! | an answer without `isError` | success: all failures of all calls are forgotten |
 //! | an answer with `isError` | failure |
-//! | refused as malformed, unauthorized, unknown there; a server's fault; a broken answer | failure |
+//! | refused as malformed, unauthorized, unknown there; a server's fault; a broken or too large answer | failure |
 //! | timed out, connection lost, outcome unknown: it got there and came to nothing | failure |
 //! | rate limited, overloaded, breaker open, anything that says when to try again | neither |
 //! | not sent for any other reason: no connection, no eligible server | neither |

@@ -50,7 +50,10 @@ pub(crate) fn may_have_changed(result: &Result<ToolOutput, ToolError>) -> bool {
             Delivery::Unknown => true,
             Delivery::Answered => matches!(
                 error.kind(),
-                ErrorKind::Protocol | ErrorKind::ServerFault | ErrorKind::Timeout
+                ErrorKind::Protocol
+                    | ErrorKind::ServerFault
+                    | ErrorKind::Timeout
+                    | ErrorKind::TooLarge
             ),
         },
     }
@@ -66,6 +69,7 @@ fn is_never(error: &ToolError) -> bool {
         | ErrorKind::Protocol
         | ErrorKind::ServerFault
         | ErrorKind::Timeout
+        | ErrorKind::TooLarge
         | ErrorKind::Unauthorized
         | ErrorKind::UnknownTool => true,
         // also what a later version adds: unknown kinds hold nobody back
@@ -80,13 +84,14 @@ mod tests {
 
     use super::*;
 
-    const NEVER: [ErrorKind; 8] = [
+    const NEVER: [ErrorKind; 9] = [
         ErrorKind::ConnectionLost,
         ErrorKind::InvalidCall,
         ErrorKind::OutcomeUnknown,
         ErrorKind::Protocol,
         ErrorKind::ServerFault,
         ErrorKind::Timeout,
+        ErrorKind::TooLarge,
         ErrorKind::Unauthorized,
         ErrorKind::UnknownTool,
     ];
@@ -147,6 +152,7 @@ mod tests {
                 ErrorKind::Protocol,
                 ErrorKind::ServerFault,
                 ErrorKind::Timeout,
+                ErrorKind::TooLarge,
             ];
             assert_eq!(of(Answered), fault.contains(&kind), "{kind}");
         }

@@ -81,9 +81,12 @@ impl<B: Backend> Conversation<B> {
                     Ok(Some(line)) => self.take(&line, &out).await,
                     Ok(None) => break,
                     Err(LineError::Io(error)) => return Err(error),
-                    Err(error) => {
-                        let error = RpcError::new(code::PARSE_ERROR, error.to_string());
-                        say(&out, Answer::error(None, &error)).await;
+                    Err(LineError::TooLong { limit, skipped }) => {
+                        let text = format!("a message is longer than {limit} bytes");
+                        let error = RpcError::new(code::INVALID_REQUEST, text);
+                        // an answer of the client's has its own ids
+                        let id = skipped.id.filter(|_| skipped.has_method);
+                        say(&out, Answer::error(id.as_ref(), &error)).await;
                     }
                 }
             }
