@@ -90,7 +90,7 @@ mod tests {
             (10, vec![11]),
         ]);
         let mut found = of(pid(2), &children);
-        found.sort();
+        found.sort_by_key(|pid| pid.as_raw_nonzero());
         assert_eq!(found, [3, 4, 5].map(pid));
         assert_eq!(of(pid(11), &children), []);
     }
