@@ -82,10 +82,14 @@ impl<B: Backend> Conversation<B> {
                     Ok(None) => break,
                     Err(LineError::Io(error)) => return Err(error),
                     Err(LineError::TooLong { limit, skipped }) => {
-                        let text = format!("a message is longer than {limit} bytes");
-                        let error = RpcError::new(code::INVALID_REQUEST, text);
-                        // an answer of the client's has its own ids
+                        // an answer of the client's has the id of another request
                         let id = skipped.id.filter(|_| skipped.has_method);
+                        let code = match id {
+                            Some(_) => code::INVALID_REQUEST,
+                            None => code::PARSE_ERROR,
+                        };
+                        let text = format!("a message is longer than {limit} bytes");
+                        let error = RpcError::new(code, text);
                         say(&out, Answer::error(id.as_ref(), &error)).await;
                     }
                 }

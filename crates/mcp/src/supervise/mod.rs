@@ -25,8 +25,8 @@
 //!
 //! # Cost
 //!
-//! One process without threads, and no descriptors but the three standard ones and two sockets for its
-//! own signals.
+//! One process without threads, with the three standard descriptors and a few sockets for its own
+//! signals.
 
 mod descendants;
 mod stage;

@@ -330,3 +330,20 @@ proptest! {
         });
     }
 }
+
+#[tokio::test]
+async fn a_request_beyond_the_limit_is_refused_under_its_id() {
+    let mut pipe = Pipe::open();
+    let long = "x".repeat(17 << 20);
+    pipe.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"ping","params":{{"id":1,"x":"{long}"}},"id":7}}"#
+    ))
+    .await;
+    let refused = pipe.json().await;
+    assert_eq!(refused["id"], 7, "{refused}");
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    // an answer to nothing that was asked: its id is not one of the client's requests
+    pipe.send(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#))
+        .await;
+    assert_eq!(pipe.json().await["id"], Value::Null);
+}
