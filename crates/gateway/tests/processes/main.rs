@@ -81,7 +81,11 @@ fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
 #[test]
 fn an_exit_status_and_last_words_are_passed_on() {
     beside_others(async {
-        for (ending, told) in [("exit 3", "exit status: 3"), ("kill -9 $$", "137")] {
+        for (ending, told) in [
+            ("exit 3", "exit status: 3"),
+            ("kill -9 $$", "SIGKILL"),
+            ("kill -15 $$", "SIGTERM"),
+        ] {
             let marked = Marked::new("status");
             let script = Script::calls(&format!("echo last words >&2; {ending};"));
             let upstream = script.upstream(&marked).start();

@@ -39,7 +39,9 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior,
+};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::upstream::pipe::{NOT_STARTED, not_started};
@@ -55,8 +57,8 @@ const USAGE: u8 = 2;
 /// the arguments that [`UpstreamBuilder::supervisor`](crate::upstream::UpstreamBuilder::supervisor)
 /// appends: the grace period in milliseconds, the program, and its arguments.
 ///
-/// Returns the server's exit code; 128 and the signal's number if a signal ended it; 127 if it cannot be
-/// started, and standard error says why.
+/// Returns the server's exit code, or 127 if it cannot be started, and standard error says why. A signal
+/// that ended the server ends this process too.
 ///
 /// It waits for every child of this process, and replaces standard input and output by `/dev/null`: a
 /// process that calls it does nothing else.
@@ -120,7 +122,7 @@ fn run(command: &mut Command, grace: Duration) -> io::Result<u8> {
         }
         client_is_gone |= signals.wait(stage.pause(now()), !client_is_gone);
     }
-    Ok(family.exit_code())
+    Ok(family.end())
 }
 
 /// The children of this process: the server, and what has lost its parent.
@@ -146,11 +148,18 @@ impl Family {
         }
     }
 
-    fn exit_code(&self) -> u8 {
-        let code = self.status.and_then(|status| {
-            let signal = status.terminating_signal().map(|signal| 128 + signal);
-            status.exit_status().or(signal)
-        });
+    /// Ends this process by the signal that ended the server, if there was one; else returns its exit
+    /// code.
+    fn end(&self) -> u8 {
+        let Some(status) = self.status else {
+            return 1;
+        };
+        if let Some(signal) = status.terminating_signal() {
+            // the server may have left a core; there is nothing to see in this one
+            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+        let code = status.exit_status();
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
     }
 }
