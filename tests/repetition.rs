@@ -42,7 +42,8 @@ async fn send(stack: &Stack, tool: &str, arguments: Value, caller: Arc<Caller>) 
 
 /// Orders of which none is found, and one tool that answers.
 fn orders() -> Arc<MockServer> {
-    let tools = ["get_order", "cancel_order", "list_orders"].map(|name| json!({"name": name}));
+    let tools =
+        ["get_order", "add_note", "cancel_order", "list_orders"].map(|name| json!({"name": name}));
     let service = MockService::new(|call, _| async move {
         match call.tool().name().as_str() {
             "list_orders" => Ok(ToolOutput::text("1, 2, 3")),
@@ -55,7 +56,7 @@ fn orders() -> Arc<MockServer> {
 #[tokio::test(start_paused = true)]
 async fn the_sixth_equal_failing_call_of_a_session_is_answered_without_a_server() {
     let stack = build(Stack::builder(), "orders", &[orders()]).await;
-    for tool in ["orders.get_order", "orders.cancel_order"] {
+    for tool in ["orders.add_note", "orders.cancel_order"] {
         let id = |id: u32| json!({"id": id});
         for _ in 0..5 {
             let (asked, told) = send(&stack, tool, id(7), session("1")).await;
@@ -82,8 +83,26 @@ async fn the_sixth_equal_failing_call_of_a_session_is_answered_without_a_server(
     }
     assert_eq!(stack.loop_guard_stats().answered, 2);
     tokio::time::advance(Duration::from_secs(5 * 60)).await;
-    let again = send(&stack, "orders.get_order", json!({"id": 7}), session("1")).await;
+    let again = send(&stack, "orders.add_note", json!({"id": 7}), session("1")).await;
     assert!(again.0, "one try is let through again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_polls_finds_what_appears_after_many_tries() {
+    let files = MockService::new(|_, n| async move {
+        match n {
+            1..=8 => Ok(ToolOutput::error_text("no such file")),
+            _ => Ok(ToolOutput::text("ready")),
+        }
+    });
+    let files = MockServer::new("files", vec![json!({"name": "read_file"})], files);
+    let stack = build(Stack::builder(), "files", &[files]).await;
+    for n in 1..=9 {
+        let path = json!({"path": "/done"});
+        let (asked, text) = send(&stack, "files.read_file", path, session("1")).await;
+        assert!(asked, "poll {n}: {text}");
+        assert_eq!(text == "ready", n == 9, "poll {n}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +111,7 @@ async fn the_guard_can_be_set_and_switched_off() {
         let builder = Stack::builder().loop_guard(config);
         let stack = build(builder, "orders", &[orders()]).await;
         for n in 1..=20 {
-            if !send(&stack, "orders.get_order", json!({}), session("1"))
+            if !send(&stack, "orders.add_note", json!({}), session("1"))
                 .await
                 .0
             {

@@ -30,7 +30,8 @@ impl Explanation {
     /// `None` if it never is.
     #[must_use]
     pub fn loop_guard(&self) -> Option<&LoopGuardConfig> {
-        self.settings.loop_guard.as_ref()
+        let guard = self.settings.loop_guard.as_ref();
+        guard.filter(|_| self.plan().is_write())
     }
 
     /// Returns when the breaker of the tool at one server opens, and for how long.

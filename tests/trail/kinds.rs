@@ -211,12 +211,16 @@ async fn a_session_that_repeats_a_failing_call_is_told_who_answered() {
     let service = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no such order")) });
     let guard = LoopGuardConfig::default().with_failures(1);
     let stack = stack(Stack::builder().loop_guard(guard), &[("a", service)]).await;
-    let first = run(&stack, "read").await;
+    let first = run(&stack, "add").await;
     assert_eq!(steps(&first).last().unwrap(), "answer:tool_error");
-    let second = run(&stack, "read").await;
+    let second = run(&stack, "add").await;
     assert_eq!(
         steps(&second),
-        ["cache:miss", "loop_guard:answered", "answer:tool_error"]
+        [
+            "cache:invalidated",
+            "loop_guard:answered",
+            "answer:tool_error"
+        ]
     );
 }
 

@@ -16,7 +16,7 @@
 //! | outcome | for its tool | for the whole server |
 //! | --- | --- | --- |
 //! | answer, also the tool's own failure (`isError: true`) | success | success |
-//! | the server refuses the call as the caller's fault | success: the server works | success |
+//! | the server refuses the call as the caller's fault, or its answer is too large | success: the server works | success |
 //! | connection refused, or lost before the call was sent | failure | failure |
 //! | connection lost after that | failure | failure, once for each tool in a row |
 //! | the server's own fault, protocol error | failure | success: it can be reached |

@@ -32,7 +32,10 @@ pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
     }
     match (error.kind(), error.delivery()) {
         (
-            ErrorKind::InvalidCall | ErrorKind::Unauthorized | ErrorKind::UnknownTool,
+            ErrorKind::InvalidCall
+            | ErrorKind::TooLarge
+            | ErrorKind::Unauthorized
+            | ErrorKind::UnknownTool,
             Delivery::Answered,
         ) => Verdict::Success,
         _ => Verdict::Nothing,
@@ -100,6 +103,7 @@ mod tests {
             (ErrorKind::ServerFault, Answered, Failure, Success),
             (ErrorKind::Timeout, Unknown, Failure, Nothing),
             (ErrorKind::InvalidCall, Answered, Success, Success),
+            (ErrorKind::TooLarge, Answered, Success, Success),
             (ErrorKind::Unauthorized, Answered, Success, Success),
             (ErrorKind::UnknownTool, Answered, Success, Success),
             (ErrorKind::InvalidCall, NotSent, Nothing, Nothing),

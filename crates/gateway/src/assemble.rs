@@ -1,5 +1,6 @@
 //! From a config to a running stack.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::cache::{CacheConfig, ToolScopes};
@@ -160,6 +161,13 @@ fn cache(config: &Config) -> CacheConfig {
     cache
 }
 
+/// The command that makes this program a server's supervisor. It is not for people, and help does not
+/// list it.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
+/// The file that runs, also after another one has taken its path.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// Starts to connect to one server.
 ///
 /// # Errors
@@ -188,6 +196,12 @@ pub(crate) fn upstream_of(
         EraName::Modern => EraChoice::Modern,
         EraName::Legacy => EraChoice::Legacy,
     });
+    let upstream = upstream.max_message(config.max_message);
+    // without `/proc` a supervisor would find no processes
+    let upstream = match Path::new(THIS_PROGRAM).exists() {
+        true => upstream.supervisor([THIS_PROGRAM, SUPERVISE]),
+        false => upstream,
+    };
     let upstream = match config.idempotency_keys {
         Some(send) => upstream.idempotency_keys(send),
         None => upstream,

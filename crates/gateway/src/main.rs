@@ -39,5 +39,13 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // before anything else: one such process runs for each server
+    #[cfg(target_os = "linux")]
+    {
+        let mut args = std::env::args_os().skip(1);
+        if args.next().is_some_and(|word| word == assemble::SUPERVISE) {
+            return tollgate_mcp::supervise::supervise(args);
+        }
+    }
     app::main()
 }

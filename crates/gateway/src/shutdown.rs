@@ -152,7 +152,7 @@ pub(crate) async fn drain(calls: &Inflight, limit: Duration, stop: &Stop, screen
 }
 
 /// Ends the servers in good order: a child's input is closed and it may finish, a session is
-/// deleted. Without this the end of the process would kill the children.
+/// deleted. Without this their supervisors would end the children, and sessions would stay.
 pub(crate) async fn end_servers(upstreams: &[Upstream], stop: &Stop) {
     tokio::select! {
         _ = join_all(upstreams.iter().map(Upstream::shutdown)) => {}

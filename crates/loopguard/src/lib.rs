@@ -8,18 +8,27 @@
 //!
 //! # Rule
 //!
+//! Only calls whose plan allows a write are counted. A read is never held back: it may be a poll for
+//! something that comes from outside of the gateway.
+//!
 //! The same call is: one session, one tool, and arguments that are the same JSON value, however they
 //! are spelt. After [`LoopGuardConfig::failures`] failures of it in a row, with no success between, it
 //! is answered here with `isError`, and no server is asked. Other arguments, other tools and other
-//! sessions never notice.
+//! sessions are not held back.
+//!
+//! A write may remove the cause of a failure. So another write resets everything the guard holds, of all
+//! sessions: one of any tool and any caller that succeeded, or that may have changed something although
+//! it failed (timed out, connection lost, a server's fault, dropped before its end). The repeated call
+//! itself resets itself only by success. One that failed with `isError`, or was refused or not sent,
+//! resets nothing.
 //!
 //! What counts is what says *never*, and not what says *later*:
 //!
 //! | end of a call | counts as |
 //! | --- | --- |
-//! | an answer without `isError` | success: all failures of the call are forgotten |
+//! | an answer without `isError` | success: all failures of all calls are forgotten |
 //! | an answer with `isError` | failure |
-//! | refused as malformed, unauthorized, unknown there; a server's fault; a broken answer | failure |
+//! | refused as malformed, unauthorized, unknown there; a server's fault; a broken or too large answer | failure |
 //! | timed out, connection lost, outcome unknown: it got there and came to nothing | failure |
 //! | rate limited, overloaded, breaker open, anything that says when to try again | neither |
 //! | not sent for any other reason: no connection, no eligible server | neither |
@@ -35,7 +44,8 @@
 //!
 //! Callers without a session are passed by default ([`WithoutSession`]): the principal alone may stand
 //! for many conversations (all anonymous clients of a stateless server are one), and the failures of one
-//! are none of the others' business. Calls that the runtime makes by itself are passed too.
+//! are none of the others' business. Calls that the runtime makes by itself are passed too. The writes of
+//! both reset what is held.
 //!
 //! # Readiness
 //!
@@ -43,8 +53,8 @@
 //!
 //! # Cancellation
 //!
-//! A call that is dropped counts as nothing. If it was the one try of its window, the next call gets the
-//! try.
+//! A call that is dropped counts as no failure. If it was the one try of its window, the next call gets
+//! the try. It may have run, so it resets the failures of other calls.
 //!
 //! # Clone
 //!
@@ -63,9 +73,10 @@
 //!
 //! # Cost
 //!
-//! As long as nothing fails, a call pays for three reference counts and two loads of one number. Once
-//! anything fails anywhere, a session without failures pays for a hash of its name more. No lock is taken,
-//! and nothing is hashed of the arguments, unless this very session has failures on the books. What is
+//! A read pays for one look at its plan. As long as nothing fails, a write pays for three reference
+//! counts and a few loads of one number. Once anything fails anywhere, a session without failures pays for
+//! a hash of its name more, and for one addition to a shared counter if it succeeds. No lock is taken, and
+//! nothing is hashed of the arguments, unless this very session has failures on the books. What is
 //! held is bounded ([`LoopGuardConfig::capacity`]): the oldest go first.
 //!
 //! # Example
@@ -86,7 +97,7 @@
 //!     .layer(LoopGuardLayer::default())
 //!     .service(server.clone());
 //! let ada = Caller::new(Principal::new("ada")).with_session(SessionId::new("1"));
-//! let order = call(&tool("get_order").build(), json!({"id": 7})).with_caller(Arc::new(ada));
+//! let order = call(&tool("cancel_order").build(), json!({"id": 7})).with_caller(Arc::new(ada));
 //!
 //! for _ in 0..5 {
 //!     service.clone().oneshot(order.clone()).await?;

@@ -40,6 +40,25 @@ pub fn classify(result: &Result<ToolOutput, ToolError>) -> Verdict<'_> {
     }
 }
 
+/// Says whether a write that ended so may have changed what other calls find: it succeeded, or its
+/// outcome is not known. A fault that a server reports is no promise that nothing happened.
+pub(crate) fn may_have_changed(result: &Result<ToolOutput, ToolError>) -> bool {
+    match result {
+        Ok(output) => !output.is_error(),
+        Err(error) => match error.delivery() {
+            Delivery::NotSent => false,
+            Delivery::Unknown => true,
+            Delivery::Answered => matches!(
+                error.kind(),
+                ErrorKind::Protocol
+                    | ErrorKind::ServerFault
+                    | ErrorKind::Timeout
+                    | ErrorKind::TooLarge
+            ),
+        },
+    }
+}
+
 /// Says whether an error is the call's own, so that the next one will end alike: it got to a server
 /// and came to nothing, and nobody said to come back later.
 fn is_never(error: &ToolError) -> bool {
@@ -50,6 +69,7 @@ fn is_never(error: &ToolError) -> bool {
         | ErrorKind::Protocol
         | ErrorKind::ServerFault
         | ErrorKind::Timeout
+        | ErrorKind::TooLarge
         | ErrorKind::Unauthorized
         | ErrorKind::UnknownTool => true,
         // also what a later version adds: unknown kinds hold nobody back
@@ -64,13 +84,14 @@ mod tests {
 
     use super::*;
 
-    const NEVER: [ErrorKind; 8] = [
+    const NEVER: [ErrorKind; 9] = [
         ErrorKind::ConnectionLost,
         ErrorKind::InvalidCall,
         ErrorKind::OutcomeUnknown,
         ErrorKind::Protocol,
         ErrorKind::ServerFault,
         ErrorKind::Timeout,
+        ErrorKind::TooLarge,
         ErrorKind::Unauthorized,
         ErrorKind::UnknownTool,
     ];
@@ -116,6 +137,24 @@ mod tests {
                 !fails(ToolError::new(kind, Delivery::NotSent, "x")),
                 "{kind}"
             );
+        }
+    }
+
+    #[test]
+    fn a_write_may_have_changed_something_unless_it_was_refused() {
+        use Delivery::{Answered, NotSent, Unknown};
+        assert!(may_have_changed(&Ok(ToolOutput::text("x"))));
+        assert!(!may_have_changed(&Ok(ToolOutput::error_text("x"))));
+        for kind in NEVER.into_iter().chain(LATER) {
+            let of = |delivery| may_have_changed(&Err(ToolError::new(kind, delivery, "x")));
+            assert!(!of(NotSent) && of(Unknown), "{kind}");
+            let fault = [
+                ErrorKind::Protocol,
+                ErrorKind::ServerFault,
+                ErrorKind::Timeout,
+                ErrorKind::TooLarge,
+            ];
+            assert_eq!(of(Answered), fault.contains(&kind), "{kind}");
         }
     }
 

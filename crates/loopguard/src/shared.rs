@@ -10,6 +10,7 @@ use tollgate_core::{Caller, Tool, ToolCall, ToolError, ToolOutput};
 
 use crate::answer::{answer, shorten};
 use crate::key::{Keys, is_counted};
+use crate::policy::may_have_changed;
 use crate::table::{Admission, Table};
 use crate::{LoopGuardConfig, Verdict, WithoutSession, classify};
 
@@ -28,7 +29,8 @@ pub(crate) struct Shared {
 pub struct LoopGuardStats {
     /// How many calls it answered in their servers' place.
     pub answered: u64,
-    /// How many failing calls it remembers now.
+    /// How many failing calls it remembers now; those that a write has reset count until they are
+    /// looked at again.
     pub held: usize,
 }
 
@@ -42,13 +44,17 @@ pub(crate) enum Decision {
     Watch(Watch),
 }
 
-/// One call whose end counts. Dropped before it, the call counts as nothing.
+/// One call whose end counts. Dropped before it, the call counts as no failure; but it may have run, so
+/// it resets other calls.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     caller: Arc<Caller>,
     tool: Arc<Tool>,
     arguments: Bytes,
+    /// Whether its own failures count. If not, it is watched for what it may change.
+    counted: bool,
+    ended: bool,
     /// The try that this call is, until its end. Boxed, as few calls are one.
     trial: Option<Box<(u128, Instant)>>,
 }
@@ -73,14 +79,19 @@ impl Shared {
 
     /// Decides about a call that is about to be sent.
     pub(crate) fn decide(self: &Arc<Self>, call: &ToolCall) -> Decision {
-        if call.purpose().is_background() || !is_counted(call.caller(), self.without_session) {
+        // a read may be a poll: what it waits for can come from outside of the gateway
+        if !call.plan().is_write() {
             return Decision::Pass;
         }
+        let counted =
+            !call.purpose().is_background() && is_counted(call.caller(), self.without_session);
         let mut watch = Watch {
             shared: self.clone(),
             caller: call.caller().clone(),
             tool: call.tool().clone(),
             arguments: call.arguments_bytes(),
+            counted,
+            ended: false,
             trial: None,
         };
         let Some((_, key)) = watch.on_the_books() else {
@@ -115,21 +126,41 @@ impl Shared {
 impl Watch {
     /// Takes in how the call ended.
     pub(crate) fn end(mut self, result: &Result<ToolOutput, ToolError>) {
+        self.ended = true;
+        let wrote = may_have_changed(result);
         match classify(result) {
-            // dropping the watch gives the try back
-            Verdict::Ignore => {}
+            Verdict::Fail(told) if self.counted => {
+                self.trial = None;
+                let (session, now) = (self.session(), Instant::now());
+                let key = self.key(session);
+                let told = shorten(&told);
+                self.shared.table.fail(session, key, now, told, wrote);
+            }
             Verdict::Succeed => {
                 self.trial = None;
                 if let Some((_, key)) = self.on_the_books() {
                     self.shared.table.succeed(key);
                 }
+                self.reset_all();
             }
-            Verdict::Fail(told) => {
-                self.trial = None;
-                let (session, now) = (self.session(), Instant::now());
-                let key = self.key(session);
-                self.shared.table.fail(session, key, now, shorten(&told));
-            }
+            // dropping the watch gives the try back
+            Verdict::Ignore | Verdict::Fail(_) if wrote => self.reset_others(),
+            Verdict::Ignore | Verdict::Fail(_) => {}
+        }
+    }
+
+    /// Resets all calls. The counter is not touched where nothing is held.
+    fn reset_all(&self) {
+        if !self.shared.table.is_empty() {
+            self.shared.table.reset();
+        }
+    }
+
+    /// Resets all calls but this one.
+    fn reset_others(&self) {
+        match self.on_the_books() {
+            Some((_, key)) => self.shared.table.reset_others(key),
+            None => self.reset_all(),
         }
     }
 
@@ -137,7 +168,7 @@ impl Watch {
     /// is hashed where nothing failed.
     fn on_the_books(&self) -> Option<(u64, u128)> {
         let table = &self.shared.table;
-        if table.is_empty() {
+        if !self.counted || table.is_empty() {
             return None;
         }
         let session = self.session();
@@ -160,6 +191,9 @@ impl Drop for Watch {
         if let Some(trial) = self.trial.take() {
             let (key, began) = *trial;
             self.shared.table.give_back(key, began);
+        }
+        if !self.ended {
+            self.reset_others();
         }
     }
 }

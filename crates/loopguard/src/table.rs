@@ -1,7 +1,7 @@
 //! Which calls failed, how often, and when: the state that decides.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,11 +15,16 @@ use crate::LoopGuardConfig;
 /// at all, and how many of sessions that share a slot with this one. Both are written under the lock of
 /// the call's shard, and may be read a moment late: a success that misses the failure before it leaves
 /// that failure standing, which costs a try at worst, and no longer than a window.
+///
+/// A write of any session resets all calls at once: each remembers the number of writes at its last
+/// failure, and counts as forgotten when that number has changed.
 #[derive(Debug)]
 pub(crate) struct Table {
     shards: [Mutex<HashMap<u128, Failing>>; SHARDS],
     held: AtomicUsize,
     slots: [AtomicU32; SLOTS],
+    /// How many writes may have changed something since the first failure was held.
+    writes: AtomicU64,
     failures: u32,
     window: Duration,
     per_shard: usize,
@@ -34,6 +39,8 @@ struct Failing {
     /// The last try that was let through began then; one before the last failure is over.
     trying: Option<Instant>,
     session: u64,
+    /// The table's `writes` at the last failure.
+    writes: u64,
 }
 
 /// What to do with a call.
@@ -58,6 +65,7 @@ impl Table {
             shards: std::array::from_fn(|_| Mutex::default()),
             held: AtomicUsize::new(0),
             slots: std::array::from_fn(|_| AtomicU32::new(0)),
+            writes: AtomicU64::new(0),
             failures: config.failures,
             window: config.window,
             per_shard: config.capacity.div_ceil(SHARDS),
@@ -84,6 +92,7 @@ impl Table {
         let Some(mut shard) = self.shard(key) else {
             return Admission::Go;
         };
+        self.forget_if_reset(&mut shard, key, self.writes());
         let Some(call) = shard.get_mut(&key) else {
             return Admission::Go;
         };
@@ -108,11 +117,20 @@ impl Table {
         }
     }
 
-    /// Takes in that a call failed.
-    pub(crate) fn fail(&self, session: u64, key: u128, now: Instant, told: Box<str>) {
+    /// Takes in that a call failed. If it is a write that may have changed something all the same
+    /// (`wrote`), it resets all other calls.
+    pub(crate) fn fail(&self, session: u64, key: u128, now: Instant, told: Box<str>, wrote: bool) {
         let Some(mut shard) = self.shard(key) else {
             return;
         };
+        let before = if wrote {
+            self.count_write()
+        } else {
+            self.writes()
+        };
+        self.forget_if_reset(&mut shard, key, before);
+        // its own write does not reset it, or a call that times out would never be held back
+        let writes = before.wrapping_add(u64::from(wrote));
         if let Some(call) = shard.get_mut(&key) {
             let in_a_row = call.failures >= self.failures || self.is_within(call.last, now);
             call.failures = if in_a_row {
@@ -122,6 +140,7 @@ impl Table {
             };
             call.last = now;
             call.told = told;
+            call.writes = writes;
             return;
         }
         self.make_room(&mut shard, now);
@@ -131,6 +150,7 @@ impl Table {
             told,
             trying: None,
             session,
+            writes,
         };
         shard.insert(key, failing);
         self.count(session, 1);
@@ -145,6 +165,24 @@ impl Table {
         }
     }
 
+    /// Takes in that a write may have changed something: all calls but this one are reset.
+    pub(crate) fn reset_others(&self, key: u128) {
+        let Some(mut shard) = self.shard(key) else {
+            return;
+        };
+        let before = self.count_write();
+        if let Some(call) = shard.get_mut(&key)
+            && call.writes == before
+        {
+            call.writes = before.wrapping_add(1);
+        }
+    }
+
+    /// Takes in that a write may have changed something: all calls are reset.
+    pub(crate) fn reset(&self) {
+        self.count_write();
+    }
+
     /// Gives back the try that began at this time and came to no end.
     pub(crate) fn give_back(&self, key: u128, began: Instant) {
         if let Some(mut shard) = self.shard(key)
@@ -157,8 +195,9 @@ impl Table {
 
     /// Forgets what is long past and, if that is not enough, what failed longest ago.
     fn make_room(&self, shard: &mut HashMap<u128, Failing>, now: Instant) {
+        let writes = self.writes();
         shard.retain(|_, call| {
-            let keeps = !self.is_past(call, now);
+            let keeps = call.writes == writes && !self.is_past(call, now);
             if !keeps {
                 self.count(call.session, -1);
             }
@@ -173,6 +212,23 @@ impl Table {
                 self.count(call.session, -1);
             }
         }
+    }
+
+    /// Removes a call that a write has reset since it failed last.
+    fn forget_if_reset(&self, shard: &mut HashMap<u128, Failing>, key: u128, writes: u64) {
+        let is_reset = shard.get(&key).is_some_and(|call| call.writes != writes);
+        if is_reset && let Some(call) = shard.remove(&key) {
+            self.count(call.session, -1);
+        }
+    }
+
+    fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Acquire)
+    }
+
+    /// Counts a write; returns how many there were before it.
+    fn count_write(&self) -> u64 {
+        self.writes.fetch_add(1, Ordering::AcqRel)
     }
 
     /// Says whether nothing depends on a failure any more. One that holds calls back is remembered for

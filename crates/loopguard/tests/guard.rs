@@ -104,6 +104,84 @@ async fn other_arguments_other_tools_and_other_sessions_are_never_held_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_is_never_held_back() {
+    let server = server();
+    let layer = LoopGuardLayer::default();
+    let guard = layer.layer(server.clone());
+    let poll = call(
+        &tool("read_file").read_only().build(),
+        json!({"fails": true}),
+    )
+    .with_caller(session("1"));
+    for _ in 0..20 {
+        assert!(!is_held_back(&guard, poll.clone()).await);
+    }
+    assert_eq!((server.started(), layer.stats().held), (20, 0));
+}
+
+/// What happens between the failures of a call and its repetition.
+#[derive(Debug, Clone, Copy)]
+enum Between {
+    Nothing,
+    /// Another tool's call ends so.
+    Ends(Result<(), (ErrorKind, Delivery)>),
+    /// Another tool's call answers with `isError`.
+    IsError,
+    /// Another tool's call is dropped while it runs.
+    Dropped,
+    /// A read succeeds.
+    Read,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_may_have_changed_something_resets_all_sessions() {
+    use Between::{Dropped, Ends, IsError, Nothing, Read};
+    use Delivery::{Answered, NotSent, Unknown};
+    let cases = [
+        (Nothing, true),
+        (Ends(Ok(())), false),
+        (Ends(Err((ErrorKind::Timeout, Unknown))), false),
+        (Ends(Err((ErrorKind::OutcomeUnknown, Unknown))), false),
+        (Ends(Err((ErrorKind::ServerFault, Answered))), false),
+        (Dropped, false),
+        (IsError, true),
+        (Ends(Err((ErrorKind::InvalidCall, Answered))), true),
+        (Ends(Err((ErrorKind::RateLimited, Answered))), true),
+        (Ends(Err((ErrorKind::ConnectFailed, NotSent))), true),
+        (Read, true),
+    ];
+    let callers = [session("1"), session("2"), Caller::local()];
+    for ((between, held_back), caller) in cases
+        .iter()
+        .flat_map(|case| callers.iter().map(move |caller| (*case, caller.clone())))
+    {
+        let server = MockService::new(move |call, _| async move {
+            match (call.tool().name().as_str(), between) {
+                ("act", _) | (_, IsError) => Ok(ToolOutput::error_text("no")),
+                (_, Ends(Err((kind, delivery)))) => Err(ToolError::new(kind, delivery, "x")),
+                (_, Dropped) => std::future::pending().await,
+                _ => Ok(ToolOutput::text("done")),
+            }
+        });
+        let guard = LoopGuardLayer::default().layer(server);
+        for _ in 0..5 {
+            assert!(!is_held_back(&guard, ask(json!({}))).await);
+        }
+        let other = match between {
+            Read => tool("other").read_only().build(),
+            _ => tool("other").build(),
+        };
+        let other = call(&other, json!({})).with_caller(caller);
+        if !matches!(between, Nothing) {
+            let sent = guard.clone().oneshot(other);
+            let _ = tokio::time::timeout(Duration::from_secs(1), sent).await;
+        }
+        let found = is_held_back(&guard, ask(json!({}))).await;
+        assert_eq!(found, held_back, "{between:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_success_between_starts_anew() {
     let no = || Ok(ToolOutput::error_text("no"));
     let yes = || Ok(ToolOutput::text("yes"));

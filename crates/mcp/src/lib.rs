@@ -2,5 +2,7 @@
 
 pub mod face;
 mod observed;
+#[cfg(target_os = "linux")]
+pub mod supervise;
 pub mod upstream;
 pub mod wire;

@@ -14,7 +14,7 @@
 //! | may pass, certainly not sent | repeat, elsewhere first | repeat, elsewhere first | error |
 //! | may pass, answered (429, 5xx, a server's own fault) | repeat, after the stated time | error | error |
 //! | may pass, sent and not answered | repeat | `OutcomeUnknown` | `OutcomeUnknown` |
-//! | will not pass (the caller's fault, nobody offers the tool) | error | error | error |
+//! | will not pass (the caller's fault, nobody offers the tool, an answer that is too large) | error | error | error |
 //! | the tool's own failure (`isError: true`) | an answer | an answer | an answer |
 //!
 //! The pause before a repeat is exponential and jittered ([`Backoff`]), or somebody else's

@@ -30,6 +30,7 @@ const TABLE: &str = "
     rate_limited         R R R    R - -        - - -
     server_fault         R R R    R - -        - - -
     timeout              R R R    R - -        - - -
+    too_large            - - -    - - -        - - -
     unauthorized         - - -    - - -        - - -
     unknown_tool         - - -    - - -        - - -
 ";
@@ -74,7 +75,7 @@ fn every_failure_is_treated_as_the_table_says() {
             cells += 1;
         }
     }
-    assert_eq!(cells, 16 * 9);
+    assert_eq!(cells, 17 * 9);
 }
 
 #[test]

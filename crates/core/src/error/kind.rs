@@ -33,6 +33,8 @@ words! {
         ServerFault = "server_fault",
         /// One attempt took longer than its timeout.
         Timeout = "timeout",
+        /// The server's answer is longer than the limit for one message. The call has run.
+        TooLarge = "too_large",
         /// The server wants other credentials.
         Unauthorized = "unauthorized",
         /// Nobody offers a tool of this name.

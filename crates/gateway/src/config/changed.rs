@@ -9,6 +9,7 @@ use tollgate::limit::Cap;
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::hedge::HedgeConfig;
 use tollgate::router::RouterConfig;
+use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::{
     CacheLimits, Config, Partition, ServerConfig, ServerLimits, Telemetry, check, show_duration,
@@ -155,6 +156,10 @@ impl ServerConfig {
         let mut changed = differing(self.limits.written(), &defaults);
         if let Some(send) = self.idempotency_keys {
             changed.insert("idempotency_keys".into(), json!(send));
+        }
+        if self.max_message != DEFAULT_MAX_LINE {
+            let size = show_size(self.max_message as u64);
+            changed.insert("max_message".into(), json!(size));
         }
         let traits = |capabilities: &[String], zone: Option<&str>, cost_factor: f64| {
             keys([

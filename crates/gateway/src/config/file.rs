@@ -10,6 +10,7 @@ use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
 use tollgate::{Profile, Trust, Weight};
+use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::audit::Audit;
 use super::limits::{Adaptive, Limits, ShedName};
@@ -195,6 +196,7 @@ pub(crate) struct Server {
     pub(crate) adaptive: Adaptive,
     pub(crate) idempotency_keys: Option<bool>,
     pub(crate) era: EraName,
+    pub(crate) max_message: Size,
     pub(crate) annotations: Hints,
     pub(crate) tools: BTreeMap<String, Hints>,
 }
@@ -223,6 +225,7 @@ impl Default for Server {
             adaptive: Adaptive::default(),
             idempotency_keys: None,
             era: EraName::default(),
+            max_message: Size(DEFAULT_MAX_LINE as u64),
             annotations: Hints::new(),
             tools: BTreeMap::new(),
         }

@@ -275,7 +275,8 @@ fn only_what_differs_is_told() {
     let config = parse(
         "[hedge]\nenabled = true\n[loop_guard]\nwithout_session = \"by_principal\"\n[limits]\n\
          progress_cap = 3\n[servers.a]\ncommand = \"x\"\nshed = \"oldest\"\nmax_waiting = 5\n\
-         idempotency_keys = false\n[servers.a.tools.pay]\nmax_concurrent = 2\n",
+         idempotency_keys = false\nmax_message = \"1MiB\"\n[servers.a.tools.pay]\n\
+         max_concurrent = 2\n",
     )
     .unwrap();
     let changed = config.changed();
@@ -291,6 +292,7 @@ fn only_what_differs_is_told() {
     assert_eq!(told(&changed.limits), "progress_cap = 3");
     assert_eq!(
         told(&config.servers[0].changed()),
-        "idempotency_keys = false\nmax_waiting = 5\nshed = \"oldest\"\ntools.pay.max_concurrent = 2"
+        "idempotency_keys = false\nmax_message = \"1.0 MiB\"\nmax_waiting = 5\nshed = \"oldest\"\n\
+         tools.pay.max_concurrent = 2"
     );
 }

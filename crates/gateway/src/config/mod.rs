@@ -45,6 +45,8 @@ pub(crate) use self::listen::{AdminAddress, exposed};
 pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{show_duration, show_size};
 
+use tollgate_mcp::wire::DEFAULT_MAX_LINE;
+
 use crate::report::Reports;
 
 use self::error::Source;
@@ -138,6 +140,8 @@ pub(crate) struct ServerConfig {
     /// None if the server itself says whether it takes them.
     pub(crate) idempotency_keys: Option<bool>,
     pub(crate) era: EraName,
+    /// The longest message accepted from the server, in bytes.
+    pub(crate) max_message: usize,
     pub(crate) defaults: Annotations,
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
 }
@@ -289,6 +293,7 @@ impl ServerConfig {
             limits: ServerLimits::default(),
             idempotency_keys: None,
             era,
+            max_message: DEFAULT_MAX_LINE,
             defaults: Annotations::default(),
             tools: BTreeMap::new(),
         }

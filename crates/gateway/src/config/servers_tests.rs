@@ -110,6 +110,18 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
             "`legacy`",
         ),
         (
+            "[servers.b]\ncommand = \"x\"\nmax_message = \"1KiB\"\n",
+            3,
+            "servers.b.max_message",
+            "4KiB",
+        ),
+        (
+            "[servers.b]\ncommand = \"x\"\nmax_message = \"2GiB\"\n",
+            3,
+            "servers.b.max_message",
+            "1GiB",
+        ),
+        (
             "[servers.b]\ncommand = \"x\"\ntrust = \"full\"\n",
             3,
             "servers.b.trust",

@@ -37,7 +37,8 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
     // the same failing call of one session, and once more than it takes
     let client = gateway.connect(ClientLifecycleMode::Initialize).await;
     for _ in 0..6 {
-        let missing = call(&client, "shop__get_order", json!({"order_id": 999_999})).await;
+        let paid = json!({"order_id": 999_999, "status": "paid"});
+        let missing = call(&client, "shop__set_status", paid).await;
         assert_eq!(missing.is_error, Some(true), "{missing:?}");
     }
     // a call that holds its place until the gateway ends

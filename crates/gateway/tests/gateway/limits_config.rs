@@ -56,17 +56,21 @@ async fn a_call_that_fails_over_and_over_is_answered_in_the_servers_place() {
         let mut last = Value::Null;
         for _ in 0..3 {
             last = gateway
-                .mcp("shop__get_order", json!({"order_id": 99}))
+                .mcp(
+                    "shop__set_status",
+                    json!({"order_id": 99, "status": "paid"}),
+                )
                 .await;
         }
         assert_eq!(last["result"]["isError"], true, "{last}");
         let stats = gateway.stats("shop__orders_stats", "after").await;
-        let ran = &stats["tools"]["get_order"]["executions"];
+        let ran = &stats["tools"]["set_status"]["executions"];
         assert_eq!(ran, executions, "{guard}: {last}");
         let held = last.to_string().contains("failed 2 times in a row");
         assert_eq!(held, executions == 2, "{guard}: {last}");
         // other arguments are nobody's loop
-        let other = gateway.mcp("shop__get_order", json!({"order_id": 1})).await;
+        let one = json!({"order_id": 1, "status": "paid"});
+        let other = gateway.mcp("shop__set_status", one).await;
         assert_ne!(other["result"]["isError"], true, "{other}");
     }
 }

@@ -17,7 +17,11 @@ fn table(capacity: usize) -> Table {
 }
 
 fn fail(table: &Table, key: u128, now: Instant) {
-    table.fail(key as u64, key, now, "no".into());
+    fail_as(table, key, now, false);
+}
+
+fn fail_as(table: &Table, key: u128, now: Instant, wrote: bool) {
+    table.fail(key as u64, key, now, "no".into(), wrote);
 }
 
 fn slots(table: &Table) -> u32 {
@@ -88,8 +92,12 @@ fn threads_that_fail_and_succeed_leave_nothing_behind() {
                     let key = n % 50;
                     fail(table, key, now);
                     table.admit(key, now);
-                    if (n + thread) % 3 == 0 {
-                        table.succeed(key);
+                    match (n + thread) % 12 {
+                        0 | 3 | 6 => table.succeed(key),
+                        1 => table.reset_others(key),
+                        2 => table.reset(),
+                        4 => fail_as(table, key, now, true),
+                        _ => {}
                     }
                 }
             });
@@ -129,25 +137,31 @@ enum Step {
     /// Ends the call that runs at this place, if any.
     End(usize, End),
     Wait(u64),
+    /// A write of somebody else succeeds.
+    Write,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum End {
     Dropped,
     Failed,
+    /// With an unknown outcome.
+    MayHaveRun,
     Succeeded,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let end = prop_oneof![
         1 => Just(End::Dropped),
-        5 => Just(End::Failed),
+        9 => Just(End::Failed),
+        3 => Just(End::MayHaveRun),
         1 => Just(End::Succeeded),
     ];
     prop_oneof![
         5 => (0..3_u128).prop_map(Step::Begin),
         5 => (0..8_usize, end).prop_map(|(place, end)| Step::End(place, end)),
         2 => (1..80_u64).prop_map(Step::Wait),
+        1 => Just(Step::Write),
     ]
 }
 
@@ -164,6 +178,10 @@ proptest! {
         let mut running: Vec<(u128, Option<Instant>)> = Vec::new();
         for step in steps {
             match step {
+                Step::Write => {
+                    table.reset();
+                    model.0.clear();
+                }
                 Step::Wait(secs) => now += Duration::from_secs(secs),
                 Step::Begin(key) => {
                     let (count, last) = model.in_a_row(key);
@@ -197,15 +215,23 @@ proptest! {
                             fail(&table, key, now);
                             model.0.entry(key).or_default().push(now);
                         }
+                        End::MayHaveRun => {
+                            fail_as(&table, key, now, true);
+                            model.0.retain(|other, _| *other == key);
+                            model.0.entry(key).or_default().push(now);
+                        }
                         End::Succeeded => {
                             table.succeed(key);
-                            model.0.remove(&key);
+                            table.reset();
+                            model.0.clear();
                             prop_assert_eq!(table.admit(key, now), Admission::Go);
                         }
                         End::Dropped => {
                             if let Some(began) = trial {
                                 table.give_back(key, began);
                             }
+                            table.reset_others(key);
+                            model.0.retain(|other, _| *other == key);
                         }
                     }
                 }

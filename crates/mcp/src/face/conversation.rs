@@ -88,9 +88,16 @@ impl<B: Backend> Conversation<B> {
                     Ok(Some(line)) => self.take(&line, &out).await,
                     Ok(None) => break,
                     Err(LineError::Io(error)) => return Err(error),
-                    Err(error) => {
-                        let error = RpcError::new(code::PARSE_ERROR, error.to_string());
-                        say(&out, Answer::error(None, &error)).await;
+                    Err(LineError::TooLong { limit, skipped }) => {
+                        // an answer of the client's has the id of another request
+                        let id = skipped.id.filter(|_| skipped.has_method);
+                        let code = match id {
+                            Some(_) => code::INVALID_REQUEST,
+                            None => code::PARSE_ERROR,
+                        };
+                        let text = format!("a message is longer than {limit} bytes");
+                        let error = RpcError::new(code, text);
+                        say(&out, Answer::error(id.as_ref(), &error)).await;
                     }
                 }
             }

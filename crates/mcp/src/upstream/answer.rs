@@ -65,6 +65,18 @@ impl RequestError {
         ))
     }
 
+    /// The server has answered, and the answer is longer than the limit: it was not kept.
+    pub(super) fn too_large(limit: usize) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::TooLarge,
+            Delivery::Answered,
+            format!(
+                "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
+                 less, or raise the server's `max_message`"
+            ),
+        ))
+    }
+
     /// Says it to whoever counts requests.
     pub(super) fn outcome(&self) -> PeerOutcome<'_> {
         match self {

@@ -1,5 +1,6 @@
 //! Settings of an upstream.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use tollgate_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
 use super::info::ServerInfo;
+use super::pipe::Supervisor;
 use super::shared::Shared;
 use super::target::Target;
 use crate::wire::{DEFAULT_MAX_LINE, write};
@@ -37,6 +39,7 @@ pub(super) struct Options {
     pub(super) keepalive: Option<Duration>,
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
+    pub(super) supervisor: Option<Arc<[OsString]>>,
     /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
     pub(super) idempotency_keys: Option<bool>,
     /// The implementation object we introduce ourselves with, raw.
@@ -48,6 +51,15 @@ impl Options {
     /// Says whether calls to this server carry their idempotency keys.
     pub(super) fn sends_keys(&self, info: &ServerInfo) -> bool {
         self.idempotency_keys.unwrap_or(info.takes_idempotency_keys)
+    }
+
+    /// Returns what a child is started behind; nothing where there is no such thing.
+    pub(super) fn supervisor(&self) -> Option<Supervisor> {
+        let command = self.supervisor.clone().filter(|words| !words.is_empty())?;
+        cfg!(target_os = "linux").then_some(Supervisor {
+            command,
+            grace: self.shutdown_grace,
+        })
     }
 }
 
@@ -74,6 +86,7 @@ impl UpstreamBuilder {
                 keepalive: None,
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
+                supervisor: None,
                 idempotency_keys: None,
                 client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
                 observer: None,
@@ -134,9 +147,22 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets the longest message accepted, in bytes. Default: 16 MiB.
+    /// Sets the longest message accepted from the server, in bytes. A call whose answer is longer fails
+    /// with [`ErrorKind::TooLarge`](tollgate_core::ErrorKind::TooLarge). Default:
+    /// [`DEFAULT_MAX_LINE`](crate::wire::DEFAULT_MAX_LINE), 16 MiB.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes;
+        self
+    }
+
+    /// Sets the command that runs [`supervise`](crate::supervise::supervise), so that all processes that
+    /// a child starts end with it, also those that leave its process group. The arguments of `supervise`
+    /// are appended. Default: none, and the child's process group is killed. Only Linux has supervisors;
+    /// elsewhere this has no effect.
+    ///
+    /// This program itself is found as `/proc/self/exe`, also after its file was replaced.
+    pub fn supervisor(mut self, command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.options.supervisor = Some(command.into_iter().map(Into::into).collect());
         self
     }
 

@@ -26,6 +26,11 @@
 //! **Clone.** Handles share one connection. The last one dropped ends it, and the child with it; a
 //! running call counts as a handle.
 //!
+//! **Processes.** All that a child has started ends with it: when the handles are dropped, when it dies,
+//! and when this process dies. On Linux that takes a supervisor ([`UpstreamBuilder::supervisor`]).
+//! Without one, and on other systems, the child's process group is killed: a process that has left the
+//! group stays, and so do all if this process is ended by SIGKILL and they do not end with their input.
+//!
 //! **Errors.** Each says how far the call got, and is on the safe side where that cannot be known.
 //! What was only partly written counts as not sent: a message without its last bracket is no JSON,
 //! and no server runs what it cannot parse. `Answered` is no promise that nothing happened.
@@ -49,7 +54,6 @@
 //! | the connection is lost after that, without an answer | `ConnectionLost` | `Unknown` |
 //! | an answer breaks off | `ConnectionLost` | `Unknown` |
 //! | an event stream ends without the answer | `ConnectionLost` | `Unknown` |
-//! | over a pipe, a message longer than [`max_message`](UpstreamBuilder::max_message) | `ConnectionLost` | `Unknown` |
 //! | HTTP 3xx: redirects are not followed | `Protocol` | `Answered` |
 //! | HTTP 401, 403 or 407 | `Unauthorized` | `Answered` |
 //! | HTTP 408 | `Timeout` | `Answered` |
@@ -60,10 +64,15 @@
 //! | JSON-RPC −32020, −32022 | `Protocol` | `Answered` |
 //! | JSON-RPC, any other code | `ServerFault` | `Answered` |
 //! | an answer cannot be read, is no tool result, or answers something else | `Protocol` | `Answered` |
+//! | an answer, or an event of one, longer than [`max_message`](UpstreamBuilder::max_message) (2) | `TooLarge` | `Answered` |
 //! | the server forgets a session it has just opened | `Protocol` | `Answered` |
 //!
 //! (1) For five seconds after the loss the error tells when the server is back
 //! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)).
+//!
+//! (2) Over a pipe the rest of the message is skipped, and its `id` tells whose answer it was; calls of
+//! other answers, and the process, are not affected. A message without an `id` is dropped with a
+//! warning.
 //!
 //! Over HTTP the bytes of a request that have left cannot be counted, only those that the connection
 //! has asked us for: it asks for all of a request below some hundred kilobytes at once. So an early
@@ -100,7 +109,7 @@ mod http;
 mod info;
 mod list;
 mod peer;
-mod pipe;
+pub(crate) mod pipe;
 mod shared;
 mod target;
 

@@ -6,6 +6,8 @@ use std::io;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::skim::{Skim, Skipped};
+
 /// The longest line accepted unless told otherwise: 16 MiB.
 pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
 
@@ -23,8 +25,8 @@ pub struct LineReader<R> {
     /// How much of the buffer is known to hold no line break.
     searched: usize,
     max_line: usize,
-    /// The rest of an overlong line is being thrown away.
-    skipping: bool,
+    /// An overlong line is being passed over.
+    skipping: Option<Skim>,
 }
 
 /// Why there is no next line.
@@ -33,10 +35,12 @@ pub struct LineReader<R> {
 pub enum LineError {
     /// Reading failed.
     Io(io::Error),
-    /// A line was longer than the limit. It is skipped, and the next call goes on behind it.
+    /// A line was longer than the limit. It was skipped, and the next call goes on behind it.
     TooLong {
         /// The limit, in bytes.
         limit: usize,
+        /// What the line was about, if it was a message.
+        skipped: Skipped,
     },
 }
 
@@ -44,7 +48,7 @@ impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "reading failed: {error}"),
-            Self::TooLong { limit } => write!(f, "a message is longer than {limit} bytes"),
+            Self::TooLong { limit, .. } => write!(f, "a message is longer than {limit} bytes"),
         }
     }
 }
@@ -65,7 +69,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             buffer: BytesMut::new(),
             searched: 0,
             max_line,
-            skipping: false,
+            skipping: None,
         }
     }
 
@@ -75,7 +79,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     ///
     /// # Errors
     ///
-    /// [`LineError::Io`] if reading fails, [`LineError::TooLong`] if the line breaks the limit.
+    /// [`LineError::Io`] if reading fails, [`LineError::TooLong`] if the line breaks the limit: at its
+    /// end, since what it was about may stand there. It takes no more memory than the limit.
     pub async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(line) = self.take_line()? {
@@ -85,8 +90,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.inner.read_buf(&mut self.buffer).await? == 0 {
                 let rest = self.buffer.split().freeze();
                 self.searched = 0;
-                let skipped = std::mem::take(&mut self.skipping);
-                return Ok(trim(rest).filter(|_| !skipped));
+                return match self.skipping.take() {
+                    Some(skim) => Err(self.too_long(skim)),
+                    None => Ok(trim(rest)),
+                };
             }
         }
     }
@@ -97,32 +104,28 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.searched = 0;
             let line = self.buffer.split_to(at).freeze();
             self.buffer.advance(1);
-            if std::mem::take(&mut self.skipping) {
-                continue;
-            }
-            if line.len() > self.max_line {
-                return Err(self.too_long());
+            if self.skipping.is_some() || line.len() > self.max_line {
+                let mut skim = self.skipping.take().unwrap_or_else(Skim::new);
+                skim.feed(&line);
+                return Err(self.too_long(skim));
             }
             if let Some(line) = trim(line) {
                 return Ok(Some(line));
             }
         }
-        self.searched = self.buffer.len();
-        if self.skipping {
-            self.buffer.clear();
-            self.searched = 0;
-        } else if self.buffer.len() > self.max_line {
-            self.buffer.clear();
-            self.searched = 0;
-            self.skipping = true;
-            return Err(self.too_long());
+        if self.skipping.is_some() || self.buffer.len() > self.max_line {
+            // what is skipped needs no buffer of the limit's size
+            let passed = std::mem::take(&mut self.buffer);
+            self.skipping.get_or_insert_with(Skim::new).feed(&passed);
         }
+        self.searched = self.buffer.len();
         Ok(None)
     }
 
-    fn too_long(&self) -> LineError {
+    fn too_long(&self, skim: Skim) -> LineError {
         LineError::TooLong {
             limit: self.max_line,
+            skipped: skim.finish(),
         }
     }
 }
@@ -199,6 +202,31 @@ mod tests {
         assert!(lines[1].unwrap_err().contains("longer than 4"));
         assert_eq!(lines[2].unwrap(), b"cd");
         assert_eq!(lines[3].unwrap(), b"rest");
+        let lines = read_all(&[b"ab\n0123", b"456789"], 4).await;
+        assert!(lines.len() == 2 && lines[1].is_err(), "{lines:?}");
+    }
+
+    #[tokio::test]
+    async fn an_overlong_message_is_told_by_its_id_and_takes_no_more_room_than_the_limit() {
+        let (mut theirs, ours) = tokio::io::duplex(4096);
+        let writing = tokio::spawn(async move {
+            use tokio::io::AsyncWriteExt;
+            theirs.write_all(b"{\"result\":\"").await.unwrap();
+            for _ in 0..1000 {
+                theirs.write_all(&[b'x'; 1000]).await.unwrap();
+            }
+            theirs.write_all(b"\",\"id\":7}\nnext\n").await.unwrap();
+        });
+        let mut reader = LineReader::new(ours, 10_000);
+        let error = reader.next().await.unwrap_err();
+        let LineError::TooLong { limit, skipped } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(limit, 10_000);
+        assert_eq!(skipped.id.and_then(|id| id.as_u64()), Some(7));
+        assert!(reader.buffer.capacity() < 100_000);
+        assert_eq!(reader.next().await.unwrap().unwrap(), "next");
+        writing.await.unwrap();
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod message;
 pub mod meta;
 pub mod object;
 mod param_header;
+mod skim;
 mod version;
 pub mod write;
 
@@ -23,5 +24,6 @@ pub use id::RequestId;
 pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
 pub use message::{InvalidMessage, Message};
 pub use param_header::{InvalidParamHeader, ParamHeaders};
+pub use skim::Skipped;
 pub(crate) use version::known as known_version;
 pub use version::{Era, KNOWN_VERSIONS, LATEST, LATEST_LEGACY};

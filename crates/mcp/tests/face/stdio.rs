@@ -367,3 +367,20 @@ async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
     assert!(answered[0]["result"]["tools"].is_array(), "{rest:?}");
     assert!(answered[1]["result"]["content"].is_array(), "{rest:?}");
 }
+
+#[tokio::test]
+async fn a_request_beyond_the_limit_is_refused_under_its_id() {
+    let mut pipe = Pipe::open();
+    let long = "x".repeat(17 << 20);
+    pipe.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"ping","params":{{"id":1,"x":"{long}"}},"id":7}}"#
+    ))
+    .await;
+    let refused = pipe.json().await;
+    assert_eq!(refused["id"], 7, "{refused}");
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    // an answer to nothing that was asked: its id is not one of the client's requests
+    pipe.send(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#))
+        .await;
+    assert_eq!(pipe.json().await["id"], Value::Null);
+}

@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tempfile::TempDir;
 use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
-use tollgate_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
+use tollgate_mcp::upstream::{
+    CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder, UpstreamStatus,
+};
 
 use crate::script::{INITIALIZED, assert_fails, call, id};
 
@@ -101,4 +103,34 @@ async fn a_child_sees_what_it_is_given_and_none_of_our_secrets() {
     let output = upstream.call(call("x", "{}")).await.unwrap();
     let body = String::from_utf8(output.body().to_vec()).unwrap();
     assert!(body.contains(r#""seen":"yes,""#), "{body}");
+}
+
+#[tokio::test]
+async fn an_answer_beyond_the_limit_ends_neither_the_process_nor_another_call() {
+    let answer = |id: &str, result: &str| {
+        format!(r#"printf '%s' '{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{result}'; "#)
+    };
+    // two calls are read before either is answered
+    let upstream = shell(&format!(
+        "read one; read two; \
+         {}head -c 17000000 /dev/zero | tr '\\0' 1; echo ']}}}}'; \
+         {}echo ']}}}}'; read end",
+        answer("2", ""),
+        answer("3", ""),
+    ))
+    .start();
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let long = tokio::spawn(upstream.call(call("long", "{}")));
+    tokio::task::yield_now().await;
+    let short = tokio::spawn(upstream.call(call("short", "{}")));
+    let ends = [long.await.unwrap(), short.await.unwrap()];
+    let failed: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
+    let [error] = failed[..] else {
+        panic!("{ends:?}")
+    };
+    assert_fails(error, ErrorKind::TooLarge, Delivery::Answered);
+    assert!(error.message().contains("16777216"), "{error}");
+    assert_eq!(upstream.status(), UpstreamStatus::Up);
 }

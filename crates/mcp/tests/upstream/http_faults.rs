@@ -216,13 +216,16 @@ async fn an_answer_beyond_the_limit_is_refused() {
     upstream.ready(LONG).await.unwrap();
     let long = format!(r#"{{"content":"{}"}}"#, "x".repeat(2000));
     let error = fails_once(&upstream, &mut server, |asked| asked.result(&long)).await;
-    assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+    assert_fails(&error, ErrorKind::TooLarge, Delivery::Answered);
     let error = fails_once(&upstream, &mut server, async |mut asked| {
         asked.events().await;
         asked.event(&long).await;
     })
     .await;
-    assert!(error.message().contains("1024"), "{error}");
+    assert_fails(&error, ErrorKind::TooLarge, Delivery::Answered);
+    for word in ["1024", "max_message"] {
+        assert!(error.message().contains(word), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
 use tollgate_mcp::upstream::{Io, Target, Upstream, UpstreamStatus};
+use tollgate_mcp::wire::Message;
 
 use crate::script::{Script, assert_fails, call, id, scripted};
 
@@ -177,20 +178,49 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_beyond_the_limit_ends_the_connection_and_no_call_hangs() {
+async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
     let (builder, mut script) = scripted(1 << 16);
     let upstream = builder.max_message(1024).start();
     let mut peer = script.accept().await;
     peer.greet_legacy().await;
     upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, &format!(r#"{{"content":"{}"}}"#, "x".repeat(2000)))
+    let other = tokio::spawn(upstream.call(call("other", "{}")));
+    let other_asked = peer.asked("tools/call").await;
+    let long = "x".repeat(2000);
+    for id_is_last in [false, true] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let id = peer.asked("tools/call").await.id;
+        let result = format!(r#""result":{{"content":"{long}","id":{}}}"#, other_asked.id);
+        peer.line(&match id_is_last {
+            true => format!(r#"{{"jsonrpc":"2.0",{result},"id":{id}}}"#),
+            false => format!(r#"{{"id":{id},{result},"jsonrpc":"2.0"}}"#),
+        })
         .await;
-    let error = running.await.unwrap().unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
-    assert!(error.message().contains("1024"), "{error}");
-    script.accept().await.initialize().await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::TooLarge, Delivery::Answered);
+        for word in ["1024 bytes", "`max_message`"] {
+            assert!(error.message().contains(word), "{error}");
+        }
+    }
+    // neither a notification nor a request is an answer, whatever its id
+    let params = format!(r#""params":{{"x":"{long}"}}"#);
+    peer.line(&format!(r#"{{"jsonrpc":"2.0","method":"n",{params}}}"#))
+        .await;
+    let id = &other_asked.id;
+    peer.line(&format!(
+        r#"{{"jsonrpc":"2.0","id":{id},{params},"method":"m"}}"#
+    ))
+    .await;
+    match peer.message().await {
+        Some(Message::Response {
+            id: Some(of),
+            outcome: Err(error),
+        }) => assert!(of == *id && error.message.contains("1024"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    peer.reply(&other_asked, r#"{"content":[]}"#).await;
+    other.await.unwrap().unwrap();
+    assert_eq!(upstream.status(), UpstreamStatus::Up);
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,7 +33,10 @@ pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
     }
     match (error.kind(), error.delivery()) {
         (
-            ErrorKind::InvalidCall | ErrorKind::Unauthorized | ErrorKind::UnknownTool,
+            ErrorKind::InvalidCall
+            | ErrorKind::TooLarge
+            | ErrorKind::Unauthorized
+            | ErrorKind::UnknownTool,
             Delivery::Answered,
         ) => Verdict::Good,
         _ => Verdict::Nothing,
@@ -98,6 +101,7 @@ mod tests {
             (ErrorKind::ServerFault, Answered, Fault),
             (ErrorKind::Timeout, Unknown, Fault),
             (ErrorKind::InvalidCall, Answered, Good),
+            (ErrorKind::TooLarge, Answered, Good),
             (ErrorKind::Unauthorized, Answered, Good),
             (ErrorKind::UnknownTool, Answered, Good),
             (ErrorKind::InvalidCall, NotSent, Nothing),

@@ -9,6 +9,10 @@ use super::super::file::{Hints, Prefix, Server};
 use super::super::{ServerConfig, TargetConfig, ToolConfig, hints, rules, scopes};
 use super::Faults;
 
+/// The bounds of `max_message`, in bytes. A greeting has to fit, and memory has to hold one message.
+const LEAST_MESSAGE: usize = 4 << 10;
+const MOST_MESSAGE: usize = 1 << 30;
+
 impl Faults<'_, '_> {
     pub(super) fn server(&mut self, key: &str, server: Server) -> Option<ServerConfig> {
         let root = ["servers", key];
@@ -38,6 +42,12 @@ impl Faults<'_, '_> {
             tools.extend(name.map(|name| (name, said)));
         }
         let target = self.target(key, &server);
+        let max_message = usize::try_from(server.max_message.0).unwrap_or(usize::MAX);
+        self.expect(
+            (LEAST_MESSAGE..=MOST_MESSAGE).contains(&max_message),
+            &at("max_message"),
+            "expected 4KiB to 1GiB",
+        );
         Some(ServerConfig {
             id: id?,
             target: target?,
@@ -52,6 +62,7 @@ impl Faults<'_, '_> {
             limits,
             idempotency_keys: server.idempotency_keys,
             era: server.era,
+            max_message,
             defaults,
             tools,
         })

@@ -48,7 +48,7 @@ where
             continue; // trailers
         };
         if first.len() + rest.as_ref().map_or(0, BytesMut::len) + chunk.len() > limit {
-            return Err(too_long(limit));
+            return Err(RequestError::too_large(limit));
         }
         match &mut rest {
             Some(rest) => rest.extend_from_slice(&chunk),
@@ -83,6 +83,7 @@ pub(super) struct EventReader {
     events: Pin<Box<Events>>,
     /// Bytes read since the last event.
     pending: Arc<AtomicUsize>,
+    limit: usize,
 }
 
 #[derive(Debug)]
@@ -117,6 +118,7 @@ impl EventReader {
         Self {
             events: Box::pin(SseStream::from_bytes_stream(bytes)),
             pending,
+            limit,
         }
     }
 
@@ -125,12 +127,10 @@ impl EventReader {
         loop {
             match self.events.next().await {
                 None => return Ok(None),
-                Some(Err(error)) => {
-                    return Err(RequestError::lost(format!(
-                        "the answer broke off: {}",
-                        innermost(&error)
-                    )));
+                Some(Err(_)) if self.pending.load(Ordering::Relaxed) > self.limit => {
+                    return Err(RequestError::too_large(self.limit));
                 }
+                Some(Err(error)) => return Err(broken(&error)),
                 Some(Ok(event)) => {
                     self.pending.store(0, Ordering::Relaxed);
                     // a priming event has an id and no data
@@ -141,10 +141,6 @@ impl EventReader {
             }
         }
     }
-}
-
-fn too_long(limit: usize) -> RequestError {
-    RequestError::protocol(format!("the answer is longer than {limit} bytes"))
 }
 
 fn broken(error: &(dyn std::error::Error + 'static)) -> RequestError {

@@ -9,15 +9,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tollgate_core::ServerId;
 
+use super::supervised::{SUPERVISOR_WAIT, Supervisor, was_not_started};
 use crate::upstream::target::CommandSpec;
 
 /// How many of the last lines of standard error are kept for the error text.
 const TAIL_LINES: usize = 5;
 /// Longer lines of standard error are cut.
 const TAIL_LINE_BYTES: u64 = 4096;
-/// How long the exit status may take once the output has ended.
+/// How long the exit status may take once the output has ended, and then the last words.
 const STATUS_WAIT: Duration = Duration::from_millis(250);
 
 /// What a child finds in its environment unless told otherwise: what programs need to find their
@@ -51,12 +53,15 @@ const SAFE_ENVIRONMENT: [&str; 26] = [
     "USERPROFILE",
 ];
 
-/// A running child. Dropped, it is killed, with everything it started.
+/// A running child. Dropped, it is ended, with everything it started.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     group: Group,
+    /// Whether the child is a supervisor, which has started the server.
+    supervised: bool,
     tail: Arc<Mutex<VecDeque<String>>>,
+    forwarding: Option<JoinHandle<()>>,
     program: String,
 }
 
@@ -64,14 +69,19 @@ impl Process {
     pub(super) fn spawn(
         id: &ServerId,
         spec: &CommandSpec,
+        supervisor: Option<&Supervisor>,
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
-        let mut command = Command::new(&spec.program);
+        let mut command = match supervisor {
+            Some(supervisor) => supervisor.command(spec),
+            None => Command::new(&spec.program),
+        };
         command
             .args(&spec.args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true);
+            // a supervisor is asked instead: killed, it could end nothing any more
+            .kill_on_drop(supervisor.is_none());
         if !spec.whole_environment {
             command.env_clear();
             command.envs(
@@ -84,22 +94,24 @@ impl Process {
         if let Some(cwd) = &spec.cwd {
             command.current_dir(cwd);
         }
-        // a group of its own, so that what npx or uvx start can be ended too
+        // a group of its own: what npx or uvx start can be ended too, and Ctrl-C does not reach it
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
         let group = Group::of(&child);
         let tail = Arc::default();
-        if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(forward(id.clone(), stderr, Arc::clone(&tail)));
-        }
+        let stderr = child.stderr.take();
+        let forwarding =
+            stderr.map(|stderr| tokio::spawn(forward(id.clone(), stderr, Arc::clone(&tail))));
         match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => {
                 let program = spec.program.to_string_lossy().into_owned();
                 let process = Self {
                     child,
                     group,
+                    supervised: supervisor.is_some(),
                     tail,
+                    forwarding,
                     program,
                 };
                 Ok((process, stdin, stdout))
@@ -108,16 +120,32 @@ impl Process {
         }
     }
 
-    /// Says why the output has ended: how the child exited, and what it last said.
-    pub(super) async fn epitaph(&mut self) -> String {
-        let mut text = match tokio::time::timeout(STATUS_WAIT, self.child.wait()).await {
-            Ok(Ok(status)) => format!("{} ended ({status})", self.program),
-            Ok(Err(error)) => format!("{} cannot be waited for: {error}", self.program),
-            Err(_) => format!("{} closed its output but runs on", self.program),
-        };
-        // what it said last is still on its way through the forwarding task
-        tokio::task::yield_now().await;
+    /// Says why the output has ended, which `reason` calls it: how the child exited, and what it last
+    /// said.
+    pub(super) async fn epitaph(&mut self, reason: &str) -> String {
+        let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;
+        // what it said last is still on its way; what it has started may keep the pipe open
+        if let Some(forwarding) = &mut self.forwarding
+            && tokio::time::timeout(STATUS_WAIT, forwarding).await.is_ok()
+        {
+            self.forwarding = None;
+        }
+        let program = &self.program;
         let tail = self.tail.lock();
+        let how = match ended {
+            Ok(Ok(status)) => {
+                if let Some(said) = tail.back()
+                    && self.supervised
+                    && was_not_started(program, status, said)
+                {
+                    return said.clone();
+                }
+                format!("{program} ended ({status})")
+            }
+            Ok(Err(error)) => format!("{program} cannot be waited for: {error}"),
+            Err(_) => format!("{program} closed its output but runs on"),
+        };
+        let mut text = format!("{reason}: {how}");
         if !tail.is_empty() {
             text.push_str("; it last said: ");
             text.push_str(&Vec::from_iter(tail.iter().map(String::as_str)).join(" | "));
@@ -127,21 +155,49 @@ impl Process {
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
     pub(super) async fn end(mut self, grace: Duration) {
-        if tokio::time::timeout(grace, self.child.wait())
-            .await
-            .is_err()
-        {
-            self.group.terminate();
-            if tokio::time::timeout(grace, self.child.wait())
-                .await
-                .is_err()
-            {
-                self.group.kill();
-                // cannot fail but by a child that is gone already
-                let _ = self.child.kill().await;
+        if self.has_ended(grace).await {
+            return;
+        }
+        self.terminate();
+        if self.has_ended(grace).await {
+            return;
+        }
+        if self.supervised {
+            // the second one kills
+            self.terminate();
+            if self.has_ended(SUPERVISOR_WAIT).await {
+                return;
             }
         }
-        // dropping `self.group` takes what the child left behind
+        self.group.kill();
+        // cannot fail but by a child that is gone already
+        let _ = self.child.kill().await;
+    }
+
+    async fn has_ended(&mut self, within: Duration) -> bool {
+        let ended = tokio::time::timeout(within, self.child.wait());
+        ended.await.is_ok()
+    }
+
+    fn terminate(&self) {
+        match self.supervised {
+            true => self.group.terminate_leader(),
+            false => self.group.terminate(),
+        }
+    }
+}
+
+impl Drop for Process {
+    /// Kills what the child has left behind in its group. Its number is not given to others while the
+    /// group has members, and without any there is nobody to signal.
+    fn drop(&mut self) {
+        let runs = self.child.id().is_some();
+        if runs && self.supervised {
+            // it ends all in its own time: nobody waits for it any more
+            self.group.terminate_leader();
+        } else {
+            self.group.kill();
+        }
     }
 }
 
@@ -170,10 +226,7 @@ async fn forward(id: ServerId, stderr: ChildStderr, tail: Arc<Mutex<VecDeque<Str
     }
 }
 
-/// The process group of a child; killed when dropped.
-///
-/// Dropped right after the child was waited for: its number is not given to others while the group
-/// has members, and without any there is nobody to signal.
+/// The process group of a child.
 #[derive(Debug)]
 struct Group {
     #[cfg(unix)]
@@ -192,6 +245,14 @@ impl Group {
 
     fn terminate(&self) {
         self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Only for a child that was not waited for yet.
+    fn terminate_leader(&self) {
+        if let Some(leader) = self.leader {
+            // fails only if it has just ended
+            let _ = rustix::process::kill_process(leader, rustix::process::Signal::TERM);
+        }
     }
 
     fn kill(&self) {
@@ -214,11 +275,7 @@ impl Group {
 
     fn terminate(&self) {}
 
-    fn kill(&self) {}
-}
+    fn terminate_leader(&self) {}
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
+    fn kill(&self) {}
 }

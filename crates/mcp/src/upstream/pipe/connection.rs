@@ -16,7 +16,9 @@ use crate::upstream::answer::RequestError;
 use crate::upstream::ask::{self, Ask, Style};
 use crate::upstream::peer::reply;
 use crate::upstream::shared::Shared;
-use crate::wire::{LineError, LineReader, Message, RequestId, flatten, write};
+use crate::wire::{
+    LineError, LineReader, Message, RequestId, RpcError, Skipped, code, flatten, write,
+};
 
 /// How many lines are looked at for one write.
 const BATCH_LINES: usize = 64;
@@ -215,10 +217,11 @@ impl Connection {
                     self.receive(shared, &line);
                 }
                 Ok(None) => break "the server closed its output".to_owned(),
-                // whose answer it was cannot be told, and that call must not hang
-                Err(error @ (LineError::TooLong { .. } | LineError::Io(_))) => {
-                    break error.to_string();
+                Err(LineError::TooLong { limit, skipped }) => {
+                    self.heard.store(true, Ordering::Relaxed);
+                    self.skip(shared, limit, skipped);
                 }
+                Err(error @ LineError::Io(_)) => break error.to_string(),
             }
         };
         self.close(reason);
@@ -247,6 +250,27 @@ impl Connection {
                 // some servers print to the wrong stream
                 None => tracing::debug!(server = %shared.id, %error, "a line that is no message"),
             },
+        }
+    }
+
+    /// Fails the call whose answer was too long. A call whose answer cannot be told from others has its
+    /// timeout.
+    fn skip(&self, shared: &Shared, limit: usize, skipped: Skipped) {
+        let Skipped { id, has_method, .. } = skipped;
+        tracing::warn!(
+            server = %shared.id,
+            limit,
+            id = id.as_ref().map(tracing::field::display),
+            "a message is longer than `max_message` and was skipped"
+        );
+        match id {
+            Some(id) if has_method => {
+                let text = format!("the request is longer than {limit} bytes");
+                let error = RpcError::new(code::INVALID_REQUEST, text);
+                self.say(write::error(Some(&id), &error));
+            }
+            Some(id) => self.answer(shared, &id, Err(RequestError::too_large(limit))),
+            None => {}
         }
     }
 

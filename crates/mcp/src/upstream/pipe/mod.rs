@@ -5,7 +5,11 @@ mod child;
 mod connection;
 mod link;
 mod session;
+mod supervised;
 mod supervisor;
 mod waiters;
 
 pub(super) use link::{End, PipeLink};
+pub(super) use supervised::Supervisor;
+#[cfg(target_os = "linux")]
+pub(crate) use supervised::{NOT_STARTED, not_started};

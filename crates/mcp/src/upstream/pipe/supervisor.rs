@@ -10,6 +10,7 @@ use super::child::Process;
 use super::connection::Connection;
 use super::link::{End, KnownEra, LinkState, Live, PipeLink};
 use super::session;
+use super::supervised::not_started;
 use crate::observed::SessionTimer;
 use crate::upstream::ask::modern_context;
 use crate::upstream::backoff::Backoff;
@@ -76,12 +77,9 @@ pub(super) async fn run(
 async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
     match end {
         End::Command(spec) => {
-            let (process, stdin, stdout) = Process::spawn(&shared.id, spec).map_err(|error| {
-                format!(
-                    "{} cannot be started: {error}; check the command and its PATH",
-                    spec.program.to_string_lossy()
-                )
-            })?;
+            let supervisor = shared.options.supervisor();
+            let (process, stdin, stdout) = Process::spawn(&shared.id, spec, supervisor.as_ref())
+                .map_err(|error| not_started(&spec.program.to_string_lossy(), &error))?;
             Ok(Opened {
                 connection: Connection::open(shared, stdout, stdin),
                 process: Some(process),
@@ -231,8 +229,7 @@ async fn finish(
     if let Some(process) = &mut opened.process
         && !stop.is_cancelled()
     {
-        let epitaph = process.epitaph().await;
-        reason = format!("{reason}: {epitaph}");
+        reason = process.epitaph(&reason).await;
     }
     opened.connection.fail_all(&reason).await;
     if let Some(process) = opened.process.take() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{LONG, answered_with, assert_documented, greeted};
-use crate::script::call;
+use crate::script::{call, scripted};
 use crate::script_http::Server;
 use tollgate_core::ToolServer;
 
@@ -117,4 +117,32 @@ async fn a_redirect_is_not_followed() {
         .await
         .unwrap();
     assert_eq!(elsewhere.next().await.method, "HELLO");
+}
+
+#[tokio::test]
+async fn an_answer_is_too_long() {
+    let row = "an answer, or an event of one, longer";
+    let long = format!(r#"{{"content":"{}"}}"#, "x".repeat(2000));
+    let mut server = Server::start().await;
+    let upstream = server.upstream().max_message(1024).start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    let error = answered_with(&upstream, &mut server, |asked| asked.result(&long)).await;
+    assert_documented(row, &error);
+    let error = answered_with(&upstream, &mut server, async |mut asked| {
+        asked.events().await;
+        asked.event(&long).await;
+    })
+    .await;
+    assert_documented(row, &error);
+
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.max_message(1024).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, &long).await;
+    assert_documented(row, &running.await.unwrap().unwrap_err());
 }

@@ -1,0 +1,238 @@
+//! What is left of stdio servers, and of all they have started, when they end: nothing. With real
+//! processes, found by a variable of their environment.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+mod found;
+mod server;
+
+use std::fs::File;
+use std::future::Future;
+use std::process::Stdio;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::process::Command;
+use tollgate::core::ServerEvent;
+use tollgate::{ErrorKind, ToolServer};
+use tollgate_mcp::upstream::{Upstream, UpstreamStatus};
+
+use found::{Marked, until};
+use server::{STUBBORN, Script, TOLLGATE, call};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Held alone by the test that counts this process's descriptors.
+static DESCRIPTORS: RwLock<()> = RwLock::new(());
+
+fn block_on<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(test)
+}
+
+/// Runs a test beside others. The runtime begins after the lock is taken: it has descriptors too.
+fn beside_others<F: Future>(test: F) -> F::Output {
+    let _shared = DESCRIPTORS.read().unwrap_or_else(PoisonError::into_inner);
+    block_on(test)
+}
+
+async fn up(upstream: &Upstream) {
+    upstream.ready(LONG).await.unwrap();
+}
+
+#[test]
+fn nothing_is_left_when_a_client_leaves_or_shuts_down() {
+    beside_others(async {
+        for in_good_order in [false, true] {
+            let marked = Marked::new("leaves");
+            let upstream = Script::begins_with(STUBBORN).upstream(&marked).start();
+            up(&upstream).await;
+            // supervisor, shell, and three that are hard to end
+            until("all run", || marked.count() >= 5).await;
+            match in_good_order {
+                true => upstream.shutdown().await,
+                false => drop(upstream),
+            }
+            until("none is left", || marked.count() == 0).await;
+        }
+    });
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
+    beside_others(async {
+        let marked = Marked::new("crashes");
+        let script = Script::calls(&format!("{STUBBORN} echo last words >&2; exit 3;"));
+        let upstream = script.upstream(&marked).start();
+        let mut events = upstream.events().unwrap();
+        for _ in 0..3 {
+            while events.next().await != Some(ServerEvent::Up) {}
+            let error = upstream.call(call()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{error}");
+        }
+        while events.next().await != Some(ServerEvent::Up) {}
+        until("only a supervisor and a shell run", || marked.count() == 2).await;
+        drop(upstream);
+        until("none is left", || marked.count() == 0).await;
+    });
+}
+
+#[test]
+fn an_exit_status_and_last_words_are_passed_on() {
+    beside_others(async {
+        for (ending, told) in [
+            ("exit 3", "exit status: 3"),
+            ("kill -9 $$", "SIGKILL"),
+            ("kill -15 $$", "SIGTERM"),
+        ] {
+            let marked = Marked::new("status");
+            let script = Script::calls(&format!("echo last words >&2; {ending};"));
+            let upstream = script.upstream(&marked).start();
+            up(&upstream).await;
+            let error = upstream.call(call()).await.unwrap_err();
+            for part in [told, "last words"] {
+                assert!(error.message().contains(part), "{part}: {error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    beside_others(async {
+        let marked = Marked::new("missing");
+        let upstream = marked.upstream("/no/such/program", []).start();
+        let mut status = String::new();
+        until("it is down", || {
+            status = upstream.status().to_string();
+            matches!(upstream.status(), UpstreamStatus::Down(_))
+        })
+        .await;
+        assert!(
+            status.starts_with("down: /no/such/program cannot be started: No such file"),
+            "{status}"
+        );
+        drop(upstream);
+        until("none is left", || marked.count() == 0).await;
+    });
+}
+
+#[test]
+fn a_server_outlives_its_supervisor_only_until_its_client_leaves() {
+    beside_others(async {
+        let marked = Marked::new("orphan");
+        let upstream = Script::begins_with("").upstream(&marked).start();
+        up(&upstream).await;
+        let supervisor = marked.one_with("__supervise");
+        found::signal("KILL", supervisor).await;
+        until("the supervisor is gone", || marked.count() == 1).await;
+        upstream.call(call()).await.unwrap();
+        drop(upstream);
+        until("none is left", || marked.count() == 0).await;
+    });
+}
+
+/// How a gateway ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Killed,
+    Terminated,
+    /// Its client closes the pipe.
+    Left,
+}
+
+#[test]
+fn nothing_is_left_of_a_gateway() {
+    beside_others(async {
+        for (command, end) in [
+            ("serve", End::Killed),
+            ("serve", End::Terminated),
+            ("run", End::Killed),
+            ("run", End::Left),
+        ] {
+            let marked = Marked::new("gateway");
+            let script = Script::begins_with(STUBBORN).text();
+            let config = marked.config(&script);
+            let mut gateway = Command::new(TOLLGATE);
+            match command {
+                "serve" => gateway.args(["serve", "--http", "127.0.0.1:0", "--config"]),
+                _ => gateway.args(["run", "--", "/bin/sh", "-c", &script]),
+            };
+            if command == "serve" {
+                gateway.arg(config.path());
+            } else {
+                gateway.env(found::MARK, marked.name());
+            }
+            let mut gateway = gateway
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let pid = gateway.id().unwrap();
+            until("all run", || marked.count() >= 5).await;
+            // Ctrl-C reaches the gateway's group, and none of these
+            let supervisor = marked.one_with("__supervise");
+            assert_ne!(found::group(supervisor), found::group(pid));
+            match end {
+                End::Killed => gateway.kill().await.unwrap(),
+                End::Terminated => found::signal("TERM", pid).await,
+                End::Left => drop(gateway.stdin.take()),
+            }
+            gateway.wait().await.unwrap();
+            until("none is left", || marked.count() == 0).await;
+        }
+    });
+}
+
+#[test]
+fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
+    let _alone = DESCRIPTORS.write().unwrap_or_else(PoisonError::into_inner);
+    block_on(async {
+        let marked = Marked::new("sessions");
+        // what leaves its session is found too
+        let script = Script::begins_with("setsid sleep 1000 >/dev/null 2>&1 &");
+        let session = async || {
+            let upstream = script.upstream(&marked).start();
+            up(&upstream).await;
+            upstream.call(call()).await.unwrap();
+        };
+        // the runtime makes some of its own at the first child
+        session().await;
+        until("none is left", || marked.count() == 0).await;
+        let before = descriptors();
+        for _ in 0..200 {
+            session().await;
+        }
+        until("none is left", || marked.count() == 0).await;
+        // those of the first session may not all have been closed when they were counted
+        until("no descriptor is left", || descriptors() <= before).await;
+    });
+}
+
+/// Returns how many descriptors this process has, the one that counts them left out.
+fn descriptors() -> usize {
+    // a scan of another thread may be open for a moment
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    open.flatten()
+        .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| !to.starts_with("/proc")))
+        .count()
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused() {
+    beside_others(async {
+        for args in [&["__supervise"][..], &["__supervise", "soon", "true"]] {
+            let ended = Command::new(TOLLGATE)
+                .args(args)
+                .stdin(File::open("/dev/null").unwrap())
+                .output()
+                .await
+                .unwrap();
+            assert_eq!(ended.status.code(), Some(2), "{args:?}");
+            let told = String::from_utf8(ended.stderr).unwrap();
+            assert!(told.contains("grace period"), "{told}");
+        }
+    });
+}

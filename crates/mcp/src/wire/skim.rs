@@ -1,0 +1,329 @@
+//! What an overlong message is about, found while its bytes pass.
+
+use super::RequestId;
+
+/// A key or an id longer than this, in bytes, is not looked at.
+const MAX_TOKEN: usize = 256;
+
+/// What is known of a message that was too long to be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The message's own `id`, wherever it stood; nothing if it has none that is a string or a number.
+    pub id: Option<RequestId>,
+    /// Whether it has a `method`: it is a request or a notification, and not an answer.
+    pub has_method: bool,
+}
+
+/// Reads a JSON object piece by piece and keeps its top-level `id`. Its memory is bounded: it holds one
+/// key or one id, and the depth.
+///
+/// Of two ids the last one counts. What is not JSON is read as if it were: it finds an id or none.
+#[derive(Debug)]
+pub(super) struct Skim {
+    at: At,
+    /// Whether the byte before, in a string, was a backslash.
+    escaped: bool,
+    /// How many arrays and objects are open inside of the value.
+    depth: u64,
+    member: Member,
+    /// The key, or the value of `id`, as it is spelt.
+    token: Vec<u8>,
+    found: Skipped,
+}
+
+/// Where the next byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Start,
+    BeforeKey,
+    Key,
+    Colon,
+    Value,
+    /// In a string somewhere in a value.
+    Text,
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Id,
+    Method,
+    Other,
+}
+
+impl Skim {
+    pub(super) const fn new() -> Self {
+        Self {
+            at: At::Start,
+            escaped: false,
+            depth: 0,
+            member: Member::Other,
+            token: Vec::new(),
+            found: Skipped {
+                id: None,
+                has_method: false,
+            },
+        }
+    }
+
+    /// Takes in the next piece of the message.
+    pub(super) fn feed(&mut self, mut piece: &[u8]) {
+        loop {
+            if self.at == At::Text && self.member != Member::Id && !self.escaped {
+                // most of an overlong message is text: nothing in it matters but its end
+                let Some(at) = memchr::memchr2(b'"', b'\\', piece) else {
+                    return;
+                };
+                piece = piece.get(at..).unwrap_or_default();
+            }
+            let Some((byte, rest)) = piece.split_first() else {
+                return;
+            };
+            if self.at == At::End {
+                return;
+            }
+            self.step(*byte);
+            piece = rest;
+        }
+    }
+
+    /// Returns what was found.
+    pub(super) fn finish(self) -> Skipped {
+        self.found
+    }
+
+    fn step(&mut self, byte: u8) {
+        match self.at {
+            At::Start if byte.is_ascii_whitespace() => {}
+            At::Start => self.at = if byte == b'{' { At::BeforeKey } else { At::End },
+            At::BeforeKey => match byte {
+                b'"' => {
+                    self.token.clear();
+                    self.keep(byte);
+                    self.at = At::Key;
+                }
+                b'}' => self.at = At::End,
+                _ => {}
+            },
+            At::Key => {
+                self.keep(byte);
+                if self.ends_string(byte) {
+                    self.member = self.key();
+                    self.at = At::Colon;
+                }
+            }
+            At::Colon if byte == b':' => {
+                self.token.clear();
+                self.depth = 0;
+                self.at = At::Value;
+            }
+            At::Colon => {}
+            At::Value => self.value(byte),
+            At::Text => {
+                self.keep_id(byte);
+                if self.ends_string(byte) {
+                    self.at = At::Value;
+                }
+            }
+            At::End => {}
+        }
+    }
+
+    fn value(&mut self, byte: u8) {
+        match byte {
+            b',' | b'}' if self.depth == 0 => {
+                match self.member {
+                    Member::Id => {
+                        let raw = std::str::from_utf8(&self.token).ok();
+                        self.found.id = raw.and_then(RequestId::from_raw);
+                    }
+                    Member::Method => self.found.has_method = true,
+                    Member::Other => {}
+                }
+                self.at = if byte == b',' { At::BeforeKey } else { At::End };
+                return;
+            }
+            b'"' => self.at = At::Text,
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        self.keep_id(byte);
+    }
+
+    /// Says whether a byte inside of a string is the quote that ends it.
+    fn ends_string(&mut self, byte: u8) -> bool {
+        let escaped = std::mem::replace(&mut self.escaped, false);
+        self.escaped = byte == b'\\' && !escaped;
+        byte == b'"' && !escaped
+    }
+
+    fn keep_id(&mut self, byte: u8) {
+        if self.member == Member::Id {
+            self.keep(byte);
+        }
+    }
+
+    /// Adds a byte to the token. One byte above the limit makes it a token that matches nothing.
+    fn keep(&mut self, byte: u8) {
+        if self.token.len() < MAX_TOKEN {
+            self.token.push(byte);
+        } else if let Some(first) = self.token.first_mut() {
+            *first = b'?';
+        }
+    }
+
+    /// Says which member the key names; it may be spelt with escapes.
+    fn key(&self) -> Member {
+        match serde_json::from_slice::<String>(&self.token).as_deref() {
+            Ok("id") => Member::Id,
+            Ok("method") => Member::Method,
+            _ => Member::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn skim<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Skipped {
+        let mut skim = Skim::new();
+        pieces.into_iter().for_each(|piece| skim.feed(piece));
+        skim.finish()
+    }
+
+    fn of(text: &str) -> (Option<String>, bool) {
+        let found = skim([text.as_bytes()]);
+        (
+            found.id.map(|id| id.to_raw().into_owned()),
+            found.has_method,
+        )
+    }
+
+    #[test]
+    fn the_id_is_found_at_the_top_level_only() {
+        for (text, id, has_method) in [
+            (r#"{"id":7,"result":{"id":8}}"#, Some("7"), false),
+            (
+                r#"{"result":{"id":8,"x":[{"id":9}]},"id":7}"#,
+                Some("7"),
+                false,
+            ),
+            (
+                r#" { "result" : "\"id\":8}" , "id" : 7 } "#,
+                Some("7"),
+                false,
+            ),
+            (r#"{"r":"\\","\u0069d":"a\"b"}"#, Some(r#""a\"b""#), false),
+            (r#"{"id":1,"method":"x","params":{}}"#, Some("1"), true),
+            (r#"{"params":{"method":"x"},"id":1}"#, Some("1"), false),
+            (r#"{"id":-1.5e3}"#, Some("-1.5e3"), false),
+            (r#"{"id":null}"#, None, false),
+            (r#"{"id":{"id":1}}"#, None, false),
+            (r#"{"id":[1]}"#, None, false),
+            (r#"{"id":1,"id":2}"#, Some("2"), false),
+            // cut off in the middle of the id: which one it is cannot be known
+            (r#"{"result":"x","id":12"#, None, false),
+            (r#"[{"id":1}]"#, None, false),
+            (r#""id":1"#, None, false),
+            ("", None, false),
+        ] {
+            assert_eq!(of(text), (id.map(str::to_owned), has_method), "{text}");
+        }
+        let long = "9".repeat(MAX_TOKEN + 1);
+        assert_eq!(of(&format!(r#"{{"id":{long}}}"#)).0, None);
+    }
+
+    fn document() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            Just("id".to_owned()),
+            Just("method".to_owned()),
+            r#"[a-z"\\{}\[\]:, \u{e4}\u{1f600}]{0,6}"#,
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            text.clone().prop_map(Value::from),
+        ];
+        let value = leaf.prop_recursive(4, 40, 5, {
+            let text = text.clone();
+            move |inner| {
+                let members = prop::collection::vec((text.clone(), inner.clone()), 0..5);
+                prop_oneof![
+                    prop::collection::vec(inner, 0..5).prop_map(Value::from),
+                    members.prop_map(|members| Value::Object(Map::from_iter(members))),
+                ]
+            }
+        });
+        prop::collection::vec((text, value), 0..6)
+            .prop_map(|members| Value::Object(Map::from_iter(members)))
+    }
+
+    /// Spells some characters of a JSON text's strings as escapes.
+    fn escaped(text: &str, every: usize) -> String {
+        let mut out = String::new();
+        let (mut in_string, mut backslash, mut count) = (false, false, 0);
+        for letter in text.chars() {
+            if in_string && !backslash && letter.is_ascii_alphabetic() {
+                count += 1;
+                if count % every == 0 {
+                    out.push_str(&format!("\\u{:04x}", u32::from(letter)));
+                    continue;
+                }
+            }
+            if letter == '"' && !backslash {
+                in_string = !in_string;
+            }
+            backslash = in_string && letter == '\\' && !backslash;
+            out.push(letter);
+        }
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn any_document_in_any_pieces_is_read_as_a_whole_one(
+            document in document(),
+            pretty in any::<bool>(),
+            every in 1_usize..5,
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        ) {
+            let text = match pretty {
+                true => serde_json::to_string_pretty(&document),
+                false => serde_json::to_string(&document),
+            };
+            let text = escaped(&text.unwrap(), every);
+            let whole: Value = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(&whole, &document, "the escapes say the same");
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let found = skim(cuts.windows(2).map(|ends| &text.as_bytes()[ends[0]..ends[1]]));
+            let expected = document.get("id").filter(|id| id.is_string() || id.is_number());
+            let id = found.id.map(|id| serde_json::from_str::<Value>(&id.to_raw()).unwrap());
+            prop_assert_eq!(id.as_ref(), expected);
+            prop_assert_eq!(found.has_method, document.get("method").is_some());
+        }
+    }
+
+    #[test]
+    fn its_memory_is_bounded_whatever_comes() {
+        let mut skim = Skim::new();
+        skim.feed(br#"{"id":""#);
+        for _ in 0..1000 {
+            skim.feed(&[b'x'; 4096]);
+        }
+        assert!(skim.token.capacity() <= MAX_TOKEN * 2);
+        skim.feed(br#"","id":3}"#);
+        assert_eq!(skim.finish().id, RequestId::from_raw(&json!(3).to_string()));
+    }
+}
