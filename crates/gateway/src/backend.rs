@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
+use tollgate::core::{
+    BaggageFilter, BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest,
+};
 use tollgate::registry::Catalogue;
 use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
@@ -148,11 +150,11 @@ impl Backend for StackBackend {
         let counted = self.calls.enter();
         let name = request.name.clone();
         let reports = self.reports.or_asked(request.meta.as_ref());
-        let caller = request.caller.clone();
+        let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
             if let Some(audit) = self.stack.audit() {
-                audit.note_refused(&name, Some(&caller), &error);
+                audit.note_refused(&name, Some(&caller), inbound.as_ref(), &error);
             }
             self.refuse(error)
         });
@@ -172,10 +174,16 @@ impl Backend for StackBackend {
         self.observer.clone()
     }
 
-    fn refused(&self, tool: &str, caller: &Arc<Caller>, reason: &'static str) {
+    fn refused(
+        &self,
+        tool: &str,
+        caller: &Arc<Caller>,
+        inbound: &Arc<Inbound>,
+        reason: &'static str,
+    ) {
         if let Some(audit) = self.stack.audit() {
             let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
-            audit.note_refused(tool, Some(caller), &error);
+            audit.note_refused(tool, Some(caller), Some(inbound), &error);
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{BoxStream, Caller, Delivery, ErrorKind, SessionId, ToolError};
+use tollgate_core::{BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError};
 use uuid::Uuid;
 
 use super::Backend;
@@ -43,6 +43,8 @@ pub(super) struct Conversation<B> {
     legacy_listens: bool,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
+    /// How a legacy client introduced itself.
+    client: Option<Arc<ClientInfo>>,
     /// Tells how long a legacy client's session lasted, if anybody wants to know.
     session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
@@ -59,6 +61,7 @@ impl<B: Backend> Conversation<B> {
             changes: None,
             legacy_listens: false,
             agreed: None,
+            client: None,
             session: None,
             subscriptions: Vec::new(),
         }
@@ -149,10 +152,12 @@ impl<B: Backend> Conversation<B> {
         let reports = Some(out.clone());
         let agreed = self.agreed;
         let caller = Arc::clone(&self.caller);
-        let arrival = || Arrival::by_pipe(agreed);
+        let client = self.client.clone();
+        let arrival = || Arrival::by_pipe(agreed, client);
         let step = self.face.serve(request, era, caller, reports, arrival)?;
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.params.agreed_version();
+            self.client = request.params.client();
         }
         match step {
             Step::Done(answer) => Ok(Some(answer)),
