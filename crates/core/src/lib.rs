@@ -85,7 +85,7 @@ pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use plan::{
-    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule,
+    AuditLevel, AuditRule, AuditScope, CacheRule, CallPlan, ConfirmRule, Limits, RepeatRule,
     RouteRule,
 };
 pub use profile::Profile;

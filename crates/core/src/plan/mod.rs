@@ -13,7 +13,7 @@ mod display;
 mod json;
 mod route;
 
-pub use self::audit::{AuditLevel, AuditRule};
+pub use self::audit::{AuditLevel, AuditRule, AuditScope};
 pub use self::route::RouteRule;
 
 /// Everything the layers need to know about a tool's calls: plain data, derived when the tool is

@@ -72,6 +72,9 @@ impl Faults<'_, '_> {
         let slow_threshold = file.cache.slow_threshold;
         let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
         let mut profile = file.profile.clone();
+        if file.audit.path.is_some() {
+            profile.audit = file.audit.record.into();
+        }
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
             profile.idempotent_ttl = None;
