@@ -203,6 +203,40 @@ async fn calls_are_recorded_by_their_effect_with_the_client() {
     }
 }
 
+#[tokio::test]
+async fn a_check_and_an_explanation_say_what_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.toml");
+    let tollgate = env!("CARGO_BIN_EXE_tollgate");
+    let server = format!("[servers.orders]\ncommand = {tollgate:?}\nargs = [\"sample\"]\n");
+    let audit = "[audit]\npath = \"audit.jsonl\"\n";
+    let path = file.to_str().unwrap();
+    for (config, checked, explained) in [
+        (&server, "no calls: `audit.path` is not set", "recorded no"),
+        (
+            &format!("{audit}{server}"),
+            "every call that is not read-only",
+            "recorded in full",
+        ),
+        (
+            &format!("{audit}record = \"destructive\"\n{server}"),
+            "destructive calls",
+            "recorded no",
+        ),
+    ] {
+        std::fs::write(&file, config).unwrap();
+        let done = ends(&["serve", "--check", "--config", path]).await;
+        let said = text(&done.stdout);
+        assert!(said.contains(checked), "{checked} in {said}");
+        let done = ends(&["explain", "orders__add_note", "--config", path]).await;
+        let said = text(&done.stdout);
+        assert!(said.contains(explained), "{explained} in {said}");
+    }
+    let done = ends(&["tools", "--config", path]).await;
+    let head = text(&done.stdout).lines().next().unwrap().to_owned();
+    assert!(head.contains("recorded"), "{head}");
+}
+
 /// Reads a counter or a gauge of the audit log off the page for Prometheus.
 #[cfg(unix)]
 async fn counted(gateway: &Gateway, series: &str) -> u64 {

@@ -23,6 +23,7 @@ mod metrics;
 mod outcome;
 mod pipe;
 mod record;
+mod references;
 mod refine;
 mod replay_keys;
 mod replay_page;

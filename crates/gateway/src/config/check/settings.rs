@@ -9,7 +9,7 @@ use tollgate::core::infer::{Lexicon, VerbKind};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
 
 use super::super::file::{File, Rules};
-use super::super::{CacheLimits, Config, HttpConfig};
+use super::super::{CacheLimits, Config, HttpConfig, References};
 use super::{Faults, parse_listen};
 
 /// The longest a result may be served after its lifetime: the store counts no further.
@@ -115,6 +115,7 @@ impl Faults<'_, '_> {
             audit: self.audit(&file.audit),
             telemetry: self.telemetry(&file.telemetry),
             servers: Vec::new(),
+            references: References::default(),
         }
     }
 
