@@ -10,11 +10,12 @@ use tollgate::core::{
     BaggageFilter, BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest,
 };
 use tollgate::registry::Catalogue;
-use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
+use crate::instructions;
 use crate::record::Recorder;
 use crate::report::Reports;
 use crate::view::PlanView;
@@ -124,14 +125,19 @@ impl StackBackend {
 impl Backend for StackBackend {
     fn info(&self) -> FaceInfo {
         let info = FaceInfo::new("tollgate", env!("CARGO_PKG_VERSION")).with_title("Tollgate");
-        // guidance of one server is guidance for the whole; that of several would contradict itself
-        let [only] = &self.upstreams[..] else {
-            return info;
-        };
-        match only
-            .server_info()
-            .and_then(|server| server.instructions.clone())
-        {
+        // asked for each time: a server that connects late speaks to clients that come after it
+        let said: Vec<_> = self
+            .upstreams
+            .iter()
+            .map(|server| (server.id(), server.server_info()))
+            .collect();
+        let said = said.iter().map(|(id, server)| {
+            let instructions = server
+                .as_ref()
+                .and_then(|server| server.instructions.as_deref());
+            (id.as_str(), instructions)
+        });
+        match instructions::combined(said) {
             Some(instructions) => info.with_instructions(instructions),
             None => info,
         }

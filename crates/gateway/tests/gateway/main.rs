@@ -15,6 +15,7 @@ mod demo;
 mod drain;
 mod events;
 mod fresh;
+mod instructions;
 mod lexicon;
 mod limits;
 mod limits_config;
