@@ -102,7 +102,7 @@ impl Stack {
             Err(error) => {
                 // no call was made, so no layer saw it
                 if let Some(audit) = self.audit() {
-                    audit.note_refused(tool, Some(&Caller::local()), &error);
+                    audit.note_refused(tool, Some(&Caller::local()), None, &error);
                 }
                 Err(error)
             }

@@ -1,6 +1,7 @@
 //! What happened, and how it is written down.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,8 +9,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tollgate_core::redact::Redactor;
 use tollgate_core::{
-    Approval, AuditLevel, AuditRule, CallRecord, Caller, ConfirmRule, Delivery, Effect, ErrorKind,
-    HedgeStatus, SessionId, Tool, ToolCall, ToolError, ToolOutput, TraceContext,
+    Approval, AuditLevel, AuditRule, CallRecord, Caller, ClientInfo, ConfirmRule, Delivery, Effect,
+    ErrorKind, HedgeStatus, Inbound, SessionId, Tool, ToolCall, ToolError, ToolOutput,
+    TraceContext,
 };
 
 use crate::chain::Seal;
@@ -34,6 +36,7 @@ pub(crate) struct Called {
     reason: Cow<'static, str>,
     caller: Arc<Caller>,
     trace: Option<Arc<TraceContext>>,
+    inbound: Option<Arc<Inbound>>,
     arguments: bytes::Bytes,
     record: Arc<CallRecord>,
     pub(crate) ending: Ending,
@@ -72,6 +75,7 @@ impl Called {
             reason: plan.reason.clone(),
             caller: call.caller().clone(),
             trace: call.trace().cloned(),
+            inbound: call.inbound().cloned(),
             arguments: match is_full {
                 true => call.arguments_bytes(),
                 false => bytes::Bytes::new(),
@@ -88,6 +92,7 @@ pub(crate) struct RefusedCall {
     pub(crate) at: SystemTime,
     pub(crate) tool: String,
     pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) inbound: Option<Arc<Inbound>>,
     pub(crate) error: ToolError,
 }
 
@@ -170,6 +175,7 @@ impl Scribe {
             outcome: "refused",
             principal: caller.map(|caller| cut(caller.principal.as_str())),
             session: caller.and_then(|caller| Some(self.session(caller.session.as_ref()?))),
+            client: Client::of(refused.inbound.as_deref()),
             decision: Some(Decision {
                 verdict: "refused",
                 by: refuser(&refused.error),
@@ -243,6 +249,8 @@ struct Record<'a> {
     open_world: Option<bool>,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Client<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     duration_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<&'static str>,
@@ -290,10 +298,35 @@ impl<'a> Record<'a> {
             set: Some(called.tool.set().as_str()),
             open_world: Some(called.rule.open_world),
             outcome: called.outcome(),
+            client: Client::of(called.inbound.as_deref()),
             duration_us: Some(u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX)),
             error: called.error().map(Failure::partial),
             ..Self::default()
         }
+    }
+}
+
+/// The client that sent the request. Name and version are what it states itself, cut to a bounded
+/// length when they were read.
+#[derive(Debug, Serialize)]
+struct Client<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<SocketAddr>,
+}
+
+impl<'a> Client<'a> {
+    fn of(inbound: Option<&'a Inbound>) -> Option<Self> {
+        let inbound = inbound?;
+        let info = inbound.client_info.as_deref();
+        (info.is_some() || inbound.client.is_some()).then(|| Self {
+            name: info.map(ClientInfo::name),
+            version: info.and_then(ClientInfo::version),
+            address: inbound.client,
+        })
     }
 }
 

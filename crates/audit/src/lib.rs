@@ -3,8 +3,9 @@
 //! # Rule
 //!
 //! How much is written of a call stands in its plan
-//! ([`AuditRule`](tollgate_core::AuditRule)): a full record for tools with `auditRequired` or
-//! `securityLevel: restricted`, a partial one for `internal`, none for the rest. A record is made when
+//! ([`AuditRule`](tollgate_core::AuditRule)): a full record for tools with `auditRequired`,
+//! `securityLevel: restricted` or an effect that the profile records
+//! ([`AuditScope`](tollgate_core::AuditScope)), a partial one for `internal`, none for the rest. A record is made when
 //! the call ends, however it ends: answered, from a cache or by a server, failed, refused by any layer
 //! inside, or cancelled by its caller. Calls that may meet things outside their server's control
 //! (`openWorldHint`) go to a file of their own instead of the main one.

@@ -85,14 +85,14 @@ pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use plan::{
-    AuditLevel, AuditRule, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits, RepeatRule,
-    RouteRule,
+    AuditLevel, AuditRule, AuditScope, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits,
+    RepeatRule, RouteRule,
 };
 pub use profile::Profile;
 pub use progress::ProgressSink;
 pub use propagate::{
-    Baggage, BaggageFilter, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound, RequestName,
-    SendWatch, TraceContext, Transport, Watch,
+    Baggage, BaggageFilter, ClientInfo, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound,
+    RequestName, SendWatch, TraceContext, Transport, Watch,
 };
 pub use purpose::Purpose;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};

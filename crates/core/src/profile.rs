@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Lifetime;
+use crate::{AuditScope, Lifetime};
 
 /// How hints become a plan: every number and switch of the table, as data.
 ///
@@ -14,6 +14,7 @@ use crate::Lifetime;
 /// | read-only results are kept at most | 300 s | 300 s | 300 s | 300 s | 300 s |
 /// | idempotent results are kept at most | 5 s | 5 s | 5 s | no | 5 s |
 /// | repeats what is destructive and idempotent | no | no | no | no | yes |
+/// | records calls by their effect | none | none | none | none | none |
 /// | records each call into an open world | no | no | no | no | yes |
 /// | first pause before a repeat | 100 ms | 100 ms | 1 s | 100 ms | 100 ms |
 /// | weight a destructive call needs | 50 | 50 | 50 | 50 | 50 |
@@ -59,6 +60,8 @@ pub struct Profile {
     pub primary_weight: u32,
     /// Tools that are destructive *and* idempotent are repeated.
     pub repeat_destructive_idempotent: bool,
+    /// Which calls leave a full audit record because of their effect.
+    pub audit: AuditScope,
     /// Each call that may reach into an open world leaves an audit record.
     pub audit_open_world: bool,
     /// The attempt timeout of a tool that does not say how long it takes.
@@ -88,6 +91,7 @@ impl Profile {
             idempotent_lifetime: Lifetime::Fixed,
             primary_weight: 50,
             repeat_destructive_idempotent: false,
+            audit: AuditScope::Hinted,
             audit_open_world: false,
             attempt_timeout: Duration::from_secs(60),
             timeout_factor: 10,

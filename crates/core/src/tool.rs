@@ -23,6 +23,7 @@ pub struct ToolDefinition {
     description: Option<String>,
     input_schema: Option<Box<RawValue>>,
     annotations: Annotations,
+    requires_task: bool,
 }
 
 /// A listed tool that cannot be used, and why.
@@ -64,6 +65,9 @@ struct Listed {
     input_schema: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "member::annotations")]
     annotations: Option<Annotations>,
+    // read leniently: whatever else it holds is not for the runtime
+    #[serde(default)]
+    execution: serde_json::Value,
 }
 
 /// The members of a listed tool, each read so that an error names it.
@@ -108,6 +112,7 @@ impl ToolDefinition {
             description: listed.description,
             input_schema: listed.input_schema,
             annotations: listed.annotations.unwrap_or_default(),
+            requires_task: listed.execution["taskSupport"] == "required",
         })
     }
 
@@ -145,6 +150,12 @@ impl ToolDefinition {
     #[must_use]
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
+    }
+
+    /// Returns whether the tool can be called as a task only (`execution.taskSupport` is `required`).
+    #[must_use]
+    pub const fn requires_task(&self) -> bool {
+        self.requires_task
     }
 
     /// Works out the digest of the definition: another definition under the same name has another.

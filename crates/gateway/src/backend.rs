@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tollgate::core::{BaggageFilter, BoxFuture, BoxStream, PeerObserver, PeerOutcome, PeerRequest};
+use tollgate::core::{
+    BaggageFilter, BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest,
+};
 use tollgate::registry::Catalogue;
-use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput};
+use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 use tollgate_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::inflight::Inflight;
+use crate::instructions;
 use crate::record::Recorder;
 use crate::report::Reports;
 use crate::started::Started;
@@ -131,14 +134,19 @@ impl StackBackend {
 impl Backend for StackBackend {
     fn info(&self) -> FaceInfo {
         let info = FaceInfo::new("tollgate", env!("CARGO_PKG_VERSION")).with_title("Tollgate");
-        // guidance of one server is guidance for the whole; that of several would contradict itself
-        let [only] = &self.upstreams[..] else {
-            return info;
-        };
-        match only
-            .server_info()
-            .and_then(|server| server.instructions.clone())
-        {
+        // asked for each time: a server that connects late speaks to clients that come after it
+        let said: Vec<_> = self
+            .upstreams
+            .iter()
+            .map(|server| (server.id(), server.server_info()))
+            .collect();
+        let said = said.iter().map(|(id, server)| {
+            let instructions = server
+                .as_ref()
+                .and_then(|server| server.instructions.as_deref());
+            (id.as_str(), instructions)
+        });
+        match instructions::combined(said) {
             Some(instructions) => info.with_instructions(instructions),
             None => info,
         }
@@ -168,11 +176,11 @@ impl Backend for StackBackend {
         let counted = self.calls.enter();
         let name = request.name.clone();
         let reports = self.reports.or_asked(request.meta.as_ref());
-        let caller = request.caller.clone();
+        let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
             if let Some(audit) = self.stack.audit() {
-                audit.note_refused(&name, Some(&caller), &error);
+                audit.note_refused(&name, Some(&caller), inbound.as_ref(), &error);
             }
             self.refuse(error)
         });
@@ -192,10 +200,16 @@ impl Backend for StackBackend {
         self.observer.clone()
     }
 
-    fn refused(&self, tool: &str, caller: &Arc<Caller>, reason: &'static str) {
+    fn refused(
+        &self,
+        tool: &str,
+        caller: &Arc<Caller>,
+        inbound: &Arc<Inbound>,
+        reason: &'static str,
+    ) {
         if let Some(audit) = self.stack.audit() {
             let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
-            audit.note_refused(tool, Some(caller), &error);
+            audit.note_refused(tool, Some(caller), Some(inbound), &error);
         }
     }
 

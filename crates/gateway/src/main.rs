@@ -14,6 +14,7 @@ mod connections;
 mod error;
 mod http;
 mod inflight;
+mod instructions;
 mod listed;
 mod log;
 mod metrics;

@@ -11,7 +11,8 @@ use tollgate::core::activity::Activity;
 use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
 use tollgate::core::{
-    Annotations, CacheRule, Category, ConfirmRule, Field, Lifetime, RepeatRule, Strength,
+    Annotations, AuditLevel, CacheRule, Category, ConfirmRule, Field, Lifetime, RepeatRule,
+    Strength,
 };
 use tollgate::registry::Entry;
 use tollgate::{CallPlan, Effect, Stack, Tool};
@@ -60,6 +61,9 @@ pub(crate) struct PlanView {
     pub(crate) cache: String,
     pub(crate) repeat: String,
     pub(crate) confirm: bool,
+    /// What of each call is written to the audit log: `none`, `partial` or `full`.
+    #[serde(default = "not_recorded")]
+    pub(crate) recorded: String,
     /// How risky a call is, from 0 to 100.
     #[serde(rename = "riskLevel")]
     pub(crate) risk: u8,
@@ -80,6 +84,11 @@ pub(crate) struct PlanView {
     /// How many rules over the arguments may give a call another plan than the tool's own.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) argument_rules: usize,
+}
+
+/// What an older gateway leaves unsaid.
+fn not_recorded() -> String {
+    AuditLevel::None.as_str().to_owned()
 }
 
 #[expect(
@@ -128,6 +137,7 @@ impl PlanView {
             cache: cache_words(plan.cache),
             repeat: repeat_word(plan.repeat).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
+            recorded: plan.audit.level.as_str().to_owned(),
             risk: risk.get(),
             category,
             category_label: category.label().to_owned(),

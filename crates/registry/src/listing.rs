@@ -102,6 +102,13 @@ fn bind(
     inferred: &Inferred,
     options: &SetOptions,
 ) -> Result<Tool, String> {
+    if definition.requires_task() {
+        return Err(
+            "it can be called as a task only (`execution.taskSupport` is \"required\"), and tasks are \
+             not relayed"
+                .to_owned(),
+        );
+    }
     let mut hints = Hints::new(inferred, definition.annotations(), options.trust)
         .with_server_defaults(&options.defaults);
     if let Some(operator) = options.overrides.get(definition.name()) {

@@ -168,6 +168,26 @@ fn contradicting_hints_and_repeated_names_are_refused_and_the_rest_stays() {
 }
 
 #[test]
+fn a_tool_that_is_called_as_a_task_only_is_withheld_with_the_reason() {
+    let registry = Registry::new();
+    let task = |support| json!({"name": support, "execution": {"taskSupport": support}});
+    let listed = definitions(&[
+        task("required"),
+        task("optional"),
+        task("forbidden"),
+        json!({"name": "odd", "execution": 7}),
+    ]);
+    registry.register(&set("jobs"), &server("jobs"), listed);
+    let catalogue = registry.catalogue();
+    assert_eq!(client_names(&catalogue), ["optional", "forbidden", "odd"]);
+    let [refusal] = catalogue.refused() else {
+        panic!("one tool is refused")
+    };
+    assert_eq!(refusal.tool.as_str(), "required");
+    assert!(refusal.reason.contains("taskSupport"), "{}", refusal.reason);
+}
+
+#[test]
 fn the_operators_word_wins_and_trust_is_heeded() {
     let effect = |options: SetOptions| {
         let registry = Registry::new();

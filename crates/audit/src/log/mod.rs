@@ -16,7 +16,9 @@ use std::sync::mpsc::Sender;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
-use tollgate_core::{AuditLevel, AuditRule, Caller, Delivery, ErrorKind, InvalidConfig, ToolError};
+use tollgate_core::{
+    AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, InvalidConfig, ToolError,
+};
 
 use crate::event::{Called, Event, RefusedCall};
 use crate::{AuditConfig, AuditStats, Fsync, OnFailure, OnFull, time};
@@ -164,10 +166,16 @@ impl AuditLog {
         (log, messages)
     }
 
-    /// Writes down a call that became none: it named no tool there is, or could not be read. Never
-    /// waits: where there is no room the record is dropped and counted, and of a flood
+    /// Writes down a call that became none: it named no tool there is, or could not be read.
+    /// `inbound` says which client sent it, where that is known. Never waits: where there is no room the record is dropped and counted, and of a flood
     /// [`MOST_REFUSALS`](Self::MOST_REFUSALS) a second are written.
-    pub fn note_refused(&self, tool: &str, caller: Option<&Arc<Caller>>, error: &ToolError) {
+    pub fn note_refused(
+        &self,
+        tool: &str,
+        caller: Option<&Arc<Caller>>,
+        inbound: Option<&Arc<Inbound>>,
+        error: &ToolError,
+    ) {
         let shared = &self.0;
         if !shared.admits_refusal() {
             return;
@@ -178,6 +186,7 @@ impl AuditLog {
             at: time::now(),
             tool,
             caller: caller.cloned(),
+            inbound: inbound.cloned(),
             error: error.clone(),
         }));
         match self.try_place(1) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use tollgate_audit::{AuditLog, Bodies};
 use tollgate_core::{
-    Approval, ApprovalVerdict, CacheStatus, CallRecord, Caller, Delivery, ErrorKind, Principal,
-    ServerId, SessionId, ToolError, ToolOutput, TraceContext,
+    Approval, ApprovalVerdict, CacheStatus, CallRecord, Caller, ClientInfo, Delivery, ErrorKind,
+    Inbound, Principal, ServerId, SessionId, ToolError, ToolOutput, TraceContext, Transport,
 };
 use tollgate_testkit::{MockService, call};
 use tower::ServiceExt;
@@ -109,6 +109,35 @@ async fn an_internal_call_leaves_tool_and_time_and_a_public_one_nothing() {
         (&record["tool"], &record["level"]),
         (&json!("look"), &json!("partial"))
     );
+}
+
+#[tokio::test]
+async fn every_record_names_the_client_and_where_it_called_from() {
+    let bench = Bench::new();
+    let log = bench.open();
+    let info = r#"{"name":"a \u001b[31m name","version":"1.2"}"#;
+    let mut inbound = Inbound::new(Transport::Tcp);
+    inbound.client_info = ClientInfo::from_json(info.as_bytes()).map(Arc::new);
+    inbound.client = Some(([127, 0, 0, 1], 4321).into());
+    let inbound = Arc::new(inbound);
+    for tool in [restricted("pay"), internal("look")] {
+        let asked = call(&tool, json!({})).with_inbound(inbound.clone());
+        audited(&log, answering()).oneshot(asked).await.unwrap();
+    }
+    let pipe = Arc::new(Inbound::new(Transport::Pipe));
+    let asked = call(&restricted("pay"), json!({})).with_inbound(pipe);
+    audited(&log, answering()).oneshot(asked).await.unwrap();
+    let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no such tool");
+    log.note_refused("gone", None, Some(&inbound), &error);
+    log.close().await;
+
+    let client =
+        json!({"name": "a \u{1b}[31m name", "version": "1.2", "address": "127.0.0.1:4321"});
+    let calls = bench.records("call");
+    for record in [&calls[0], &calls[1], &bench.records("refused")[0]] {
+        assert_eq!(record["client"], client, "{record}");
+    }
+    assert!(calls[2].get("client").is_none(), "{}", calls[2]);
 }
 
 #[tokio::test]
@@ -226,7 +255,7 @@ async fn a_call_to_no_tool_leaves_a_record_that_is_cut_and_of_a_flood_some() {
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
     let long = "x".repeat(10_000);
     for _ in 0..60 {
-        log.note_refused(&long, Some(&ada()), &error);
+        log.note_refused(&long, Some(&ada()), None, &error);
     }
     log.close().await;
     let records = bench.records("refused");

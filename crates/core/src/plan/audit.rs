@@ -4,17 +4,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{Annotations, SecurityLevel};
+use crate::{Annotations, Effect, Profile, SecurityLevel};
 
 /// What is written down about a call, and among which calls.
 ///
-/// | hints | record |
+/// | tool | record |
 /// | --- | --- |
-/// | `auditRequired`, or `securityLevel: restricted` | full: also who called, with what, what came of it |
+/// | its effect is one that the profile records ([`AuditScope`]) | full: also who called, with what, what came of it |
+/// | `auditRequired`, or `securityLevel: restricted` | full |
 /// | `securityLevel: internal` | partial: the tool, the time, how it ended |
 /// | anything else | none: metrics only |
 ///
-/// A profile may demand a full record of each call into an open world besides
+/// Hints can only add to what the effect asks for. A profile may demand a full record of each call into an open world besides
 /// ([`Profile::audit_open_world`](crate::Profile::audit_open_world)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
@@ -24,6 +25,43 @@ pub struct AuditRule {
     /// The call may meet things outside its server's control (`openWorldHint`): its record, if there
     /// is one, belongs in a file of its own.
     pub open_world: bool,
+}
+
+/// Which calls leave a full record because of their effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum AuditScope {
+    /// None: only hints ask for records.
+    #[default]
+    Hinted,
+    /// Destructive calls.
+    Destructive,
+    /// Every call that may change something; idempotent writes are among them.
+    Mutating,
+    /// Every call.
+    All,
+}
+
+impl AuditScope {
+    /// Returns the word used in configs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hinted => "hinted",
+            Self::Destructive => "destructive",
+            Self::Mutating => "mutating",
+            Self::All => "all",
+        }
+    }
+
+    const fn records(self, effect: Effect) -> bool {
+        match self {
+            Self::Hinted => false,
+            Self::Destructive => matches!(effect, Effect::Destructive),
+            Self::Mutating => effect.is_write(),
+            Self::All => true,
+        }
+    }
 }
 
 /// How much is written down about a call.
@@ -53,10 +91,17 @@ impl AuditLevel {
 }
 
 impl AuditRule {
-    pub(super) fn derive(hints: &Annotations, open_world: bool, records_open_world: bool) -> Self {
-        let required = hints.audit_required == Some(true);
+    pub(super) fn derive(
+        hints: &Annotations,
+        effect: Effect,
+        open_world: bool,
+        profile: &Profile,
+    ) -> Self {
+        let required = hints.audit_required == Some(true)
+            || profile.audit.records(effect)
+            || (open_world && profile.audit_open_world);
         let level = match hints.security_level {
-            _ if required || (open_world && records_open_world) => AuditLevel::Full,
+            _ if required => AuditLevel::Full,
             Some(SecurityLevel::Restricted) => AuditLevel::Full,
             Some(SecurityLevel::Internal) => AuditLevel::Partial,
             Some(SecurityLevel::Public) | None => AuditLevel::None,
@@ -88,9 +133,9 @@ impl fmt::Display for AuditRule {
             false => "",
         };
         match self.level {
-            AuditLevel::None => f.write_str("no record"),
-            AuditLevel::Partial => write!(f, "a record of tool, time and outcome{among}"),
-            AuditLevel::Full => write!(f, "a full record{among}"),
+            AuditLevel::None => f.write_str("no"),
+            AuditLevel::Partial => write!(f, "tool, client, time and outcome{among}"),
+            AuditLevel::Full => write!(f, "in full{among}"),
         }
     }
 }
@@ -100,7 +145,48 @@ mod tests {
     use super::*;
 
     fn rule(hints: &Annotations, open_world: bool) -> AuditRule {
-        AuditRule::derive(hints, open_world, false)
+        AuditRule::derive(hints, Effect::ReadOnly, open_world, &Profile::standard())
+    }
+
+    #[test]
+    fn the_effect_asks_for_a_record_and_hints_only_add_to_it() {
+        use AuditScope::{All, Destructive, Hinted, Mutating};
+        let effects = [
+            Effect::ReadOnly,
+            Effect::Idempotent,
+            Effect::Mutating,
+            Effect::Destructive,
+        ];
+        for (scope, recorded) in [
+            (Hinted, [false, false, false, false]),
+            (Destructive, [false, false, false, true]),
+            (Mutating, [false, true, true, true]),
+            (All, [true, true, true, true]),
+        ] {
+            let mut profile = Profile::standard();
+            profile.audit = scope;
+            let level = |hints: &Annotations, effect| {
+                AuditRule::derive(hints, effect, false, &profile).level
+            };
+            for (effect, recorded) in effects.into_iter().zip(recorded) {
+                let by_effect = match recorded {
+                    true => AuditLevel::Full,
+                    false => AuditLevel::None,
+                };
+                let plain = Annotations::default();
+                assert_eq!(level(&plain, effect), by_effect, "{scope:?} {effect}");
+                let public = plain
+                    .clone()
+                    .with_audit_required(false)
+                    .with_security_level(SecurityLevel::Public);
+                assert_eq!(level(&public, effect), by_effect, "{scope:?} {effect}");
+                let internal = plain.clone().with_security_level(SecurityLevel::Internal);
+                let raised = by_effect.max(AuditLevel::Partial);
+                assert_eq!(level(&internal, effect), raised, "{scope:?} {effect}");
+                let required = plain.with_audit_required(true);
+                assert_eq!(level(&required, effect), AuditLevel::Full);
+            }
+        }
     }
 
     #[test]
@@ -136,10 +222,7 @@ mod tests {
         let both = inside.stricter(outside);
         assert_eq!((both.level, both.open_world), (AuditLevel::Full, true));
         assert_eq!(both, outside.stricter(inside));
-        assert_eq!(
-            both.to_string(),
-            "a full record, among those that reach outside"
-        );
-        assert_eq!(outside.to_string(), "no record");
+        assert_eq!(both.to_string(), "in full, among those that reach outside");
+        assert_eq!(outside.to_string(), "no");
     }
 }

@@ -63,7 +63,7 @@ impl CallPlan {
                 ConfirmRule::Skip
             },
             limits: Limits::derive(hints, profile),
-            audit: AuditRule::derive(hints, flags.reaches_out(), profile.audit_open_world),
+            audit: AuditRule::derive(hints, effect, flags.reaches_out(), profile),
             reason,
         }
     }

@@ -18,11 +18,8 @@ impl fmt::Display for CallPlan {
         writeln!(f, "cache    {}", self.cache)?;
         writeln!(f, "repeat   {}", self.repeat)?;
         writeln!(f, "confirm  {}", self.confirm)?;
-        write!(f, "limits   {}", self.limits)?;
-        if self.is_audited() {
-            write!(f, "\naudit    {}", self.audit)?;
-        }
-        Ok(())
+        writeln!(f, "limits   {}", self.limits)?;
+        write!(f, "recorded {}", self.audit)
     }
 }
 

@@ -14,7 +14,7 @@ mod display;
 mod json;
 mod route;
 
-pub use self::audit::{AuditLevel, AuditRule};
+pub use self::audit::{AuditLevel, AuditRule, AuditScope};
 pub use self::cache::{CacheRule, Learned, Lifetime};
 pub use self::route::RouteRule;
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use super::TraceContext;
+use super::{ClientInfo, TraceContext};
 use crate::SessionId;
 
 /// What carries requests.
@@ -43,6 +44,8 @@ pub struct Inbound {
     pub http_version: Option<&'static str>,
     /// Where it came from, if that is known.
     pub client: Option<SocketAddr>,
+    /// How the client introduced itself, if it did.
+    pub client_info: Option<Arc<ClientInfo>>,
     /// The trace context of the HTTP request, where the message in it has one of its own.
     pub beside: Option<TraceContext>,
 }
@@ -58,6 +61,7 @@ impl Inbound {
             session: None,
             http_version: None,
             client: None,
+            client_info: None,
             beside: None,
         }
     }

@@ -2,6 +2,7 @@
 //! it, and what is known of the request it came as and of those it goes out as.
 
 mod baggage;
+mod client_info;
 mod inbound;
 mod outbound;
 mod state;
@@ -9,6 +10,7 @@ mod state;
 use std::fmt;
 
 pub use self::baggage::{Baggage, BaggageFilter, InvalidBaggageKey};
+pub use self::client_info::ClientInfo;
 pub use self::inbound::{Inbound, RequestName, Transport};
 pub use self::outbound::{Outbound, SendWatch, Watch};
 

@@ -1,6 +1,7 @@
-//! Arguments and results with their secrets left out, for spans and logs.
+//! Arguments, results, command lines and URLs with their secrets left out, for spans, logs and people.
 
 mod names;
+mod shown;
 mod text;
 
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::members::{Members, Text};
 use names::Names;
+
+pub use shown::{command, url};
 
 /// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what is
 /// too long is cut. What comes out is always valid JSON, and never longer than the limit.

@@ -5,13 +5,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
+use tollgate::core::{AuditScope, redact};
 use tollgate::limit::Cap;
 use tollgate::telemetry::export::OtlpConfig;
 
 use crate::admin;
 use crate::assemble::{self, Timed};
 use crate::commands::serve::DEFAULT_FILE;
-use crate::config::{Config, Keys, Sections, ServerConfig, TargetConfig, show_duration, show_size};
+use crate::config::{
+    AuditFile, Config, Keys, References, Sections, ServerConfig, TargetConfig, show_duration,
+    show_size,
+};
 use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
 use crate::telemetry;
@@ -39,7 +43,16 @@ struct Checked<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     telemetry: Keys,
+    /// Which calls are written to the audit log; absent if none is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<CheckedAudit>,
     servers: Vec<CheckedServer<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckedAudit {
+    record: &'static str,
+    path: String,
 }
 
 #[derive(Serialize)]
@@ -59,13 +72,15 @@ struct CheckedServer<'a> {
 ///
 /// [`AppError`](crate::error::AppError) if the environment states a time that is none.
 pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
-    let server = |server: &'_ ServerConfig| -> String { target(&server.target) };
+    let references = &config.references;
+    let server = |server: &'_ ServerConfig| -> String { target(&server.target, references) };
+    let own = |server: &'_ ServerConfig| -> Keys { references.scrub_keys(server.changed()) };
     let timed = assemble::timed(config)?;
-    let changed = config.changed();
+    let changed = config.changed().scrubbed(references);
     let otlp = telemetry::otlp(&config.telemetry)?;
     let place = |url: fn(&OtlpConfig) -> Option<&str>| {
         let url = otlp.as_ref().and_then(url);
-        url.map(ToOwned::to_owned)
+        url.map(|url| redact::url(&references.scrub(url)))
     };
     let (traces, metrics) = (
         place(OtlpConfig::traces_url),
@@ -78,7 +93,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
             weight: one.weight.get(),
             prefix: one.prefix.as_deref(),
             target: server(one),
-            changed: one.changed(),
+            changed: own(one),
         });
         screen.json(&Checked {
             ok: true,
@@ -95,6 +110,10 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
             traces,
             metrics,
             telemetry: changed.telemetry,
+            audit: config.audit.as_ref().map(|file| CheckedAudit {
+                record: config.profile.audit.as_str(),
+                path: audit_path(file, references),
+            }),
             servers: servers.collect(),
         });
         return Ok(ExitCode::SUCCESS);
@@ -127,7 +146,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
     }
     screen.table(&servers);
     for one in &config.servers {
-        for (key, value) in one.changed() {
+        for (key, value) in own(one) {
             screen.out(format_args!("servers.{}.{key} = {value}", one.id));
         }
     }
@@ -166,6 +185,25 @@ fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen)
     line("router", &router(config), &changed.router);
     let listing = format!("within {}", show_duration(timed.discovery.timeout));
     line("listing", &listing, &none);
+    line("recorded", &recorded(config), &none);
+}
+
+/// Says which calls are written to the audit log.
+fn recorded(config: &Config) -> String {
+    let Some(file) = &config.audit else {
+        return "no calls: `audit.path` is not set".into();
+    };
+    let calls = match config.profile.audit {
+        AuditScope::All => "every call",
+        AuditScope::Destructive => "destructive calls, and those whose hints ask for it",
+        _ => "every call that is not read-only, and those whose hints ask for it",
+    };
+    format!("{calls}, in {}", audit_path(file, &config.references))
+}
+
+fn audit_path(file: &AuditFile, references: &References) -> String {
+    let path = file.config.path.display().to_string();
+    references.scrub(&path).into_owned()
 }
 
 fn admin(config: &Config) -> String {
@@ -247,13 +285,12 @@ fn cache(config: &Config) -> String {
 }
 
 /// Describes a target without its secrets: headers and environment are left out.
-fn target(target: &TargetConfig) -> String {
+fn target(target: &TargetConfig, references: &References) -> String {
     match target {
-        TargetConfig::Command { program, args, .. } => std::iter::once(program)
-            .chain(args)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" "),
-        TargetConfig::Http { url, .. } => url.clone(),
+        TargetConfig::Command { program, args, .. } => {
+            let args = args.iter().map(|arg| references.scrub(arg));
+            redact::command(&references.scrub(program), args)
+        }
+        TargetConfig::Http { url, .. } => redact::url(&references.scrub(url)),
     }
 }

@@ -93,22 +93,30 @@ fn actions(tools: &[ToolView]) -> Table {
     table
 }
 
-/// Puts the verdicts under each other.
+/// Puts the verdicts under each other. What is recorded has a column where anything is.
 pub(crate) fn table(tools: &[ToolView]) -> Table {
-    let mut table = Table::new(&[
-        "tool", "effect", "safety", "cache", "repeat", "confirm", "source",
-    ]);
+    let mut head = vec!["tool", "effect", "safety", "cache", "repeat", "confirm"];
+    let records = tools.iter().any(|tool| tool.plan.recorded != "none");
+    if records {
+        head.push("recorded");
+    }
+    head.push("source");
+    let mut table = Table::new(&head);
     for tool in tools {
         let confirm = if tool.plan.confirm { "yes" } else { "no" };
-        table.row(vec![
+        let mut row = vec![
             Cell::plain(&tool.name),
             Cell::effect(&tool.plan.effect),
             Cell::plain(&tool.plan.safety),
             Cell::plain(&tool.plan.cache),
             Cell::plain(&tool.plan.repeat),
             Cell::warn(confirm, tool.plan.confirm),
-            Cell::plain(source(tool)),
-        ]);
+        ];
+        if records {
+            row.push(Cell::plain(&tool.plan.recorded));
+        }
+        row.push(Cell::plain(source(tool)));
+        table.row(row);
     }
     table
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use tollgate::audit::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
+use tollgate::core::AuditScope;
 
 use super::units::{Size, duration, parse_duration};
 
@@ -15,6 +16,7 @@ use super::units::{Size, duration, parse_duration};
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Audit {
     pub(crate) path: Option<PathBuf>,
+    pub(crate) record: RecordName,
     pub(crate) open_world_path: Option<PathBuf>,
     pub(crate) max_bytes: Size,
     #[serde(deserialize_with = "duration")]
@@ -36,6 +38,7 @@ impl Default for Audit {
     fn default() -> Self {
         Self {
             path: None,
+            record: RecordName::Mutating,
             open_world_path: None,
             max_bytes: Size(AuditConfig::DEFAULT_MAX_BYTES),
             max_age: AuditConfig::DEFAULT_MAX_AGE,
@@ -49,6 +52,25 @@ impl Default for Audit {
             redact: Vec::new(),
             max_text: Size(AuditConfig::DEFAULT_MAX_TEXT as u64),
             key_file: None,
+        }
+    }
+}
+
+/// Which calls are recorded because of their effect.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordName {
+    Destructive,
+    Mutating,
+    All,
+}
+
+impl From<RecordName> for AuditScope {
+    fn from(name: RecordName) -> Self {
+        match name {
+            RecordName::Destructive => Self::Destructive,
+            RecordName::Mutating => Self::Mutating,
+            RecordName::All => Self::All,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use tollgate::LimitsConfig;
+use tollgate::core::redact;
 use tollgate::limit::Cap;
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::hedge::HedgeConfig;
@@ -12,8 +13,8 @@ use tollgate::router::RouterConfig;
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::{
-    CacheLimits, Config, Partition, ServerConfig, ServerLimits, Telemetry, check, show_duration,
-    show_size,
+    CacheLimits, Config, Partition, References, ServerConfig, ServerLimits, Telemetry, check,
+    show_duration, show_size,
 };
 
 /// Keys with their values, as a file would have them.
@@ -28,6 +29,21 @@ pub(crate) struct Sections {
     /// Those of its tables stand under their names, as in `health.ping.fall`.
     pub(crate) router: Keys,
     pub(crate) telemetry: Keys,
+}
+
+impl Sections {
+    /// Puts references back in the place of what they came to.
+    pub(crate) fn scrubbed(self, references: &References) -> Self {
+        let scrub = |keys| references.scrub_keys(keys);
+        Self {
+            cache: scrub(self.cache),
+            loop_guard: scrub(self.loop_guard),
+            hedge: scrub(self.hedge),
+            limits: scrub(self.limits),
+            router: scrub(self.router),
+            telemetry: scrub(self.telemetry),
+        }
+    }
 }
 
 impl Config {
@@ -238,7 +254,10 @@ impl Telemetry {
         let resource = (!resource.is_empty()).then_some(resource);
         let time = |time: &Option<Duration>| json!(time.map(show_duration));
         keys([
-            ("otlp_endpoint", json!(otlp_endpoint)),
+            (
+                "otlp_endpoint",
+                json!(otlp_endpoint.as_deref().map(redact::url)),
+            ),
             ("otlp_headers", json!(headers)),
             ("otlp_timeout", time(otlp_timeout)),
             ("otlp_queue", json!(otlp_queue)),

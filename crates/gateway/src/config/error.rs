@@ -119,7 +119,8 @@ impl<'i> Source<'i> {
         self.fault(span, path.join("."), message.into())
     }
 
-    fn fault(&self, span: Option<Range<usize>>, key: String, message: String) -> Fault {
+    /// States a problem of a place.
+    pub(crate) fn fault(&self, span: Option<Range<usize>>, key: String, message: String) -> Fault {
         let before = span.and_then(|span| self.text.get(..span.start));
         Fault {
             line: before.map(|before| before.matches('\n').count() + 1),

@@ -11,6 +11,7 @@ mod file;
 mod hints;
 mod limits;
 mod listen;
+mod references;
 mod resilience;
 mod router;
 mod rules;
@@ -19,14 +20,18 @@ mod telemetry;
 mod units;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize;
 use tollgate::audit::AuditConfig;
 use tollgate::breaker::BreakerConfig;
 use tollgate::cache::{StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
+use tollgate::core::redact;
 use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::RetryConfig;
@@ -36,12 +41,14 @@ use tollgate::{
     Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
     ToolName, Trust, Weight,
 };
+use toml::de::DeTable;
 
 pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
 pub(crate) use self::listen::{AdminAddress, exposed};
+pub(crate) use self::references::References;
 pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{show_duration, show_size};
 
@@ -49,8 +56,9 @@ use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use crate::report::Reports;
 
-use self::error::Source;
+use self::error::{Fault, Source};
 use self::file::File;
+use self::references::Outside;
 
 /// A config that was checked.
 #[derive(Debug, Clone)]
@@ -82,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) audit: Option<AuditFile>,
     pub(crate) telemetry: Telemetry,
     pub(crate) servers: Vec<ServerConfig>,
+    /// What references in the file came to: nothing shows it.
+    pub(crate) references: References,
 }
 
 /// What is written down about calls, and the file with the key of the log.
@@ -195,7 +205,7 @@ impl ToolConfig {
 }
 
 /// How a server is reached.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum TargetConfig {
     /// A child process, over its standard input and output.
     Command {
@@ -208,6 +218,24 @@ pub(crate) enum TargetConfig {
         url: String,
         headers: BTreeMap<String, String>,
     },
+}
+
+/// Without secrets: of environment and headers the names are shown.
+impl fmt::Debug for TargetConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { program, args, env } => f
+                .debug_struct("Command")
+                .field("command", &redact::command(program, args))
+                .field("env", &env.keys().collect::<Vec<_>>())
+                .finish(),
+            Self::Http { url, headers } => f
+                .debug_struct("Http")
+                .field("url", &redact::url(url))
+                .field("headers", &headers.keys().collect::<Vec<_>>())
+                .finish(),
+        }
+    }
 }
 
 impl Config {
@@ -236,10 +264,30 @@ impl Config {
     ///
     /// [`ConfigError`] with every problem found.
     pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        Self::parse_with(file, text, &|name| std::env::var_os(name))
+    }
+
+    fn parse_with(
+        file: &Path,
+        text: &str,
+        env: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ConfigError> {
         let source = Source::new(text);
-        let written: File = toml::from_str(text)
-            .map_err(|error| ConfigError::new(file, vec![source.parser_fault(&error)]))?;
-        check::check(written, &source).map_err(|faults| ConfigError::new(file, faults))
+        let failed = |faults| ConfigError::new(file, faults);
+        let mut root =
+            DeTable::parse(text).map_err(|error| failed(vec![source.parser_fault(&error)]))?;
+        let folder = file.parent().unwrap_or_else(|| Path::new(""));
+        let outside = Outside { folder, env };
+        let references = References::resolve(&mut root, &outside, &source).map_err(failed)?;
+        let scrubbed = |faults: Vec<Fault>| {
+            let scrub = |fault| references.scrub_fault(fault);
+            failed(faults.into_iter().map(scrub).collect())
+        };
+        let written = File::deserialize(toml::de::Deserializer::from(root))
+            .map_err(|error| scrubbed(vec![source.parser_fault(&error)]))?;
+        let mut config = check::check(written, &source).map_err(scrubbed)?;
+        config.references = references;
+        Ok(config)
     }
 
     /// Returns the defaults, with these servers: what stands in where there is no file.

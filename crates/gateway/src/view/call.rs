@@ -179,7 +179,7 @@ impl CallView {
             .inspect_err(|error| {
                 // no call was made, so no layer saw it
                 if let Some(audit) = stack.audit() {
-                    audit.note_refused(tool, Some(&caller), error);
+                    audit.note_refused(tool, Some(&caller), None, error);
                 }
             })?
             .with_record(record.clone())

@@ -99,7 +99,12 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         ]
     );
     let apart = folder.path().join("audit.open-world.jsonl");
-    assert_eq!(records(&apart, "call").len(), 1);
+    let tools: Vec<_> = records(&apart, "call")
+        .iter()
+        .map(|call| call["tool"].clone())
+        .collect();
+    // the second has no hint that asks for a record: it is a write
+    assert_eq!(tools, ["add_note", "set_status"]);
     assert!(!std::fs::read_to_string(&apart).unwrap().contains("t0k3n"));
     for log in [&path, &apart] {
         let (code, found) = verified(log).await;
@@ -136,6 +141,100 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         "{}",
         text(&output.stdout)
     );
+}
+
+/// Calls a read and two writes; returns what the log then has of them.
+async fn recorded(record: &str) -> (Gateway, tempfile::TempDir, Vec<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    // one file, whatever is concluded about the world
+    let gateway = Gateway::configured(&format!(
+        "[audit]\npath = {path:?}\nopen_world_path = {path:?}\nfsync = \"every_record\"\n{record}\n\
+         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+    ))
+    .await;
+    for (tool, arguments) in [
+        ("orders__get_order", json!({"order_id": 1})),
+        (
+            "orders__set_status",
+            json!({"order_id": 1, "status": "shipped"}),
+        ),
+        ("orders__delete_order", json!({"order_id": 1})),
+    ] {
+        let answer = gateway.mcp(tool, arguments).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    let records = records(&path, "call");
+    (gateway, folder, records)
+}
+
+#[tokio::test]
+async fn calls_are_recorded_by_their_effect_with_the_client() {
+    for (record, tools) in [
+        ("", &["set_status", "delete_order"][..]),
+        ("record = \"mutating\"", &["set_status", "delete_order"]),
+        ("record = \"destructive\"", &["delete_order"]),
+        (
+            "record = \"all\"",
+            &["get_order", "set_status", "delete_order"],
+        ),
+    ] {
+        let (gateway, _folder, records) = recorded(record).await;
+        let found: Vec<_> = records.iter().map(|one| one["tool"].clone()).collect();
+        assert_eq!(found, tools, "{record}");
+        for one in &records {
+            assert_eq!(one["level"], "full", "{one}");
+            assert_eq!(one["client"]["name"], "test", "{one}");
+            assert_eq!(one["client"]["version"], "1", "{one}");
+            let address = one["client"]["address"].as_str().unwrap();
+            assert!(address.starts_with("127.0.0.1:"), "{one}");
+        }
+        let (_, listed) = gateway.get("/api/tools").await;
+        let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+        for tool in listed {
+            let name = tool["name"]
+                .as_str()
+                .unwrap()
+                .trim_start_matches("orders__");
+            if tools.contains(&name) {
+                assert_eq!(tool["recorded"], "full", "{tool}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_check_and_an_explanation_say_what_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.toml");
+    let tollgate = env!("CARGO_BIN_EXE_tollgate");
+    let server = format!("[servers.orders]\ncommand = {tollgate:?}\nargs = [\"sample\"]\n");
+    let audit = "[audit]\npath = \"audit.jsonl\"\n";
+    let path = file.to_str().unwrap();
+    for (config, checked, explained) in [
+        (&server, "no calls: `audit.path` is not set", "recorded no"),
+        (
+            &format!("{audit}{server}"),
+            "every call that is not read-only",
+            "recorded in full",
+        ),
+        (
+            &format!("{audit}record = \"destructive\"\n{server}"),
+            "destructive calls",
+            "recorded no",
+        ),
+    ] {
+        std::fs::write(&file, config).unwrap();
+        let done = ends(&["serve", "--check", "--config", path]).await;
+        let said = text(&done.stdout);
+        assert!(said.contains(checked), "{checked} in {said}");
+        let done = ends(&["explain", "orders__add_note", "--config", path]).await;
+        let said = text(&done.stdout);
+        assert!(said.contains(explained), "{explained} in {said}");
+    }
+    let done = ends(&["tools", "--config", path]).await;
+    let head = text(&done.stdout).lines().next().unwrap().to_owned();
+    assert!(head.contains("recorded"), "{head}");
 }
 
 /// Reads a counter or a gauge of the audit log off the page for Prometheus.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Its arguments are the fields of [`Script`].
 const SERVER: &str = r#"
 tools=$1 each=$2 call=$3 argument=$4
-runs=0
+runs=0 more=
 says() { result="{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]$2}"; }
 eval "$each"
 while IFS= read -r line; do
@@ -15,7 +15,7 @@ while IFS= read -r line; do
   id=${id%%,*}
   case $line in
     *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}' ;;
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}'"$more}" ;;
     *'"method":"tools/list"'*) result="{\"tools\":$tools}" ;;
     *'"method":"tools/call"'*)
       runs=$((runs + 1))
@@ -32,7 +32,7 @@ done
 pub(crate) struct Script<'a> {
     /// The list of tools.
     pub(crate) tools: Value,
-    /// Runs at the start and before each request.
+    /// Runs at the start and before each request. `$more` is added to the result of `initialize`.
     pub(crate) each: &'a str,
     /// Runs on each call: `$line` is the request, `$runs` the number of calls with this one, and
     /// `says TEXT` answers; with more JSON as its second argument, the result has that too.
@@ -74,7 +74,8 @@ impl Script<'_> {
     pub(crate) fn server(&self, name: &str) -> String {
         let [program, args @ ..] = self.command();
         // what JSON writes as a list of strings, TOML reads as one
-        let args = Value::from(args.to_vec());
+        let escaped = args.map(|arg| arg.replace('$', "$$"));
+        let args = Value::from(escaped.to_vec());
         format!("[servers.{name}]\ncommand = {program:?}\nargs = {args}\n")
     }
 }

@@ -1,11 +1,12 @@
 //! How a request came: what is known of it beside the message in it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
 use http::request::Parts;
 use http::{HeaderMap, Version};
-use tollgate_core::{Inbound, RequestName, SessionId, TraceContext, Transport};
+use tollgate_core::{ClientInfo, Inbound, RequestName, SessionId, TraceContext, Transport};
 
 use super::request::Request;
 use crate::wire::{RequestId, header, known_version};
@@ -31,10 +32,12 @@ pub(super) struct Told {
 }
 
 impl Arrival {
-    /// It came over a pair of pipes, from a client that agreed on this revision, if on any.
-    pub(super) fn by_pipe(agreed: Option<&'static str>) -> Self {
+    /// It came over a pair of pipes, from a client that agreed on this revision and introduced itself
+    /// so, if it did either.
+    pub(super) fn by_pipe(agreed: Option<&'static str>, client: Option<Arc<ClientInfo>>) -> Self {
         let mut inbound = Inbound::new(Transport::Pipe);
         inbound.protocol_version = agreed;
+        inbound.client_info = client;
         Self {
             inbound,
             trace: None,
@@ -42,12 +45,17 @@ impl Arrival {
         }
     }
 
-    /// It came by HTTP.
-    pub(super) fn by_http(parts: &Parts, session: Option<&SessionId>) -> Self {
+    /// It came by HTTP, in this session, from a client that introduced itself so when it opened it.
+    pub(super) fn by_http(
+        parts: &Parts,
+        session: Option<&SessionId>,
+        client: Option<Arc<ClientInfo>>,
+    ) -> Self {
         let headers = &parts.headers;
         let mut inbound = Inbound::new(Transport::Tcp);
         inbound.protocol_version = text(headers, header::PROTOCOL_VERSION).and_then(known_version);
         inbound.session = session.cloned();
+        inbound.client_info = client;
         inbound.http_version = http_version(parts.version);
         inbound.client = parts
             .extensions
@@ -68,6 +76,9 @@ impl Arrival {
         let meta = &request.meta;
         if let Some(version) = &meta.protocol_version {
             self.inbound.protocol_version = known_version(version);
+        }
+        if let Some(client) = request.client() {
+            self.inbound.client_info = Some(client);
         }
         self.inbound.request = Some(name(&request.id));
         let state = meta.tracestate.as_deref();
@@ -168,7 +179,7 @@ mod tests {
             id.clone(),
             &format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#),
         );
-        let told = Arrival::by_http(&http, None).of(&both);
+        let told = Arrival::by_http(&http, None, None).of(&both);
         assert_eq!(parent(&told).as_deref(), Some(ONE));
         assert_eq!(told.trace.unwrap().state(), Some("m=1"));
         let beside = told.inbound.beside.unwrap();
@@ -182,26 +193,27 @@ mod tests {
             r#"{"traceparent":"00-nonsense"}"#,
             r#"{"traceparent":7}"#,
         ] {
-            let told = Arrival::by_http(&http, None).of(&request(id.clone(), meta));
+            let told = Arrival::by_http(&http, None, None).of(&request(id.clone(), meta));
             assert_eq!(parent(&told).as_deref(), Some(TWO), "{meta}");
             assert_eq!(told.inbound.beside, None, "{meta}");
         }
         let same = request(id, &format!(r#"{{"traceparent":"{ONE}"}}"#));
-        let told = Arrival::by_http(&parts(&[("traceparent", ONE)]), None).of(&same);
+        let told = Arrival::by_http(&parts(&[("traceparent", ONE)]), None, None).of(&same);
         assert_eq!(told.inbound.beside, None, "it is the same one");
     }
 
     #[test]
     fn two_parents_in_headers_are_none() {
         let http = parts(&[("traceparent", ONE), ("traceparent", TWO)]);
-        let told = Arrival::by_http(&http, None).of(&request(RequestId::number(1), "{}"));
+        let told = Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), "{}"));
         assert_eq!(parent(&told), None);
     }
 
     #[test]
     fn baggage_of_the_message_comes_before_that_of_http() {
         let http = parts(&[("baggage", "a=1"), ("baggage", "b=2")]);
-        let of = |meta| Arrival::by_http(&http, None).of(&request(RequestId::number(1), meta));
+        let of =
+            |meta| Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), meta));
         assert_eq!(of("{}").baggage.as_deref(), Some("a=1,b=2"));
         assert_eq!(of(r#"{"baggage":"c=3"}"#).baggage.as_deref(), Some("c=3"));
     }
@@ -210,8 +222,8 @@ mod tests {
     fn what_the_transport_knows_is_told() {
         let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
         let session = SessionId::new("s");
-        let told =
-            Arrival::by_http(&http, Some(&session)).of(&request(RequestId::string("a\"b"), "{}"));
+        let told = Arrival::by_http(&http, Some(&session), None)
+            .of(&request(RequestId::string("a\"b"), "{}"));
         let inbound = told.inbound;
         assert_eq!(inbound.transport, Transport::Tcp);
         assert_eq!(inbound.protocol_version, Some("2025-06-18"));
@@ -224,12 +236,28 @@ mod tests {
             RequestId::number(1),
             r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
         );
-        let told = Arrival::by_pipe(Some("2024-11-05")).of(&modern);
+        let told = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
         assert_eq!(told.inbound.protocol_version, Some("2026-07-28"));
         assert_eq!(told.inbound.request, Some(RequestName::Number(1)));
         assert_eq!(told.inbound.transport, Transport::Pipe);
         let long = request(RequestId::string(&"x".repeat(10_000)), "{}");
-        let told = Arrival::by_pipe(None).of(&long);
+        let told = Arrival::by_pipe(None, None).of(&long);
         assert_eq!(told.inbound.request.unwrap().to_string().len(), SHOWN_ID);
+    }
+
+    #[test]
+    fn the_client_is_that_of_the_message_or_else_that_of_the_session() {
+        let http = parts(&[]);
+        let said = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
+        let of = |meta| {
+            let request = request(RequestId::number(1), meta);
+            let told = Arrival::by_http(&http, None, said.clone()).of(&request);
+            told.inbound.client_info.map(|client| client.to_string())
+        };
+        assert_eq!(of("{}").as_deref(), Some("session 1"));
+        let own = r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#;
+        assert_eq!(of(own).as_deref(), Some("own"));
+        let broken = r#"{"io.modelcontextprotocol/clientInfo":7}"#;
+        assert_eq!(of(broken).as_deref(), Some("session 1"));
     }
 }

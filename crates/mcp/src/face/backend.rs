@@ -39,8 +39,14 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Takes that a client asked for a call that cannot be made, and is told so: its arguments are no
     /// object. Default: nobody cares.
-    fn refused(&self, tool: &str, caller: &Arc<Caller>, reason: &'static str) {
-        let _ = (tool, caller, reason);
+    fn refused(
+        &self,
+        tool: &str,
+        caller: &Arc<Caller>,
+        inbound: &Arc<Inbound>,
+        reason: &'static str,
+    ) {
+        let _ = (tool, caller, inbound, reason);
     }
 
     /// Returns a stream with one item for each change of the list of tools. Asked for once by each

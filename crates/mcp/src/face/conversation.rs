@@ -10,7 +10,9 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{BoxFuture, BoxStream, Caller, Delivery, ErrorKind, SessionId, ToolError};
+use tollgate_core::{
+    BoxFuture, BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError,
+};
 use uuid::Uuid;
 
 use super::Backend;
@@ -50,6 +52,8 @@ pub(super) struct Conversation<B> {
     legacy_listens: bool,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
+    /// How a legacy client introduced itself.
+    client: Option<Arc<ClientInfo>>,
     /// Tells how long a legacy client's session lasted, if anybody wants to know.
     session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
@@ -66,6 +70,7 @@ impl<B: Backend> Conversation<B> {
             changes: None,
             legacy_listens: false,
             agreed: None,
+            client: None,
             session: None,
             subscriptions: Vec::new(),
         }
@@ -173,10 +178,12 @@ impl<B: Backend> Conversation<B> {
         let reports = Some(out.clone());
         let agreed = self.agreed;
         let caller = Arc::clone(&self.caller);
-        let arrival = || Arrival::by_pipe(agreed);
+        let client = self.client.clone();
+        let arrival = || Arrival::by_pipe(agreed, client);
         let step = self.face.serve(request, era, caller, reports, arrival)?;
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.params.agreed_version();
+            self.client = request.params.client();
         }
         match step {
             Step::Done(answer) => Ok(Some(Begun::Answer(answer))),
@@ -201,9 +208,11 @@ impl<B: Backend> Conversation<B> {
         let era = request.era();
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.params.agreed_version();
+            self.client = request.params.client();
         }
         let agreed = self.agreed;
         let (face, caller) = (Arc::clone(&self.face), Arc::clone(&self.caller));
+        let client = self.client.clone();
         let entered = self.calls.enter(&request.id, CancellationToken::new());
         self.tasks.spawn(async move {
             tokio::select! {
@@ -211,7 +220,7 @@ impl<B: Backend> Conversation<B> {
                 () = entered.cancelled() => return,
                 () = started => {}
             }
-            let arrival = || Arrival::by_pipe(agreed);
+            let arrival = || Arrival::by_pipe(agreed, client);
             match face.serve(&request, era, caller, None, arrival) {
                 Ok(Step::Done(answer)) => say(&out, answer).await,
                 Err(fault) => say(&out, Answer::error(Some(&request.id), &fault.error)).await,

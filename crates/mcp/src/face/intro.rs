@@ -27,12 +27,22 @@ impl<'a> Implementation<'a> {
     }
 }
 
-/// What is offered: tools, and word of their changes. Nothing else is advertised, and nothing else
-/// is answered.
+/// What is offered: tools, and notifications of their changes.
+///
+/// Lists of prompts and resources are answered, and are empty: many clients ask for them whatever is
+/// declared. The modern revision requires a server that answers them to declare so; a legacy client
+/// is told of tools only, so that it does not ask in vain.
 #[derive(Serialize)]
 struct Capabilities {
     tools: Tools,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts: Option<Nothing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Nothing>,
 }
+
+#[derive(Serialize)]
+struct Nothing {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,9 +50,19 @@ struct Tools {
     list_changed: bool,
 }
 
-const CAPABILITIES: Capabilities = Capabilities {
-    tools: Tools { list_changed: true },
-};
+impl Capabilities {
+    const fn of(era: Era) -> Self {
+        let (prompts, resources) = match era {
+            Era::Legacy => (None, None),
+            Era::Modern => (Some(Nothing {}), Some(Nothing {})),
+        };
+        Self {
+            tools: Tools { list_changed: true },
+            prompts,
+            resources,
+        }
+    }
+}
 
 /// Writes the result of `initialize`.
 pub(super) fn initialize(info: &FaceInfo, asked: &str) -> Bytes {
@@ -57,7 +77,7 @@ pub(super) fn initialize(info: &FaceInfo, asked: &str) -> Bytes {
     }
     json(&Initialize {
         protocol_version: negotiate(asked),
-        capabilities: CAPABILITIES,
+        capabilities: Capabilities::of(Era::Legacy),
         server_info: Implementation::of(info),
         instructions: info.instructions.as_deref(),
     })
@@ -82,8 +102,30 @@ pub(super) fn discover(info: &FaceInfo) -> Bytes {
     json(&Discover {
         result_type: "complete",
         supported_versions: KNOWN_VERSIONS,
-        capabilities: CAPABILITIES,
+        capabilities: Capabilities::of(Era::Modern),
         instructions: info.instructions.as_deref(),
+        ttl_ms: 0,
+        cache_scope: "private",
+        meta: BTreeMap::from([(meta::SERVER_INFO, Implementation::of(info))]),
+    })
+}
+
+/// Writes the modern result of a list that is empty.
+pub(super) fn empty(info: &FaceInfo, what: &str) -> Bytes {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Empty<'a> {
+        result_type: &'static str,
+        #[serde(flatten)]
+        list: BTreeMap<&'a str, [(); 0]>,
+        ttl_ms: u64,
+        cache_scope: &'static str,
+        #[serde(rename = "_meta")]
+        meta: BTreeMap<&'static str, Implementation<'a>>,
+    }
+    json(&Empty {
+        result_type: "complete",
+        list: BTreeMap::from([(what, [])]),
         ttl_ms: 0,
         cache_scope: "private",
         meta: BTreeMap::from([(meta::SERVER_INFO, Implementation::of(info))]),
@@ -124,12 +166,22 @@ mod tests {
     }
 
     #[test]
-    fn only_tools_are_advertised() {
+    fn legacy_clients_are_told_of_tools_only() {
         let info = FaceInfo::new("gate", "1.2.3").with_title("Gate");
         let written = initialize(&info, "2025-06-18");
         assert_eq!(
             std::str::from_utf8(&written).unwrap(),
             r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"gate","title":"Gate","version":"1.2.3"}}"#
+        );
+    }
+
+    #[test]
+    fn modern_clients_are_told_of_every_list_that_is_answered() {
+        let written = discover(&FaceInfo::new("gate", "1"));
+        let read: serde_json::Value = serde_json::from_slice(&written).unwrap();
+        assert_eq!(
+            read["capabilities"],
+            serde_json::json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}})
         );
     }
 }

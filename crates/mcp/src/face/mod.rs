@@ -8,7 +8,12 @@
 //! **Rule.** A request that states its revision in `_meta` is modern, and so are `server/discover`
 //! and `subscriptions/listen`; anything else is legacy. Only tools are offered, and word of their
 //! changes: `initialize` or `server/discover`, `tools/list`, `tools/call`, `ping` (legacy) and
-//! `subscriptions/listen` (modern) are answered, every other method is refused as unknown.
+//! `subscriptions/listen` (modern) are answered; `prompts/list`, `resources/list` and
+//! `resources/templates/list` are answered with empty lists, every other method is refused as unknown.
+//!
+//! **Browsers.** Pages of the origins in [`HttpOptions::allowed_origins`] may use the endpoint: their
+//! preflight requests (`OPTIONS`) are answered, and responses carry `Access-Control-Allow-Origin` with
+//! that origin. Other origins are refused, without any such header.
 //!
 //! **Fidelity.** Tools and results are passed on byte for byte. Three things are spliced in: a
 //! modern result without a `resultType` gets one, progress gets the client's own token, and raw

@@ -1,9 +1,10 @@
 //! One request, with the parameters that any served method reads.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
-
-use tollgate_core::IdempotencyKey;
+use tollgate_core::{ClientInfo, IdempotencyKey};
 
 use super::error::Fault;
 use super::intro;
@@ -18,12 +19,25 @@ pub(super) mod method {
     pub(in crate::face) const INITIALIZE: &str = "initialize";
     pub(in crate::face) const INITIALIZED: &str = "notifications/initialized";
     pub(in crate::face) const LISTEN: &str = "subscriptions/listen";
+    pub(in crate::face) const LIST_PROMPTS: &str = "prompts/list";
+    pub(in crate::face) const LIST_RESOURCES: &str = "resources/list";
+    pub(in crate::face) const LIST_TEMPLATES: &str = "resources/templates/list";
     pub(in crate::face) const LIST_TOOLS: &str = "tools/list";
     pub(in crate::face) const PING: &str = "ping";
 
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::face) fn known(method: &str) -> Option<&'static str> {
-        let served = [CALL_TOOL, DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING];
+        let served = [
+            CALL_TOOL,
+            DISCOVER,
+            INITIALIZE,
+            LISTEN,
+            LIST_PROMPTS,
+            LIST_RESOURCES,
+            LIST_TEMPLATES,
+            LIST_TOOLS,
+            PING,
+        ];
         served.into_iter().find(|known| *known == method)
     }
 }
@@ -44,6 +58,7 @@ pub(super) struct Request {
 pub(super) struct Params {
     pub(super) name: Option<Bytes>,
     pub(super) arguments: Option<Bytes>,
+    pub(super) client_info: Option<Bytes>,
     pub(super) cursor: Option<Bytes>,
     pub(super) input_responses: Option<Bytes>,
     pub(super) notifications: Option<Bytes>,
@@ -65,6 +80,7 @@ impl Params {
             let place = match name.as_ref() {
                 "_meta" => &mut params.meta,
                 "arguments" => &mut params.arguments,
+                "clientInfo" => &mut params.client_info,
                 "cursor" => &mut params.cursor,
                 "inputResponses" => &mut params.input_responses,
                 "name" => &mut params.name,
@@ -100,10 +116,16 @@ impl Params {
         Some(intro::negotiate(&asked))
     }
 
-    fn places(&mut self) -> [&mut Option<Bytes>; 9] {
+    /// Returns how the client introduces itself in `initialize`.
+    pub(super) fn client(&self) -> Option<Arc<ClientInfo>> {
+        ClientInfo::from_json(self.client_info.as_ref()?).map(Arc::new)
+    }
+
+    fn places(&mut self) -> [&mut Option<Bytes>; 10] {
         [
             &mut self.name,
             &mut self.arguments,
+            &mut self.client_info,
             &mut self.cursor,
             &mut self.input_responses,
             &mut self.notifications,
@@ -147,6 +169,11 @@ impl Request {
             }),
             Err(error) => Err((id, Fault::new(StatusCode::BAD_REQUEST, error))),
         }
+    }
+
+    /// Returns how the client introduces itself in `_meta`.
+    pub(super) fn client(&self) -> Option<Arc<ClientInfo>> {
+        ClientInfo::from_json(self.meta.client_info.as_ref()?).map(Arc::new)
     }
 
     /// Chooses how the request is served. A request that states its revision is modern whatever it

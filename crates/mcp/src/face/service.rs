@@ -123,6 +123,9 @@ impl<B: Backend> Face<B> {
                 Fault::invalid_params("unknown cursor: the whole list is one page"),
             ),
             (_, method::LIST_TOOLS) => done(self.listing().result(era)),
+            (_, method::LIST_PROMPTS) => done(&self.nothing(era, "prompts")),
+            (_, method::LIST_RESOURCES) => done(&self.nothing(era, "resources")),
+            (_, method::LIST_TEMPLATES) => done(&self.nothing(era, "resourceTemplates")),
             (_, method::CALL_TOOL) => self
                 .call(request, era, caller, reports, arrival().of(request))
                 .map(Step::Call),
@@ -133,6 +136,14 @@ impl<B: Backend> Face<B> {
     /// Returns the list of tools as of now.
     pub(super) fn listing(&self) -> Arc<Written> {
         self.listings.current(&*self.backend)
+    }
+
+    /// Writes the empty list of something that is not relayed.
+    fn nothing(&self, era: Era, what: &str) -> Bytes {
+        match era {
+            Era::Legacy => Bytes::from(format!(r#"{{"{what}":[]}}"#)),
+            Era::Modern => intro::empty(&self.backend.info(), what),
+        }
     }
 
     pub(super) fn changes(&self) -> BoxStream<'static, ()> {
@@ -158,12 +169,13 @@ impl<B: Backend> Face<B> {
         let Some(name) = request.params.tool_name() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
+        let inbound = Arc::new(told.inbound);
         let arguments = match &request.params.arguments {
             None => Bytes::from_static(b"{}"),
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
                 let reason = "`arguments` must be an object";
-                self.backend.refused(&name, &caller, reason);
+                self.backend.refused(&name, &caller, &inbound, reason);
                 return Err(Fault::invalid_params(reason));
             }
         };
@@ -177,7 +189,7 @@ impl<B: Backend> Face<B> {
             caller,
             trace: told.trace.map(Arc::new),
             baggage: told.baggage,
-            inbound: Some(Arc::new(told.inbound)),
+            inbound: Some(inbound),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
             client_capabilities: match era {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tollgate_core::BoxFuture;
+use tollgate_core::{BoxFuture, redact};
 use url::Url;
 
 use crate::wire::header;
@@ -51,7 +51,7 @@ impl Target {
 /// The child gets a small environment: what programs need to find their files (`PATH`, `HOME` and
 /// the like), and what is given here. Secrets of this process stay with it unless
 /// [`with_whole_environment`](Self::with_whole_environment) says otherwise.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct CommandSpec {
     /// The program, looked up in `PATH`.
@@ -115,6 +115,20 @@ impl CommandSpec {
     }
 }
 
+/// Without secrets: of the environment the names are shown.
+impl fmt::Debug for CommandSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let args = self.args.iter().map(|arg| arg.to_string_lossy());
+        let command = redact::command(&self.program.to_string_lossy(), args);
+        f.debug_struct("CommandSpec")
+            .field("command", &command)
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("cwd", &self.cwd)
+            .field("whole_environment", &self.whole_environment)
+            .finish()
+    }
+}
+
 /// A streamable HTTP endpoint: one URL, `http` or `https`, and headers sent with each request.
 #[derive(Clone)]
 pub struct HttpSpec {
@@ -141,11 +155,13 @@ impl HttpSpec {
     ///
     /// [`InvalidHttpSpec`] if the text is no URL, or neither `http` nor `https`.
     pub fn new(url: &str) -> Result<Self, InvalidHttpSpec> {
-        let url = Url::parse(url)
-            .map_err(|error| InvalidHttpSpec(format!("{url:?} is no URL: {error}")))?;
+        let url = Url::parse(url).map_err(|error| {
+            InvalidHttpSpec(format!("{:?} is no URL: {error}", redact::url(url)))
+        })?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(InvalidHttpSpec(format!(
-                "{url} cannot be used: it must begin with http:// or https:// and name a host"
+                "{} cannot be used: it must begin with http:// or https:// and name a host",
+                redact::url(url.as_str())
             )));
         }
         Ok(Self {
@@ -198,9 +214,9 @@ impl HttpSpec {
 
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // headers may hold credentials: only their names are shown
+        // headers and URL may hold credentials
         f.debug_struct("HttpSpec")
-            .field("url", &self.url.as_str())
+            .field("url", &redact::url(self.url.as_str()))
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .finish()
     }
@@ -258,7 +274,11 @@ mod tests {
         assert!(spec.clone().with_header("mcp-param-x", "x").is_err());
         assert!(spec.clone().with_header("a b", "x").is_err());
         let spec = spec.with_header("Authorization", "Bearer secret").unwrap();
-        let shown = format!("{spec:?}");
+        let with_query = HttpSpec::new("http://u:secret@h/mcp?key=secret").unwrap();
+        let command = CommandSpec::new("x")
+            .with_args(["--token", "secret"])
+            .with_env("KEY", "secret");
+        let shown = format!("{spec:?} {with_query:?} {command:?}");
         assert!(
             shown.contains("authorization") && !shown.contains("secret"),
             "{shown}"

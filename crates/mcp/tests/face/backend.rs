@@ -127,6 +127,12 @@ impl Backend for Bench {
                 ))),
                 "session" => Ok(ToolOutput::text(format!("{:?}", request.caller.session))),
                 "key" => Ok(ToolOutput::text(format!("{:?}", request.idempotency_key))),
+                "client" => {
+                    let inbound = request.inbound.as_ref();
+                    let client = inbound.and_then(|inbound| inbound.client_info.as_deref());
+                    let client = client.map(ToString::to_string);
+                    Ok(ToolOutput::text(client.unwrap_or_default()))
+                }
                 "trace" => Ok(ToolOutput::text(traced(&request))),
                 "hold" => {
                     let _held = Held(events.clone());

@@ -80,7 +80,7 @@ async fn a_modern_list_states_how_long_and_for_whom_it_is_good() {
     let discovered = &discovered["result"];
     assert_eq!(
         discovered["capabilities"],
-        json!({"tools": {"listChanged": true}})
+        json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}})
     );
     assert_eq!(discovered["supportedVersions"].as_array().unwrap().len(), 5);
     assert_eq!(discovered["instructions"], "call echo");
@@ -324,4 +324,48 @@ async fn a_name_beyond_ascii_travels_encoded() {
     );
     assert!(answer["error"]["message"].as_str().unwrap().contains('ü'));
     assert_eq!(request("=?base64?!?=").send().await.unwrap().status(), 400);
+}
+
+#[tokio::test]
+async fn lists_of_what_is_not_relayed_are_empty_in_both_eras() {
+    let server = Server::start().await;
+    for (method, member) in [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let legacy = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        let answer = server.post(legacy).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        assert_eq!(json(answer).await["result"], json!({ member: [] }));
+
+        let answer = server.modern(method, "").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let result = json(answer).await["result"].take();
+        assert_eq!(result[member], json!([]), "{result}");
+        assert_eq!(result["resultType"], "complete");
+        assert_eq!(result["ttlMs"], 0);
+        assert_eq!(result["cacheScope"], "private");
+    }
+}
+
+#[tokio::test]
+async fn a_call_knows_how_its_client_introduced_itself() {
+    let server = Server::start().await;
+    let legacy = server
+        .post(call("1", r#""name":"client""#))
+        .header("mcp-session-id", server.session().await);
+    let own = META.replace(
+        r#""_meta":{"#,
+        r#""_meta":{"io.modelcontextprotocol/clientInfo":{"name":"cat","version":"2"},"#,
+    );
+    let modern = server
+        .post(call("1", &format!(r#""name":"client",{own}"#)))
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "client");
+    for (request, client) in [(legacy, "raw 0"), (modern, "cat 2")] {
+        let answer = json(request.send().await.unwrap()).await;
+        assert_eq!(answer["result"]["content"][0]["text"], client, "{answer}");
+    }
 }

@@ -105,13 +105,13 @@ fn refused_in_the_legacy_era() -> Vec<Case> {
         case(
             "method",
             &[],
-            request("prompts/list", ""),
+            request("prompts/get", ""),
             (200, -32601, json!(7)),
         ),
         case(
             "resources",
             &[],
-            request("resources/list", ""),
+            request("resources/read", ""),
             (200, -32601, json!(7)),
         ),
         case(

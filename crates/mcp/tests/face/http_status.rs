@@ -31,9 +31,9 @@ fn refused_in_the_modern_era() -> Vec<Case> {
             "method",
             &[
                 ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "prompts/list"),
+                ("mcp-method", "resources/subscribe"),
             ],
-            request("prompts/list", META),
+            request("resources/subscribe", META),
             (404, -32601, json!(7)),
         ),
         case(

@@ -9,6 +9,7 @@ mod backend;
 mod clients;
 mod http;
 mod http_calls;
+mod http_cors;
 mod http_refusals;
 mod http_sessions;
 mod http_status;

@@ -105,6 +105,18 @@ async fn both_eras_are_served_on_one_pipe() {
 }
 
 #[tokio::test]
+async fn a_call_on_a_pipe_knows_its_client_and_empty_lists_are_answered() {
+    let mut pipe = Pipe::open();
+    pipe.send(crate::http::INITIALIZE).await;
+    pipe.json().await;
+    pipe.send(&call("1", "client", "")).await;
+    assert_eq!(pipe.json().await["result"]["content"][0]["text"], "raw 0");
+    pipe.send(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/list"}"#)
+        .await;
+    assert_eq!(pipe.json().await["result"], json!({"prompts": []}));
+}
+
+#[tokio::test]
 async fn a_conversation_is_one_session_and_the_next_is_another() {
     let sessions = async || {
         let mut pipe = Pipe::open();

@@ -25,11 +25,21 @@ struct Record {
     #[serde(default)]
     principal: Option<String>,
     #[serde(default)]
+    client: Client,
+    #[serde(default)]
     server: Option<String>,
     #[serde(default)]
     cache: Option<String>,
     #[serde(default)]
     decision: Option<Decision>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Client {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +85,7 @@ pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
         "tool",
         "outcome",
         "principal",
+        "client",
         "server",
         "cache",
     ]);
@@ -113,12 +124,18 @@ fn row(record: &Record) -> Vec<Cell> {
         "refused" | "cancelled" => Some(Tone::Doubtful),
         _ => Some(Tone::Bad),
     };
+    let client = match (&record.client.name, &record.client.version) {
+        (Some(name), Some(version)) => format!("{name} {version}"),
+        (Some(name), None) => name.clone(),
+        (None, _) => "-".to_owned(),
+    };
     vec![
         Cell::plain(record.seq),
         Cell::plain(&record.time),
         Cell::plain(&record.tool),
         Cell::toned(outcome, tone),
         or_dash(&record.principal),
+        Cell::plain(client),
         or_dash(&record.server),
         or_dash(&record.cache),
     ]

@@ -9,7 +9,7 @@ use tollgate::core::infer::{Lexicon, VerbKind};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
 
 use super::super::file::{File, Rules};
-use super::super::{AdminAddress, CacheLimits, Config, HttpConfig, exposed};
+use super::super::{AdminAddress, CacheLimits, Config, HttpConfig, References, exposed};
 use super::{Faults, parse_listen};
 
 /// The longest a result may be served after its lifetime: the store counts no further.
@@ -77,6 +77,9 @@ impl Faults<'_, '_> {
         let slow_threshold = file.cache.slow_threshold;
         let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
         let mut profile = file.profile.clone();
+        if file.audit.path.is_some() {
+            profile.audit = file.audit.record.into();
+        }
         if !file.cache.idempotent_writes {
             // the cache has a switch of its own; this one makes plans say so
             profile.idempotent_ttl = None;
@@ -121,6 +124,7 @@ impl Faults<'_, '_> {
             audit: self.audit(&file.audit),
             telemetry: self.telemetry(&file.telemetry),
             servers: Vec::new(),
+            references: References::default(),
         }
     }
 

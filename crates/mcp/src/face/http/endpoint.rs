@@ -9,13 +9,13 @@ use http::header::{ALLOW, CONTENT_TYPE};
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::{Caller, Delivery, ErrorKind, Principal, ToolError};
+use tollgate_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolError};
 use uuid::Uuid;
 
 use super::accept::{self, Accepts};
 use super::body::Pieces;
 use super::session::{Session, SessionTable};
-use super::{HttpOptions, guard, mirrored, stream};
+use super::{HttpOptions, cors, guard, mirrored, stream};
 use crate::face::Backend;
 use crate::face::answer::Answer;
 use crate::face::error::Fault;
@@ -53,13 +53,22 @@ impl<B: Backend> Endpoint<B> {
         )
     }
 
-    /// Opens a session for whoever sent the request.
-    pub(super) fn open_session(&self, extensions: &Extensions) -> Result<Arc<Session>, Fault> {
+    /// Returns the origin of a request if it has one that is allowed: its page may read the answer.
+    pub(super) fn origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        cors::allowed(&self.options.allowed_origins, headers)
+    }
+
+    /// Opens a session for the principal of the request, and a client that introduced itself so.
+    pub(super) fn open_session(
+        &self,
+        extensions: &Extensions,
+        client: Option<Arc<ClientInfo>>,
+    ) -> Result<Arc<Session>, Fault> {
         let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
-        let opened = self
-            .sessions
-            .lock()
-            .open(Instant::now(), Uuid::new_v4(), principal.clone());
+        let opened =
+            self.sessions
+                .lock()
+                .open(Instant::now(), Uuid::new_v4(), principal.clone(), client);
         if let (Some(session), Some(timer)) = (&opened, self.face.session("tcp")) {
             session.timed_by(timer);
         }
@@ -113,6 +122,7 @@ pub(super) async fn listen<B: Backend>(
     State(endpoint): State<Arc<Endpoint<B>>>,
     request: Request,
 ) -> Response {
+    let origin = endpoint.origin(request.headers());
     let opened = endpoint.check_source(&request).and_then(|()| {
         if request.method() != Method::GET {
             // the router takes HEAD for GET, but a stream nobody reads would replace the open one
@@ -126,7 +136,7 @@ pub(super) async fn listen<B: Backend>(
         }
         required_session(&endpoint, &request)
     });
-    match opened {
+    let response = match opened {
         Ok(session) => stream::respond(
             stream::session_messages(
                 session,
@@ -136,6 +146,18 @@ pub(super) async fn listen<B: Backend>(
             endpoint.options.keep_alive,
         ),
         Err(fault) => refuse(None, &fault),
+    };
+    cors::expose(response, origin)
+}
+
+/// Says what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
+pub(super) async fn options<B: Backend>(
+    State(endpoint): State<Arc<Endpoint<B>>>,
+    request: Request,
+) -> Response {
+    match endpoint.check_source(&request) {
+        Ok(()) => cors::preflight(endpoint.origin(request.headers()), request.headers()),
+        Err(fault) => refuse(None, &fault),
     }
 }
 
@@ -144,16 +166,18 @@ pub(super) async fn end_session<B: Backend>(
     State(endpoint): State<Arc<Endpoint<B>>>,
     request: Request,
 ) -> Response {
+    let origin = endpoint.origin(request.headers());
     let found = endpoint
         .check_source(&request)
         .and_then(|()| required_session(&endpoint, &request));
-    match found {
+    let response = match found {
         Ok(session) => {
             endpoint.sessions.lock().close(session.id);
             status(StatusCode::NO_CONTENT)
         }
         Err(fault) => refuse(None, &fault),
-    }
+    };
+    cors::expose(response, origin)
 }
 
 /// Answers with a message as plain JSON.

@@ -5,7 +5,7 @@
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::host::{HostPattern, split};
 use super::origin::OriginPattern;
@@ -29,11 +29,11 @@ pub(super) fn check(
         None => pattern.allows_any(),
     });
     if !allowed {
-        tracing::warn!(?host, "refused: this host is not served");
-        return Err(Fault::transport(
-            StatusCode::FORBIDDEN,
-            "this Host is not served",
-        ));
+        let host = shown(headers.get(HOST), host);
+        tracing::warn!(host, "request refused: this host is not allowed");
+        let message =
+            format!("the Host {host} is not allowed: add it to `http.allowed_hosts` of the config");
+        return Err(Fault::transport(StatusCode::FORBIDDEN, message));
     }
     let allowed = match single(headers, &ORIGIN) {
         Ok(None) => true,
@@ -41,17 +41,32 @@ pub(super) fn check(
         Err(()) => false,
     };
     if !allowed {
-        tracing::warn!(origin = ?headers.get(ORIGIN), "refused: this origin is not served");
-        return Err(Fault::transport(
-            StatusCode::FORBIDDEN,
-            "this Origin is not served",
-        ));
+        let origin = shown(headers.get(ORIGIN), None);
+        tracing::warn!(origin, "request refused: this origin is not allowed");
+        let message = format!(
+            "the Origin {origin} is not allowed: add it to `http.allowed_origins` of the config"
+        );
+        return Err(Fault::transport(StatusCode::FORBIDDEN, message));
     }
     Ok(())
 }
 
+/// The longest host or origin that is shown, in characters.
+const LONGEST_SHOWN: usize = 200;
+
+/// Quotes a header for a message: the client chose it, so it is escaped and cut.
+fn shown(header: Option<&HeaderValue>, otherwise: Option<&str>) -> String {
+    let text = match (header, otherwise) {
+        (Some(header), _) => String::from_utf8_lossy(header.as_bytes()),
+        (None, Some(text)) => text.into(),
+        (None, None) => return "of a request without one".to_owned(),
+    };
+    let cut: String = text.chars().take(LONGEST_SHOWN).collect();
+    format!("{cut:?}")
+}
+
 /// Returns a header that may be there once only, as text.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
@@ -96,6 +111,28 @@ mod tests {
         }
         let none = HeaderMap::new();
         assert!(check(&patterns, &[], &Uri::from_static("/mcp"), &none).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_the_host_and_the_key_to_change() {
+        let uri = Uri::from_static("/mcp");
+        let refusal = |headers: &HeaderMap| {
+            let checked = check(&HostPattern::loopback(), &[], &uri, headers);
+            checked.unwrap_err().error.message.into_owned()
+        };
+        let mut headers = HeaderMap::new();
+        assert!(refusal(&headers).contains("without one"));
+        headers.insert(HOST, "gate.example:8443".parse().unwrap());
+        let message = refusal(&headers);
+        assert!(message.contains(r#""gate.example:8443""#), "{message}");
+        assert!(message.contains("`http.allowed_hosts`"), "{message}");
+        headers.insert(HOST, "x".repeat(4_000).parse().unwrap());
+        assert!(refusal(&headers).len() < 400);
+        headers.insert(HOST, "localhost".parse().unwrap());
+        headers.insert(ORIGIN, "https://app.example".parse().unwrap());
+        let message = refusal(&headers);
+        assert!(message.contains(r#""https://app.example""#), "{message}");
+        assert!(message.contains("`http.allowed_origins`"), "{message}");
     }
 
     #[test]

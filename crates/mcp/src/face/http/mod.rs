@@ -2,6 +2,7 @@
 
 mod accept;
 mod body;
+mod cors;
 mod endpoint;
 mod guard;
 mod host;
@@ -28,7 +29,7 @@ pub use self::origin::OriginPattern;
 ///
 /// Who calls is taken from the request's extensions, where an outer layer may have put an
 /// `Arc<Caller>` or a [`Principal`](tollgate_core::Principal); else it is the principal
-/// `anonymous`. Set `TCP_NODELAY` on the listener: without it the events of a stream wait for the
+/// `anonymous`. Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the listener: without it the events of a stream wait for the
 /// client's acknowledgements.
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
     let path = options.path().to_owned();
@@ -38,7 +39,8 @@ pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
             &path,
             post(post::serve::<B>)
                 .get(endpoint::listen::<B>)
-                .delete(endpoint::end_session::<B>),
+                .delete(endpoint::end_session::<B>)
+                .options(endpoint::options::<B>),
         )
         .with_state(endpoint)
 }

@@ -13,7 +13,7 @@ use super::accept::{self, Accepts};
 use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
 use super::session::Session;
 use super::stream::{self, CallMessages};
-use super::{body, mirrored};
+use super::{body, cors, mirrored};
 use crate::face::Backend;
 use crate::face::answer::Answer;
 use crate::face::arrival::Arrival;
@@ -30,10 +30,12 @@ pub(super) async fn serve<B: Backend>(
     State(endpoint): State<Arc<Endpoint<B>>>,
     request: axum::extract::Request,
 ) -> Response {
-    match take(&endpoint, request).await {
+    let origin = endpoint.origin(request.headers());
+    let response = match take(&endpoint, request).await {
         Ok(response) => response,
         Err((id, fault)) => refuse(id.as_ref(), &fault),
-    }
+    };
+    cors::expose(response, origin)
 }
 
 async fn take<B: Backend>(
@@ -138,7 +140,7 @@ async fn modern<B: Backend>(
     mirrored::check_body(&parts.headers, request, || endpoint.face.listing())?;
     let caller = endpoint.caller(&parts.extensions, None);
     let (reports, seen) = reports(accepts, request);
-    let arrival = || Arrival::by_http(parts, None);
+    let arrival = || Arrival::by_http(parts, None, None);
     let face = &endpoint.face;
     match face.serve(request, Era::Modern, caller, reports, arrival)? {
         Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
@@ -173,15 +175,18 @@ async fn legacy<B: Backend>(
     let caller = endpoint.caller(&parts.extensions, session.as_deref());
     let (reports, seen) = reports(accepts, request);
     let arrival = || {
-        let caller = session.as_ref().map(|session| &session.caller);
-        Arrival::by_http(parts, caller.and_then(|caller| caller.session.as_ref()))
+        let id = session
+            .as_ref()
+            .and_then(|session| session.caller.session.as_ref());
+        let client = session.as_ref().and_then(|session| session.client.clone());
+        Arrival::by_http(parts, id, client)
     };
     let face = &endpoint.face;
     let step = face.serve(request, Era::Legacy, caller, reports, arrival);
     match step.map_err(legacy_status)? {
         Step::Done(answer) if request.method == method::INITIALIZE => {
             // opened last: a refused handshake leaves no session behind
-            let session = endpoint.open_session(&parts.extensions)?;
+            let session = endpoint.open_session(&parts.extensions, request.params.client())?;
             let mut response = reply(StatusCode::OK, answer);
             if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
                 response.headers_mut().insert(header::SESSION_ID, id);

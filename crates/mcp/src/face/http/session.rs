@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Caller, Principal, SessionId};
+use tollgate_core::{Caller, ClientInfo, Principal, SessionId};
 use uuid::Uuid;
 
 use crate::face::inflight::InFlight;
@@ -18,6 +18,8 @@ use crate::observed::SessionTimer;
 pub(super) struct Session {
     pub(super) id: Uuid,
     pub(super) caller: Arc<Caller>,
+    /// How its client introduced itself.
+    pub(super) client: Option<Arc<ClientInfo>>,
     pub(super) calls: Arc<InFlight>,
     /// Fired when the session is deleted or forgotten.
     pub(super) ended: CancellationToken,
@@ -28,11 +30,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    fn new(id: Uuid, principal: Principal) -> Self {
+    fn new(id: Uuid, principal: Principal, client: Option<Arc<ClientInfo>>) -> Self {
         let caller = Caller::new(principal).with_session(SessionId::new(id.to_string()));
         Self {
             id,
             caller: Arc::new(caller),
+            client,
             calls: Arc::default(),
             ended: CancellationToken::new(),
             timer: OnceLock::new(),
@@ -93,6 +96,7 @@ impl SessionTable {
         now: Instant,
         id: Uuid,
         principal: Principal,
+        client: Option<Arc<ClientInfo>>,
     ) -> Option<Arc<Session>> {
         if self.next_expiry.is_some_and(|expiry| expiry <= now) {
             self.sweep(now);
@@ -100,7 +104,7 @@ impl SessionTable {
         if self.sessions.len() >= self.max {
             return None;
         }
-        let session = Arc::new(Session::new(id, principal));
+        let session = Arc::new(Session::new(id, principal, client));
         let entry = Entry {
             session: Arc::clone(&session),
             last_used: now,
@@ -184,7 +188,7 @@ mod tests {
 
     fn open(table: &mut SessionTable, now: Instant) -> Option<Uuid> {
         table
-            .open(now, Uuid::new_v4(), anybody())
+            .open(now, Uuid::new_v4(), anybody(), None)
             .map(|session| session.id)
     }
 
@@ -217,7 +221,7 @@ mod tests {
     #[test]
     fn a_session_somebody_works_for_is_not_idle() {
         let (mut table, now) = table(1);
-        let held = table.open(now, Uuid::new_v4(), anybody()).unwrap();
+        let held = table.open(now, Uuid::new_v4(), anybody(), None).unwrap();
         assert!(open(&mut table, now + IDLE * 3).is_none());
         let id = held.id;
         drop(held);
@@ -242,7 +246,7 @@ mod tests {
     fn a_session_is_its_principal_s_alone() {
         let (mut table, now) = table(1);
         let id = table
-            .open(now, Uuid::new_v4(), Principal::new("ada"))
+            .open(now, Uuid::new_v4(), Principal::new("ada"), None)
             .unwrap()
             .id;
         assert!(table.find(now, id, Some(&Principal::new("eve"))).is_none());
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn closing_tells_whoever_still_works_for_it() {
         let (mut table, now) = table(1);
-        let session = table.open(now, Uuid::new_v4(), anybody()).unwrap();
+        let session = table.open(now, Uuid::new_v4(), anybody(), None).unwrap();
         let older = session.open_stream();
         let newer = session.open_stream();
         assert!(older.is_cancelled() && !newer.is_cancelled());

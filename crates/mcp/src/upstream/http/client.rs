@@ -13,6 +13,7 @@ use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::Verifier;
+use tollgate_core::redact;
 use url::Url;
 
 use super::answer::AnswerBody;
@@ -69,10 +70,10 @@ impl Client {
         connect_timeout: Duration,
     ) -> Result<Self, String> {
         let credentials = take_credentials(&mut url);
-        let uri: Uri = url
-            .as_str()
-            .parse()
-            .map_err(|error| format!("no HTTP client: {url} cannot be asked for: {error}"))?;
+        let uri: Uri = url.as_str().parse().map_err(|error| {
+            let url = redact::url(url.as_str());
+            format!("no HTTP client: {url} cannot be asked for: {error}")
+        })?;
         let tls = tls(url.scheme() == "https")?;
         let (connect, to_proxy) = Connect::new(&uri, proxies, tls, connect_timeout)?;
         // what is configured comes before what follows from the address

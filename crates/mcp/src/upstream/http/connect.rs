@@ -13,7 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use rustls::ClientConfig;
-use tollgate_core::BoxFuture;
+use tollgate_core::{BoxFuture, redact};
 use tower_service::Service;
 
 /// Why there is no connection.
@@ -73,7 +73,7 @@ impl Connect {
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             return Err(format!(
                 "the proxy {} cannot be used: only http and https proxies are",
-                proxy.uri()
+                redact::url(&proxy.uri().to_string())
             ));
         }
         let credentials = proxy.basic_auth().cloned();

@@ -1,0 +1,97 @@
+//! How a client introduces itself.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+
+/// Name and version of a client, as it states them (`clientInfo` of MCP). Nothing proves either.
+///
+/// Each is cut to 128 characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientInfo {
+    name: Box<str>,
+    version: Option<Box<str>>,
+}
+
+impl ClientInfo {
+    /// The longest name or version, in characters.
+    pub const LONGEST: usize = 128;
+
+    /// Reads a raw `clientInfo` object. Returns `None` if it is not an object with a name.
+    #[must_use]
+    pub fn from_json(raw: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Implementation<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            #[serde(default, borrow)]
+            version: Option<Cow<'a, str>>,
+        }
+        let read: Implementation<'_> = serde_json::from_slice(raw).ok()?;
+        Some(Self {
+            name: cut(&read.name),
+            version: read.version.as_deref().map(cut),
+        })
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the version, if the client states one.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+}
+
+impl fmt::Display for ClientInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match &self.version {
+            Some(version) => write!(f, " {version}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn cut(text: &str) -> Box<str> {
+    match text.char_indices().nth(ClientInfo::LONGEST) {
+        None => text.into(),
+        Some((end, _)) => text.get(..end).unwrap_or_default().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_and_version_are_read_and_cut() {
+        let read = |raw: &str| ClientInfo::from_json(raw.as_bytes());
+        let info = read(r#"{"name":"c\u0061t","version":"1.2","icons":[{"src":"x"}]}"#).unwrap();
+        assert_eq!(info.to_string(), "cat 1.2");
+        assert_eq!(read(r#"{"name":"cat"}"#).unwrap().version(), None);
+        let long = format!(r#"{{"name":"{0}","version":"{0}"}}"#, "ü".repeat(10_000));
+        let long = read(&long).unwrap();
+        assert_eq!(long.name().chars().count(), ClientInfo::LONGEST);
+        assert_eq!(long.version().unwrap().chars().count(), ClientInfo::LONGEST);
+    }
+
+    #[test]
+    fn what_is_not_an_object_with_a_name_is_none() {
+        for raw in [
+            "",
+            "7",
+            "[]",
+            "{}",
+            r#"{"name":7}"#,
+            r#"{"name":"a","version":[]}"#,
+        ] {
+            assert_eq!(ClientInfo::from_json(raw.as_bytes()), None, "{raw}");
+        }
+    }
+}

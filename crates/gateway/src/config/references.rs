@@ -1,0 +1,293 @@
+//! References in the config: `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` in every string.
+//!
+//! They are resolved once, in the parsed tree, so that an error names file, line and key. What they
+//! came to is remembered, so that nothing shows it: [`References::scrub`].
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::changed::Keys;
+use super::error::{Fault, Source};
+
+/// The longest file that a reference may name, in bytes.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// A value from this length on is left out of longer texts too; a shorter one would be found in
+/// common words.
+const LEAST_PIECE: usize = 4;
+
+/// Where references lead.
+pub(super) struct Outside<'a> {
+    /// The folder of the config file: paths are relative to it.
+    pub(super) folder: &'a Path,
+    /// Returns a variable of the environment.
+    pub(super) env: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+/// The references of a config, with what they came to.
+#[derive(Clone, Default)]
+pub(crate) struct References(Vec<Resolved>);
+
+#[derive(Clone)]
+struct Resolved {
+    /// The key of the string, as a dotted path.
+    key: String,
+    /// The text as it is written in the file.
+    written: String,
+    value: String,
+}
+
+impl References {
+    /// Replaces all references in a config. Problems are reported at their places.
+    pub(super) fn resolve(
+        root: &mut Spanned<DeTable<'_>>,
+        outside: &Outside<'_>,
+        source: &Source<'_>,
+    ) -> Result<Self, Vec<Fault>> {
+        let mut walk = Walk {
+            outside,
+            source,
+            found: Vec::new(),
+            faults: Vec::new(),
+        };
+        walk.table(root.get_mut(), "");
+        if !walk.faults.is_empty() {
+            return Err(walk.faults);
+        }
+        // what holds another value is looked for first
+        walk.found
+            .sort_by_key(|found| std::cmp::Reverse(found.value.len()));
+        Ok(Self(walk.found))
+    }
+
+    /// Puts references back in the place of what they came to.
+    pub(crate) fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if let Some(whole) = self.0.iter().find(|found| found.value == text) {
+            return whole.written.clone().into();
+        }
+        let mut text = Cow::Borrowed(text);
+        for found in &self.0 {
+            if found.value.len() >= LEAST_PIECE {
+                replace(&mut text, found);
+            }
+        }
+        text
+    }
+
+    /// Does the same for the values of keys.
+    pub(crate) fn scrub_keys(&self, keys: Keys) -> Keys {
+        let scrubbed = |(key, value)| (key, self.scrub_json(value));
+        keys.into_iter().map(scrubbed).collect()
+    }
+
+    fn scrub_json(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.scrub(&text).into(),
+            Value::Array(items) => items
+                .into_iter()
+                .map(|item| self.scrub_json(item))
+                .collect(),
+            Value::Object(keys) => self.scrub_keys(keys).into(),
+            other => other,
+        }
+    }
+
+    /// Does the same for a problem: its message may quote the value of its own key, however short.
+    pub(super) fn scrub_fault(&self, mut fault: Fault) -> Fault {
+        let mut message = Cow::Borrowed(&*fault.message);
+        for found in &self.0 {
+            let below = found.key.strip_prefix(&fault.key);
+            let is_own = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            if (is_own && !found.value.is_empty()) || found.value.len() >= LEAST_PIECE {
+                replace(&mut message, found);
+            }
+        }
+        if let Cow::Owned(message) = message {
+            fault.message = message;
+        }
+        fault
+    }
+}
+
+/// How many there are: their values are secret.
+impl fmt::Debug for References {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "References({})", self.0.len())
+    }
+}
+
+/// Replaces a value in a text, as it is and as `Debug` quotes it.
+fn replace(text: &mut Cow<'_, str>, found: &Resolved) {
+    let quoted = format!("{:?}", found.value);
+    let escaped = quoted.trim_start_matches('"').trim_end_matches('"');
+    for value in [found.value.as_str(), escaped] {
+        if !value.is_empty() && text.contains(value) {
+            *text = text.replace(value, &found.written).into();
+        }
+    }
+}
+
+struct Walk<'a, 'i> {
+    outside: &'a Outside<'a>,
+    source: &'a Source<'i>,
+    found: Vec<Resolved>,
+    faults: Vec<Fault>,
+}
+
+impl Walk<'_, '_> {
+    fn table(&mut self, table: &mut DeTable<'_>, prefix: &str) {
+        for (key, value) in table.iter_mut() {
+            let key = key.get_ref();
+            match prefix {
+                "" => self.value(value, key),
+                prefix => self.value(value, &format!("{prefix}.{key}")),
+            }
+        }
+    }
+
+    fn value(&mut self, value: &mut Spanned<DeValue<'_>>, key: &str) {
+        let span = value.span();
+        match value.get_mut() {
+            DeValue::Table(inner) => self.table(inner, key),
+            DeValue::Array(items) => {
+                for (number, item) in (1_usize..).zip(items.iter_mut()) {
+                    self.value(item, &format!("{key}.{number}"));
+                }
+            }
+            DeValue::String(text) if text.contains('$') => match self.expand(text, key) {
+                Ok(expanded) => *text = expanded.into(),
+                Err(message) => {
+                    let fault = self.source.fault(Some(span), key.to_owned(), message);
+                    self.faults.push(fault);
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn expand(&mut self, text: &str, key: &str) -> Result<String, String> {
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        let before = self.found.len();
+        while let Some((literal, after)) = rest.split_once('$') {
+            expanded.push_str(literal);
+            rest = if let Some(after) = after.strip_prefix('$') {
+                expanded.push('$');
+                after
+            } else if let Some(after) = after.strip_prefix('{') {
+                let (reference, after) = after.split_once('}').ok_or(NOT_CLOSED)?;
+                let value = self.outside.value(reference)?;
+                expanded.push_str(&value);
+                self.remember(key, format!("${{{reference}}}"), value);
+                after
+            } else {
+                expanded.push('$');
+                after
+            };
+        }
+        expanded.push_str(rest);
+        if self.found.len() > before {
+            self.remember(key, text.to_owned(), expanded.clone());
+        }
+        Ok(expanded)
+    }
+
+    fn remember(&mut self, key: &str, written: String, value: String) {
+        self.found.push(Resolved {
+            key: key.to_owned(),
+            written,
+            value,
+        });
+    }
+}
+
+const NOT_CLOSED: &str = "`${` is not closed by `}`; write `$${` for the text itself";
+
+impl Outside<'_> {
+    fn value(&self, reference: &str) -> Result<String, String> {
+        if let Some(variable) = reference.strip_prefix("env:") {
+            return self.variable(variable);
+        }
+        if let Some(path) = reference.strip_prefix("file:") {
+            return self.file(path);
+        }
+        let name = reference.split(":-").next().unwrap_or_default();
+        Err(match is_variable(name) {
+            true => format!(
+                "expected `${{env:{reference}}}` for a variable of the environment, or \
+                 `$${{{reference}}}` for the text itself, found `${{{reference}}}`"
+            ),
+            false => format!(
+                "expected `${{env:NAME}}`, `${{env:NAME:-default}}` or `${{file:PATH}}`, found \
+                 `${{{reference}}}`; write `$${{` for the text itself"
+            ),
+        })
+    }
+
+    /// As in a shell, `:-` stands for a variable that is empty, too.
+    fn variable(&self, reference: &str) -> Result<String, String> {
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (reference, None),
+        };
+        if !is_variable(name) {
+            return Err(format!(
+                "expected the name of a variable (letters, digits and `_`), found {name:?}"
+            ));
+        }
+        let value = match (self.env)(name) {
+            Some(value) => Some(
+                value
+                    .into_string()
+                    .map_err(|_| format!("the environment variable {name} is not UTF-8 text"))?,
+            ),
+            None => None,
+        };
+        match (value, default) {
+            (Some(value), None) => Ok(value),
+            (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+            (_, Some(default)) => Ok(default.to_owned()),
+            (None, None) => Err(format!(
+                "the environment variable {name} is not set; set it, or write \
+                 `${{env:{name}:-default}}`"
+            )),
+        }
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        let path = self.folder.join(path);
+        let shown = path.display();
+        let unreadable = |error| format!("the file {shown} cannot be read: {error}");
+        let file = File::open(&path).map_err(unreadable)?;
+        let mut text = String::new();
+        let read = file
+            .take(MOST_BYTES + 1)
+            .read_to_string(&mut text)
+            .map_err(unreadable)?;
+        if read as u64 > MOST_BYTES {
+            return Err(format!(
+                "the file {shown} is longer than {MOST_BYTES} bytes, the most that a value may have"
+            ));
+        }
+        let end = text.trim_end_matches(['\r', '\n']).len();
+        text.truncate(end);
+        Ok(text)
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_part)
+}
+
+#[cfg(test)]
+#[path = "references_tests.rs"]
+mod tests;

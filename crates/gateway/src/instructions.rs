@@ -1,0 +1,86 @@
+//! The instructions of the servers, as one text for the clients of the gateway.
+
+/// The most of one server of several, in bytes.
+const MOST_EACH: usize = 4 << 10;
+
+/// The most of all servers together, in bytes.
+const MOST: usize = 16 << 10;
+
+/// What stands where a text was cut.
+const MARK: &str = "\n[cut]";
+
+/// Puts together what servers say, each with its name. The text of a server that stands alone is
+/// passed on as it is; those of several stand under their names as headings. What is too long is cut.
+pub(crate) fn combined<'a>(
+    servers: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> Option<String> {
+    let servers: Vec<_> = servers.into_iter().collect();
+    if let [(_, only)] = servers[..] {
+        return only.map(|text| cut(text, MOST));
+    }
+    // replicas of one server say the same
+    let mut parts: Vec<(String, &str)> = Vec::new();
+    for (name, text) in servers {
+        let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
+            continue;
+        };
+        match parts.iter_mut().find(|(_, same)| *same == text) {
+            Some((names, _)) => {
+                names.push_str(", ");
+                names.push_str(name);
+            }
+            None => parts.push((name.to_owned(), text)),
+        }
+    }
+    let part = |(names, text): &(String, &str)| format!("# {names}\n\n{}", cut(text, MOST_EACH));
+    let parts: Vec<_> = parts.iter().map(part).collect();
+    (!parts.is_empty()).then(|| cut(&parts.join("\n\n"), MOST))
+}
+
+/// Cuts a text to at most so many bytes, with the mark.
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most.saturating_sub(MARK.len()));
+    let kept = text.get(..end).unwrap_or_default();
+    format!("{kept}{MARK}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_is_passed_on_as_it_is_and_several_under_their_names() {
+        assert_eq!(combined([]), None);
+        assert_eq!(combined([("a", None)]), None);
+        assert_eq!(
+            combined([("a", Some(" Be kind.\n"))]).unwrap(),
+            " Be kind.\n"
+        );
+        assert_eq!(combined([("a", None), ("b", Some("  "))]), None);
+        let several = combined([
+            ("files", Some("Read first.")),
+            ("git", None),
+            ("shop-1", Some("Pay last.")),
+            ("shop-2", Some("Pay last.\n")),
+        ]);
+        assert_eq!(
+            several.unwrap(),
+            "# files\n\nRead first.\n\n# shop-1, shop-2\n\nPay last."
+        );
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_with_a_mark() {
+        let long = "ü".repeat(20_000);
+        let alone = combined([("a", Some(&*long))]).unwrap();
+        assert!(alone.len() <= MOST && alone.ends_with("ü\n[cut]"));
+        let two = combined([("a", Some(&*long)), ("b", Some("short"))]).unwrap();
+        assert!(two.len() < MOST_EACH + 64 && two.ends_with("[cut]\n\n# b\n\nshort"));
+        let texts: Vec<_> = (0..9).map(|n| format!("{n}{long}")).collect();
+        let many = combined(texts.iter().map(|text| ("x", Some(&**text)))).unwrap();
+        assert!(many.len() <= MOST && many.ends_with(MARK));
+    }
+}

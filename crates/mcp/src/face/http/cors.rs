@@ -1,0 +1,102 @@
+//! Cross-origin requests (CORS): what a browser must be told before a page of an allowed origin may
+//! use the endpoint. Pages of other origins are told nothing.
+
+use axum::response::Response;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
+    ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::endpoint::status;
+use super::guard;
+use super::origin::OriginPattern;
+use crate::wire::header::PARAM_PREFIX;
+
+/// The methods of the endpoint.
+const METHODS: &str = "GET, POST, DELETE";
+
+/// The request headers that clients of either era send and that browsers ask about.
+const REQUEST_HEADERS: &str = "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Session-Id, \
+                               MCP-Protocol-Version, Mcp-Method, Mcp-Name, Idempotency-Key, \
+                               traceparent, tracestate, baggage";
+
+/// The response headers that a page may read beside those that browsers always show.
+const RESPONSE_HEADERS: &str =
+    "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
+
+/// How long a browser may keep the answer to a preflight, in seconds.
+const MAX_AGE: &str = "600";
+
+/// The most headers that mirror arguments (`Mcp-Param-*`) that one preflight may ask for.
+const MOST_PARAM_HEADERS: usize = 64;
+
+/// Returns the origin of a request if it has one and that is allowed.
+pub(super) fn allowed(origins: &[OriginPattern], headers: &HeaderMap) -> Option<HeaderValue> {
+    let value = headers.get(ORIGIN)?;
+    let origin = guard::single(headers, &ORIGIN).ok()??;
+    let is_allowed = origins.iter().any(|pattern| pattern.allows(origin));
+    is_allowed.then(|| value.clone())
+}
+
+/// Lets a page of this origin read the response. Without an allowed origin nothing is added.
+pub(super) fn expose(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let exposed = HeaderValue::from_static(RESPONSE_HEADERS);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+    response
+}
+
+/// Answers `OPTIONS`: a preflight of an allowed origin, or a question that no page asks.
+pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Response {
+    let mut response = status(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    let Some(origin) = origin else {
+        headers.insert(
+            ALLOW,
+            HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
+        );
+        return response;
+    };
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static(METHODS),
+    );
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, request_headers(asked));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
+    headers.insert(
+        VARY,
+        HeaderValue::from_static("Origin, Access-Control-Request-Headers"),
+    );
+    response
+}
+
+/// Returns the headers that may be sent. Those that mirror arguments are named by the tools, so they
+/// are taken from the question.
+fn request_headers(asked: &HeaderMap) -> HeaderValue {
+    let mut allowed = REQUEST_HEADERS.to_owned();
+    asked
+        .get_all(ACCESS_CONTROL_REQUEST_HEADERS)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| mirrors_argument(name))
+        .take(MOST_PARAM_HEADERS)
+        .for_each(|name| {
+            allowed.push_str(", ");
+            allowed.push_str(name);
+        });
+    HeaderValue::try_from(allowed).unwrap_or_else(|_| HeaderValue::from_static(REQUEST_HEADERS))
+}
+
+fn mirrors_argument(name: &str) -> bool {
+    let prefix = name.get(..PARAM_PREFIX.len());
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PARAM_PREFIX))
+}
