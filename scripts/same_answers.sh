@@ -72,7 +72,7 @@ optional playwright modules @playwright/mcp@0.0.83
 optional fetch venv mcp-server-fetch==2026.10.24
 # It does not start with mcp 2.
 optional sqlite venv mcp-server-sqlite==2025.4.25 mcp==1.30.0
-if [ ! -x /usr/bin/chromium ]; then attempt playwright install_chromium; fi
+if [ ! -x /usr/bin/chromium ]; then attempt chromium install_chromium; fi
 
 export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=$here:$PWD/scripts/interop

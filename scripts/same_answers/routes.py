@@ -11,6 +11,7 @@ import random
 import subprocess
 import tempfile
 import threading
+import time
 
 import raw
 import servers
@@ -58,6 +59,16 @@ def options(subcommand, world):
             for word in (option, tempfile.mkdtemp(prefix="state-", dir=world.aside))]
 
 
+def listed(peer):
+    """A client lists the tools before it calls one. They may come later than the handshake."""
+    deadline = time.monotonic() + stage.START
+    while not peer.tools():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no tools after {stage.START} s")
+        time.sleep(0.2)
+    return peer
+
+
 class Upstream:
     """A server of a world, as `stage.config` wants it."""
 
@@ -89,7 +100,7 @@ class OwnProcesses:
         return servers.command(server, self.world)
 
     def start(self, server):
-        return self._open.enter_context(raw.Stdio(self.command(server), self.log))
+        return listed(self._open.enter_context(raw.Stdio(self.command(server), self.log)))
 
 
 class ProcessSession:
@@ -153,7 +164,7 @@ class Serve:
     def session(self):
         self._served = self._served or self._start()
         peer = raw.Http(self._served.url, self.era)
-        return HttpSession(self._open.enter_context(peer))
+        return HttpSession(listed(self._open.enter_context(peer)))
 
 
 class HttpSession:

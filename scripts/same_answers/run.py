@@ -30,6 +30,8 @@ _print = threading.Lock()
 def perform(sequence, route, world, log):
     """The answers of one run, and how many steps it had."""
     world.make()
+    if "git" in sequence.servers:
+        world.init()
     with routes.ROUTES[route](world, sequence.servers, log) as opened:
         take = Take(world, opened)
         sequence.perform(take)
@@ -115,6 +117,7 @@ def default_gateway():
 
 def stop(number, _):
     """Ends at once, and the gateways too: servers end when their standard input does."""
+    print(f"same_answers: ended by signal {number} before its end", file=sys.stderr, flush=True)
     routes.stop()
     os._exit(128 + number)
 

@@ -1,6 +1,7 @@
 """The third-party servers: what starts each, where its state is, and whether it is installed."""
 
 import json
+import pathlib
 import shutil
 
 import stage
@@ -48,8 +49,10 @@ FILES = {
         "thinking", "@modelcontextprotocol/server-sequential-thinking/dist/index.js")],
     "fetch": [_python("fetch")],
     "sqlite": [_python("sqlite")],
-    "playwright": [_module("playwright", "@playwright/mcp/cli.js"), stage.pathlib.Path(CHROMIUM)],
+    "playwright": [_module("playwright", "@playwright/mcp/cli.js"), pathlib.Path(CHROMIUM)],
 }
+# Which installation of same_answers.sh brings it, if that has another name.
+INSTALLED_AS = {"filesystem": "npm", "memory": "npm", "git": "pip", "time": "pip"}
 # A second instance of a server under another name, with state of its own.
 KIND = {"memory2": "memory"}
 
@@ -59,8 +62,8 @@ def missing(name):
     kind = KIND.get(name, name)
     for file in FILES[kind]:
         if not file.exists():
-            half = {"filesystem": "npm", "memory": "npm", "git": "pip", "time": "pip"}
-            log = stage.HOME / "failed" / half.get(kind, kind)
+            part = "chromium" if str(file) == CHROMIUM else INSTALLED_AS.get(kind, kind)
+            log = stage.HOME / "failed" / part
             return stage.tail(log, 1) if log.exists() else f"{file} does not exist"
     return None
 

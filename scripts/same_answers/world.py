@@ -83,8 +83,11 @@ class World:
         (self.root / "site").mkdir()
         self.database = "shop.db"
         self.site.reset()
-        self.git("init", "-q", "-b", "main")
         return self
+
+    def init(self):
+        """Makes the repository, for sequences with a git server."""
+        self.git("init", "-q", "-b", "main")
 
     # What a person does to it, with programs of their own.
 
@@ -137,8 +140,9 @@ class World:
                     found[str(place)] = "\n".join(base.iterdump())
             else:
                 found[str(place)] = file.read_text(errors="replace")
-        found["git"] = "\n".join(
-            self.git(*arguments) for arguments in (
-                ["symbolic-ref", "HEAD"], ["for-each-ref"], ["status", "--porcelain"],
-                ["diff", "--cached"]))
+        if (self.root / "repo/.git").exists():
+            found["git"] = "\n".join(
+                self.git(*arguments) for arguments in (
+                    ["symbolic-ref", "HEAD"], ["for-each-ref"], ["status", "--porcelain"],
+                    ["diff", "--cached"]))
         return found

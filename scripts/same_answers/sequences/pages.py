@@ -2,18 +2,16 @@
 
 from sequences import sequence
 
-FIRST = "<!doctype html><title>A page</title><main><h1>News</h1><p>%s</p></main>"
-
 
 @sequence("fetch")
 def page_changed_by_a_person(t):
-    t.world.write("site/news.html", FIRST % "first")
-    a, url = t.session(), t.url("news.html")
+    t.world.write("site/news.txt", "first\n")
+    a, url = t.session(), t.url("news.txt")
     for text in ("second", "third"):
         a.fetch.fetch(url=url)
         a.fetch.fetch(url=url, raw=True)
         with t.outside() as person:
-            person.write("site/news.html", FIRST % text)
+            person.write("site/news.txt", f"{text}\n")
         t.expect(text, a.fetch.fetch(url=url))
         t.expect(text, a.fetch.fetch(url=url, raw=True))
 

@@ -21,7 +21,7 @@ def commit_after_second_add(t):
     t.expect("+third", a.git.git_show(repo_path=t.repo, revision="HEAD"))
 
 
-@sequence("filesystem", "git", modern=True)
+@sequence("filesystem", "git")
 def diff_after_write(t):
     first_commit(t)
     a, path = t.session(), t.at("repo/a.txt")
@@ -99,7 +99,7 @@ def log_after_person_commits(t):
         t.expect(f"+{number}", a.git.git_show(repo_path=t.repo, revision="HEAD"))
 
 
-@sequence("git", run=True)
+@sequence("git")
 def branches_made_by_tool_and_person(t):
     first_commit(t)
     a = t.session()
@@ -136,6 +136,7 @@ def add_and_reset_after_a_person_did(t):
     t.expect("+second", a.git.git_diff_staged(repo_path=t.repo))
     with t.outside() as person:
         person.git("reset", "-q")
+    a.git.git_diff_staged(repo_path=t.repo)
     t.expect("not staged", a.git.git_status(repo_path=t.repo))
     a.git.git_add(repo_path=t.repo, files=["a.txt"])
     t.expect("+second", a.git.git_diff_staged(repo_path=t.repo))
