@@ -15,25 +15,10 @@ export INTEROP_HOME=$PWD/.interop
 
 mkdir -p "$INTEROP_HOME"
 
-# Each half is marked complete by a copy of the file that pins it, written last.
-if ! cmp -s "$here/package.json" "$INTEROP_HOME/npm.installed"; then
-    echo "interop: installing the npm packages"
-    rm -rf "$INTEROP_HOME/node_modules" "$INTEROP_HOME/package-lock.json"
-    cp "$here/package.json" "$INTEROP_HOME/package.json"
-    npm install --prefix "$INTEROP_HOME" --no-audit --no-fund --loglevel=error </dev/null
-    # These two unpack themselves in install scripts, which npm can be told not to run.
-    "$INTEROP_HOME/node_modules/node/bin/node" \
-        "$INTEROP_HOME/node_modules/.bin/mcp-inspector" --cli --version >/dev/null
-    cp "$here/package.json" "$INTEROP_HOME/npm.installed"
-fi
-if ! cmp -s "$here/requirements.txt" "$INTEROP_HOME/pip.installed"; then
-    echo "interop: installing the Python packages"
-    rm -rf "$INTEROP_HOME/venv"
-    python3 -m venv "$INTEROP_HOME/venv"
-    "$INTEROP_HOME/venv/bin/pip" install --quiet --disable-pip-version-check \
-        --requirement "$here/requirements.txt" </dev/null
-    cp "$here/requirements.txt" "$INTEROP_HOME/pip.installed"
-fi
+# shellcheck source=scripts/interop/install.sh
+. "$here/install.sh"
+install_npm
+install_pip
 
 case "${GATEWAY:-}" in
     none) GATEWAY= ;;

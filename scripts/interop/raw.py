@@ -228,6 +228,7 @@ class Http(Peer):
                                         "MCP-Protocol-Version": LEGACY})
             connection.getresponse().read()
             connection.close()
+            self._session = None
 
 
 def short(value):

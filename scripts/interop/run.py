@@ -96,7 +96,7 @@ def together(report, work, lists):
     for label, _ in clients([], ""):
         sandboxes = [stage.Sandbox(work, server) for server in stage.SERVERS]
         with stage.Served.serve(work, sandboxes) as served:
-            ready(served.url, sandboxes)
+            served.ready(sandboxes)
             if label == "ts":
                 with raw.Http(served.url) as peer:
                     found = peer.tools()
@@ -108,17 +108,6 @@ def together(report, work, lists):
                 report.client(f"{label} serve {sandbox.server}", command,
                               {"INTEROP_DIR": str(sandbox.path),
                                "INTEROP_PREFIX": f"{sandbox.server}__"})
-
-
-def ready(url, sandboxes):
-    """Waits until every server's tools are listed; servers start in their own time."""
-    wanted = {sandbox.server for sandbox in sandboxes}
-    deadline = time.monotonic() + stage.START
-    while time.monotonic() < deadline:
-        with raw.Http(url) as peer:
-            if wanted <= {tool["name"].partition("__")[0] for tool in peer.tools()}:
-                return
-        time.sleep(0.2)
 
 
 def inspect(arguments):

@@ -11,6 +11,8 @@ import time
 import urllib.error
 import urllib.request
 
+import raw
+
 HERE = pathlib.Path(__file__).resolve().parent
 HOME = pathlib.Path(os.environ["INTEROP_HOME"])
 # The gateway binary; empty: clients talk to the servers directly, which checks this script.
@@ -170,6 +172,17 @@ class Served:
             return answer.code != 503
         except OSError:
             return False
+
+    def ready(self, sandboxes):
+        """Waits until every server's tools are listed; servers start in their own time."""
+        wanted = {sandbox.server for sandbox in sandboxes}
+        deadline = time.monotonic() + START
+        while wanted:
+            with raw.Http(self.url) as peer:
+                wanted -= {tool["name"].partition("__")[0] for tool in peer.tools()}
+            if wanted and time.monotonic() > deadline:
+                raise RuntimeError(f"no tools of {sorted(wanted)}: {tail(self.log)}")
+            time.sleep(0.2 if wanted else 0)
 
     def __exit__(self, *_):
         if self.process.poll() is None:

@@ -1,0 +1,27 @@
+# Installs the servers and clients that scripts/interop.sh and scripts/same_answers.sh share, in
+# pinned versions, below $INTEROP_HOME. Sourced. Each half is marked complete by a copy of the file
+# that pins it, written last; a caller can test whether a half failed.
+
+install_npm() {
+    local pins=$PWD/scripts/interop/package.json
+    cmp -s "$pins" "$INTEROP_HOME/npm.installed" && return
+    echo "installing the npm packages" >&2
+    rm -rf "$INTEROP_HOME/node_modules" "$INTEROP_HOME/package-lock.json" &&
+        cp "$pins" "$INTEROP_HOME/package.json" &&
+        npm install --prefix "$INTEROP_HOME" --no-audit --no-fund --loglevel=error </dev/null &&
+        # These two unpack themselves in install scripts, which npm can be told not to run.
+        "$INTEROP_HOME/node_modules/node/bin/node" \
+            "$INTEROP_HOME/node_modules/.bin/mcp-inspector" --cli --version >/dev/null &&
+        cp "$pins" "$INTEROP_HOME/npm.installed"
+}
+
+install_pip() {
+    local pins=$PWD/scripts/interop/requirements.txt
+    cmp -s "$pins" "$INTEROP_HOME/pip.installed" && return
+    echo "installing the Python packages" >&2
+    rm -rf "$INTEROP_HOME/venv" &&
+        python3 -m venv "$INTEROP_HOME/venv" &&
+        "$INTEROP_HOME/venv/bin/pip" install --quiet --disable-pip-version-check \
+            --requirement "$pins" </dev/null &&
+        cp "$pins" "$INTEROP_HOME/pip.installed"
+}
