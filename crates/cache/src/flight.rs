@@ -10,6 +10,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use tollgate_core::ToolOutput;
 
@@ -31,16 +33,34 @@ struct Flight {
     seats: AtomicUsize,
     /// When the call was dispatched that runs, the first one if several did.
     dispatched: OnceLock<Instant>,
+    /// The sessions that take part; of calls without one, nothing is noted.
+    sessions: Mutex<SmallVec<[u64; 2]>>,
 }
 
 impl Flights {
     /// Takes part in the flight of this key, starting one if there is none; or if the one there is was
-    /// dispatched longer ago than `within`: it goes on for those who take part in it already.
-    pub(crate) fn join(&self, key: u128, within: Option<Duration>, now: Instant) -> Seat<'_> {
+    /// dispatched longer ago than `within`: it goes on for those who take part in it already. A session
+    /// that takes part in it runs its further calls alone: it means each of them.
+    pub(crate) fn join(
+        &self,
+        key: u128,
+        within: Option<Duration>,
+        session: Option<u64>,
+        now: Instant,
+    ) -> Seat<'_> {
         let mut entry = self.0.entry(key).or_insert_with(Flight::new);
         let is_old = |at: &Instant| within.is_some_and(|within| *at + within < now);
         if entry.dispatched.get().is_some_and(is_old) {
             *entry = Flight::new();
+        }
+        if let Some(session) = session {
+            let mut sessions = entry.sessions.lock();
+            if sessions.contains(&session) {
+                drop(sessions);
+                drop(entry);
+                return self.alone(key);
+            }
+            sessions.push(session);
         }
         entry.seats.fetch_add(1, Ordering::Relaxed);
         Seat {
@@ -69,6 +89,7 @@ impl Flight {
             answer: OnceLock::new(),
             seats: AtomicUsize::new(0),
             dispatched: OnceLock::new(),
+            sessions: Mutex::default(),
         })
     }
 }
@@ -174,15 +195,15 @@ mod tests {
     fn one_runs_and_all_take_its_answer() {
         let flights = Flights::default();
         let (first, second) = (
-            flights.join(1, None, Instant::now()),
-            flights.join(1, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
         );
         let Poll::Ready(Turn::Run(_permit)) = poll(pin!(first.turn())) else {
             panic!("the first runs")
         };
         let mut waiting = pin!(second.turn());
         assert!(poll(waiting.as_mut()).is_pending());
-        let late = flights.join(1, None, Instant::now());
+        let late = flights.join(1, None, None, Instant::now());
         first.answer(answer("a"));
         assert!(flights.0.is_empty());
         for turn in [poll(waiting), poll(pin!(late.turn()))] {
@@ -197,9 +218,9 @@ mod tests {
     fn a_runner_that_leaves_hands_over_to_one() {
         let flights = Flights::default();
         let (first, second, third) = (
-            flights.join(1, None, Instant::now()),
-            flights.join(1, None, Instant::now()),
-            flights.join(1, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
         );
         let Poll::Ready(Turn::Run(permit)) = poll(pin!(first.turn())) else {
             panic!("the first runs")
@@ -219,8 +240,8 @@ mod tests {
     fn whoever_leaves_last_takes_the_flight_along() {
         let flights = Flights::default();
         let (first, second) = (
-            flights.join(1, None, Instant::now()),
-            flights.join(1, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
+            flights.join(1, None, None, Instant::now()),
         );
         drop(second);
         assert_eq!(flights.0.len(), 1);
@@ -231,9 +252,9 @@ mod tests {
     #[test]
     fn a_seat_of_an_ended_flight_does_not_end_the_next_one() {
         let flights = Flights::default();
-        let ended = flights.join(1, None, Instant::now());
+        let ended = flights.join(1, None, None, Instant::now());
         ended.answer(answer("a"));
-        let next = flights.join(1, None, Instant::now());
+        let next = flights.join(1, None, None, Instant::now());
         drop(ended);
         assert_eq!(flights.0.len(), 1);
         drop(next);

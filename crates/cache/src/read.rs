@@ -57,7 +57,11 @@ impl Read {
         let key = shared.key(&self.identity, &epochs);
         let gate = &self.gate;
         let seat = match gate.shares() {
-            true => shared.flights.join(key, gate.joins_within(shared), now),
+            true => {
+                shared
+                    .flights
+                    .join(key, gate.joins_within(shared), gate.session_of(&call), now)
+            }
             false => shared.flights.alone(key),
         };
         // Once more, now from within a flight: the one before it may have ended since the look-up

@@ -106,7 +106,10 @@ impl<S: ToolService> Cache<S> {
             shared: shared.clone(),
             version: version.clone(),
             identity,
-            ttl,
+            // kept for the burst window at least, which the gate decides about
+            ttl: gate
+                .joins_within(shared)
+                .map_or(ttl, |burst| ttl.max(burst)),
             gate,
             verifies,
         };

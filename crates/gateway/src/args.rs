@@ -8,11 +8,12 @@ mod listings;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use tollgate::{Annotations, ServerId};
 
-use crate::config::parse_listen;
+use crate::config::{parse_duration, parse_listen};
 
 mod gateway;
 mod recording;
@@ -138,6 +139,8 @@ Put it in front of a server in a desktop client's configuration:
       \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/data\"] } } }
 
 Standard output carries the protocol only; logs go to standard error (--log info).
+Without --ttl or --config only equal calls of different clients within half a second share a result:
+other programs may change what the server reads.
 The server inherits the environment. Tools are passed on; prompts and resources are not.
 
 Examples:
@@ -150,10 +153,23 @@ pub(crate) struct Run {
     /// Put NAME__ before the names of the tools (default: names stay as they are)
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
+    /// Settings: a file as for `serve`, with at most one server. COMMAND replaces the server's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Serve results of reads for this long, such as "30s": nothing else changes what the server reads
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "no_cache")]
+    pub(crate) ttl: Option<Duration>,
+    /// Keep no result, and share none
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     #[command(flatten)]
     pub(crate) recording: Recording,
     /// The server to wrap
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(
+        last = true,
+        required_unless_present = "config",
+        value_name = "COMMAND"
+    )]
     pub(crate) command: Vec<String>,
 }
 

@@ -90,6 +90,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
     };
     Ok(stack
         .profile(config.profile.clone())
+        .freshness(config.cache.freshness)
         .rules(rule_set(config.rules))
         .cache(cache(config))
         .loop_guard(config.loop_guard)
@@ -152,6 +153,9 @@ fn cache(config: &Config) -> CacheConfig {
     cache.store = config.cache.store;
     cache.slow_threshold = config.cache.slow_threshold;
     cache.idempotent_writes = config.cache.idempotent_writes;
+    cache.burst = config.cache.burst;
+    cache.stale_odds = config.cache.stale_odds;
+    cache.evidence_file.clone_from(&config.cache.evidence);
     cache.stale_while_revalidate = config.cache.stale_while_revalidate;
     cache.stale_if_error = config.cache.stale_if_error;
     cache.partition = match config.cache.partition {
@@ -219,7 +223,12 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         .weight(config.weight.get())
         .trust(config.trust)
         .prefix(config.prefix.as_deref())
+        .state(config.state.clone())
         .defaults(config.defaults.clone());
+    let server = match config.caching {
+        Some(caching) => server.caching(caching),
+        None => server,
+    };
     let mut server = limited(server, &config.limits);
     for category in &config.categories {
         server = server.category(category);
@@ -240,6 +249,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         }
         if said.scopes != ToolScopes::default() {
             server = server.tool_scopes(tool.clone(), said.scopes.clone());
+        }
+        if let Some(caching) = said.caching {
+            server = server.tool_caching(tool.clone(), caching);
         }
         if let Some(reader) = &said.verify_with {
             server = server.verify_with(tool.clone(), reader.clone());

@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod connections;
 mod error;
+mod evidence;
 mod http;
 mod inflight;
 mod instructions;

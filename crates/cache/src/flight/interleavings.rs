@@ -67,7 +67,9 @@ struct Table {
 impl Table {
     /// A read, as the cache makes it: see `Read::run`.
     async fn guest(&self, manner: Manner) -> End {
-        let seat = self.flights.join(KEY);
+        let seat = self
+            .flights
+            .join(KEY, None, None, tokio::time::Instant::now());
         if self.stored.lock().unwrap().is_some() {
             return End::Found;
         }

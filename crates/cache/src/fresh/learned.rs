@@ -120,6 +120,15 @@ impl Gate {
         }
     }
 
+    /// Returns the session of a call whose result is learned, if it has one: two such calls of one
+    /// session are both meant.
+    pub(crate) fn session_of(&self, call: &ToolCall) -> Option<u64> {
+        match self {
+            Self::Learned(evidence) if call.caller().session.is_some() => Some(evidence.session),
+            _ => None,
+        }
+    }
+
     pub(crate) const fn is_learned(&self) -> bool {
         matches!(self, Self::Learned(_))
     }

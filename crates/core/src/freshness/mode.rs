@@ -18,6 +18,17 @@ pub enum FreshnessMode {
     Fixed,
 }
 
+impl FreshnessMode {
+    /// Returns the word for it in configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Learned => "learned",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
 /// What an operator says about the results of a tool, or of all tools of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,13 +1,14 @@
 //! Where `call`, `tools` and `explain` find their tools: a running gateway, or a stack of their own.
 
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tollgate::{Caller, ServerId, Stack};
+use tollgate::{Caching, Caller, ServerId, Stack};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::api::{self, Remote};
-use crate::args::From;
+use crate::args::{From, Run};
 use crate::assemble::{self, Environment, Running};
 use crate::config::{Config, ServerConfig};
 use crate::error::AppError;
@@ -203,6 +204,58 @@ pub(crate) fn wrap(
     let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
     server.prefix = prefix.map(str::to_owned);
     Ok(Config::without_file(vec![server]))
+}
+
+/// Describes what `run` serves. Other programs may change what a single wrapped server reads, so
+/// nothing is served beyond the burst window, unless the operator says so.
+///
+/// # Errors
+///
+/// [`AppError`] if the file or the arguments cannot be used.
+pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
+    let given = match args.command.split_first() {
+        Some((program, rest)) => {
+            let mut given = wrap(program, rest, args.prefix.as_deref())?;
+            given.servers.pop()
+        }
+        None => None,
+    };
+    let mut config = match &args.config {
+        Some(file) => Config::load_settings(file)?,
+        None => {
+            let mut config = Config::without_file(Vec::new());
+            config.profile.read_ttl = Duration::ZERO;
+            config
+        }
+    };
+    let mut server = match (config.servers.pop(), given) {
+        (Some(_), _) if !config.servers.is_empty() => {
+            return Err(AppError::Usage(
+                "--config: expected at most one server; `tollgate serve` takes several".into(),
+            ));
+        }
+        (Some(mut server), given) => {
+            if let Some(given) = given {
+                server.target = given.target;
+            }
+            server.prefix = args.prefix.clone();
+            server
+        }
+        (None, Some(given)) => given,
+        (None, None) => {
+            return Err(AppError::Usage(
+                "expected a command after `--`, or a server in the file of --config".into(),
+            ));
+        }
+    };
+    if let Some(ttl) = args.ttl {
+        server.caching = Some(Caching::For(ttl));
+    }
+    if args.no_cache {
+        config.cache.enabled = false;
+    }
+    config.servers.push(server);
+    Ok(config)
 }
 
 /// Describes one endpoint.

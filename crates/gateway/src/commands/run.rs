@@ -9,7 +9,7 @@ use crate::audit;
 use crate::backend::StackBackend;
 use crate::commands::serve::{Announce, Listeners, Served};
 use crate::commands::{from, serve};
-use crate::error::{AppError, Outcome};
+use crate::error::Outcome;
 use crate::inflight::Inflight;
 use crate::log::Log;
 use crate::metrics::Telemetry;
@@ -17,7 +17,7 @@ use crate::output::Screen;
 use crate::record::Recorder;
 use crate::started::Started;
 use crate::state_dir::StateDir;
-use crate::{shutdown, stdio, telemetry};
+use crate::{evidence, shutdown, stdio, telemetry};
 
 pub(crate) async fn run(
     args: Run,
@@ -27,10 +27,12 @@ pub(crate) async fn run(
 ) -> Outcome {
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
-    let Some((program, rest)) = args.command.split_first() else {
-        return Err(AppError::Usage("expected a command after `--`".into()));
+    let mut config = from::wrapped(&args)?;
+    let program = args.command.first().map_or("the server", String::as_str);
+    config.cache.evidence = match &args.config {
+        Some(file) => evidence::file_of_config(state, file),
+        None => evidence::file_of_command(state, &args.command),
     };
-    let mut config = from::wrap(program, rest, args.prefix.as_deref())?;
     if let Some(address) = args.http {
         serve::listen_at(address, &mut config)?;
     }
@@ -82,12 +84,13 @@ pub(crate) async fn run(
                 "`{program}` is not up: {reason}; attempts go on"
             ));
         }
-        std::future::pending().await
+        match evidence::keep(stack.clone()).await {}
     };
     let served = tokio::select! {
         served = stdio::serve(backend, &calls, config.http.drain, &stop, screen) => served,
         never = starting => never,
     };
+    evidence::save(&stack).await;
     shutdown::end_servers(&upstreams, &stop).await;
     recorder.finish(screen).await;
     audit::close(&stack, screen).await;

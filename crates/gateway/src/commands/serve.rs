@@ -18,6 +18,7 @@ use crate::commands::tools::table;
 use crate::config::{AdminAddress, Config, exposed};
 use crate::connections;
 use crate::error::{AppError, Outcome};
+use crate::evidence;
 use crate::http::{self, Ending, Operator};
 use crate::inflight::Inflight;
 use crate::log::Log;
@@ -64,6 +65,8 @@ pub(crate) async fn run(
     }
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
+    let file = args.config.as_deref();
+    config.cache.evidence = file.and_then(|file| evidence::file_of_config(state, file));
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
@@ -231,13 +234,14 @@ impl Served {
                 screen.table(&table(&ToolView::all(&stack)));
             }
             screen.note(format_args!("try:  {}", announce.next(&stack.catalogue())));
-            std::future::pending().await
+            match evidence::keep(stack.clone()).await {}
         };
         let served = tokio::select! {
             served = http::serve(serving, &calls, ending, stop, screen) => served,
             never = starting => never,
         };
         drop(registration);
+        evidence::save(&audited).await;
         shutdown::end_servers(&servers, stop).await;
         recorder.finish(screen).await;
         audit::close(&audited, screen).await;

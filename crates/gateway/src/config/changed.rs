@@ -286,6 +286,12 @@ impl CacheLimits {
             store,
             slow_threshold,
             idempotent_writes,
+            freshness,
+            ttl,
+            idempotent_ttl,
+            burst,
+            stale_odds,
+            evidence: _,
             partition,
             report,
             stale_while_revalidate,
@@ -298,6 +304,11 @@ impl CacheLimits {
             ("store", json!(store.as_str())),
             ("slow_threshold", json!(show_duration(*slow_threshold))),
             ("idempotent_writes", json!(idempotent_writes)),
+            ("freshness", json!(freshness.as_str())),
+            ("ttl", json!(ttl.map(show_duration))),
+            ("idempotent_ttl", json!(idempotent_ttl.map(show_duration))),
+            ("burst", json!(show_duration(*burst))),
+            ("stale_odds", json!(stale_odds)),
             (
                 "partition",
                 json!(match partition {
@@ -335,7 +346,10 @@ mod tests {
         assert_eq!(changed(""), "");
         assert_eq!(changed("report = false\nslow_threshold = \"500ms\"\n"), "");
         let all = "\
+burst = \"1s\"
 enabled = false
+freshness = \"fixed\"
+idempotent_ttl = \"3s\"
 idempotent_writes = false
 max_bytes = \"8.0 MiB\"
 max_item_bytes = \"2.0 MiB\"
@@ -343,7 +357,9 @@ partition = \"shared\"
 report = true
 slow_threshold = \"2s\"
 stale_if_error = \"10m\"
+stale_odds = 0.05
 stale_while_revalidate = \"1m 30s\"
+ttl = \"1m\"
 ";
         assert_eq!(changed(all), all);
         let lean = "store = \"lean\"\n";

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
-use tollgate::cache::StoreKind;
+use tollgate::cache::{StateGroup, StoreKind};
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::{Profile, Trust, Weight};
+use tollgate::{FreshnessMode, Profile, Trust, Weight};
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::audit::Audit;
@@ -137,6 +137,14 @@ pub(crate) struct Cache {
     #[serde(deserialize_with = "some_duration")]
     pub(crate) slow_threshold: Option<Duration>,
     pub(crate) idempotent_writes: bool,
+    pub(crate) freshness: FreshnessMode,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) ttl: Option<Duration>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) idempotent_ttl: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) burst: Duration,
+    pub(crate) stale_odds: f64,
     pub(crate) partition: Partition,
     pub(crate) report: bool,
     #[serde(deserialize_with = "duration")]
@@ -154,6 +162,11 @@ impl Default for Cache {
             store: StoreKind::default(),
             slow_threshold: None,
             idempotent_writes: true,
+            freshness: FreshnessMode::Learned,
+            ttl: None,
+            idempotent_ttl: None,
+            burst: Duration::from_millis(500),
+            stale_odds: 0.01,
             partition: Partition::default(),
             report: false,
             stale_while_revalidate: Duration::ZERO,
@@ -197,6 +210,10 @@ pub(crate) struct Server {
     pub(crate) idempotency_keys: Option<bool>,
     pub(crate) era: EraName,
     pub(crate) max_message: Size,
+    pub(crate) state: StateGroup,
+    #[serde(deserialize_with = "some_duration")]
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) cache: Option<bool>,
     pub(crate) annotations: Hints,
     pub(crate) tools: BTreeMap<String, Hints>,
 }
@@ -226,14 +243,17 @@ impl Default for Server {
             idempotency_keys: None,
             era: EraName::default(),
             max_message: Size(DEFAULT_MAX_LINE as u64),
+            state: StateGroup::default(),
+            ttl: None,
+            cache: None,
             annotations: Hints::new(),
             tools: BTreeMap::new(),
         }
     }
 }
 
-/// Hints as written; those of a tool may have `rules`, `reads`, `writes`, `verify_with` and
-/// `max_concurrent` beside them. Checked one by one, so that each fault is reported at its own line.
+/// Hints as written; those of a tool may have `rules`, `reads`, `writes`, `verify_with`,
+/// `max_concurrent`, `ttl` and `cache` beside them. Checked one by one, so that each fault is reported at its own line.
 pub(crate) type Hints = BTreeMap<String, toml::Value>;
 
 /// Which revisions of the protocol are spoken to a server.

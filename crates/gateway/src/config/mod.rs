@@ -29,7 +29,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tollgate::audit::AuditConfig;
 use tollgate::breaker::BreakerConfig;
-use tollgate::cache::{StoreKind, ToolScopes};
+use tollgate::cache::{StateGroup, StoreKind, ToolScopes};
 use tollgate::core::infer::Lexicon;
 use tollgate::core::redact;
 use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
@@ -38,8 +38,8 @@ use tollgate::retry::RetryConfig;
 use tollgate::retry::hedge::HedgeConfig;
 use tollgate::router::RouterConfig;
 use tollgate::{
-    Annotations, ArgumentRule, DiscoveryConfig, LimitsConfig, Profile, ReplicaSetId, ServerId,
-    ToolName, Trust, Weight,
+    Annotations, ArgumentRule, Caching, DiscoveryConfig, FreshnessMode, LimitsConfig, Profile,
+    ReplicaSetId, ServerId, ToolName, Trust, Weight,
 };
 use toml::de::DeTable;
 
@@ -50,7 +50,7 @@ pub(crate) use self::file::{EraName, Partition, Rules};
 pub(crate) use self::listen::{AdminAddress, exposed};
 pub(crate) use self::references::References;
 pub(crate) use self::telemetry::Telemetry;
-pub(crate) use self::units::{show_duration, show_size};
+pub(crate) use self::units::{parse_duration, show_duration, show_size};
 
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
@@ -125,6 +125,15 @@ pub(crate) struct CacheLimits {
     pub(crate) store: StoreKind,
     pub(crate) slow_threshold: Duration,
     pub(crate) idempotent_writes: bool,
+    pub(crate) freshness: FreshnessMode,
+    /// The ceiling of lifetimes; `None` for the profile's.
+    pub(crate) ttl: Option<Duration>,
+    /// How long results of idempotent writes are kept; `None` for the mode's choice.
+    pub(crate) idempotent_ttl: Option<Duration>,
+    pub(crate) burst: Duration,
+    pub(crate) stale_odds: f64,
+    /// Where evidence is kept; `None` for memory.
+    pub(crate) evidence: Option<PathBuf>,
     pub(crate) partition: Partition,
     /// Whether each result tells what the cache did.
     pub(crate) report: bool,
@@ -152,6 +161,9 @@ pub(crate) struct ServerConfig {
     pub(crate) era: EraName,
     /// The longest message accepted from the server, in bytes.
     pub(crate) max_message: usize,
+    /// Which other sets share its state.
+    pub(crate) state: StateGroup,
+    pub(crate) caching: Option<Caching>,
     pub(crate) defaults: Annotations,
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
 }
@@ -190,6 +202,8 @@ pub(crate) struct ToolConfig {
     pub(crate) scopes: ToolScopes,
     /// What to check with what a call did whose answer never came.
     pub(crate) verify_with: Option<ToolName>,
+    /// Whether its results are kept, and for how long.
+    pub(crate) caching: Option<Caching>,
     /// How many calls of it this server gets at once.
     pub(crate) max_concurrent: Option<usize>,
 }
@@ -201,6 +215,7 @@ impl ToolConfig {
             || !self.rules.is_empty()
             || self.scopes != ToolScopes::default()
             || self.verify_with.is_some()
+            || self.caching.is_some()
     }
 }
 
@@ -238,6 +253,15 @@ impl fmt::Debug for TargetConfig {
     }
 }
 
+/// How many servers a file has to name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Servers {
+    /// One or more.
+    Some,
+    /// Any number.
+    Any,
+}
+
 impl Config {
     /// Returns what each result tells of its call, asked or not.
     pub(crate) fn reports(&self) -> Reports {
@@ -258,19 +282,31 @@ impl Config {
         Self::parse(file, &text)
     }
 
+    /// Reads and checks a file that need not name a server: the command line may.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub(crate) fn load_settings(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::unreadable(file, format!("cannot be read: {error}")))?;
+        Self::parse_with(file, &text, &|name| std::env::var_os(name), Servers::Any)
+    }
+
     /// Checks a file's text.
     ///
     /// # Errors
     ///
     /// [`ConfigError`] with every problem found.
     pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        Self::parse_with(file, text, &|name| std::env::var_os(name))
+        Self::parse_with(file, text, &|name| std::env::var_os(name), Servers::Some)
     }
 
     fn parse_with(
         file: &Path,
         text: &str,
         env: &dyn Fn(&str) -> Option<OsString>,
+        servers: Servers,
     ) -> Result<Self, ConfigError> {
         let source = Source::new(text);
         let failed = |faults| ConfigError::new(file, faults);
@@ -285,7 +321,7 @@ impl Config {
         };
         let written = File::deserialize(toml::de::Deserializer::from(root))
             .map_err(|error| scrubbed(vec![source.parser_fault(&error)]))?;
-        let mut config = check::check(written, &source).map_err(scrubbed)?;
+        let mut config = check::check(written, servers, &source).map_err(scrubbed)?;
         config.references = references;
         Ok(config)
     }
@@ -342,6 +378,8 @@ impl ServerConfig {
             idempotency_keys: None,
             era,
             max_message: DEFAULT_MAX_LINE,
+            state: StateGroup::default(),
+            caching: None,
             defaults: Annotations::default(),
             tools: BTreeMap::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::super::{Config, ConfigError, TargetConfig};
+use super::super::{Config, ConfigError, Servers, TargetConfig};
 use super::*;
 
 fn parsed(text: &str) -> Result<Config, ConfigError> {
@@ -15,7 +15,7 @@ fn parsed(text: &str) -> Result<Config, ConfigError> {
         };
         Some(value.into())
     };
-    Config::parse_with(Path::new("folder/t.toml"), text, &env)
+    Config::parse_with(Path::new("folder/t.toml"), text, &env, Servers::Some)
 }
 
 /// Returns what an argument comes to.
@@ -107,7 +107,12 @@ fn a_file_is_read_beside_the_config_up_to_a_bound() {
     write("odd", b"\xff").unwrap();
     let parsed = |name: &str| {
         let text = format!("[servers.a]\ncommand = '${{file:{name}}}'");
-        Config::parse_with(&folder.path().join("t.toml"), &text, &|_| None)
+        Config::parse_with(
+            &folder.path().join("t.toml"),
+            &text,
+            &|_| None,
+            Servers::Some,
+        )
     };
     let config = parsed("token").unwrap();
     assert!(matches!(

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::error::{Fault, Source};
 use super::file::File;
-use super::{Config, scopes};
+use super::{Config, Servers, scopes};
 
 /// What a file without a single key means, but for its servers.
 pub(super) fn defaults() -> Config {
@@ -24,13 +24,17 @@ pub(super) fn defaults() -> Config {
 }
 
 /// Checks a file.
-pub(super) fn check(written: File, source: &Source<'_>) -> Result<Config, Vec<Fault>> {
+pub(super) fn check(
+    written: File,
+    servers: Servers,
+    source: &Source<'_>,
+) -> Result<Config, Vec<Fault>> {
     let mut faults = Faults {
         source,
         found: Vec::new(),
     };
     let mut config = faults.settings(&written);
-    if written.servers.is_empty() {
+    if servers == Servers::Some && written.servers.is_empty() {
         faults.at(
             &["servers"],
             "expected at least one server: a table [servers.NAME] with `command` or `url`",

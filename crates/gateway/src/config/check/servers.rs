@@ -1,11 +1,13 @@
 //! The servers, and what those of one replica set must agree on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use tollgate::{ReplicaSetId, ServerId, ToolName, Weight};
+use tollgate::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
 use tollgate_mcp::upstream::HttpSpec;
 
 use super::super::file::{Hints, Prefix, Server};
+use super::super::units::parse_duration;
 use super::super::{ServerConfig, TargetConfig, ToolConfig, hints, rules, scopes};
 use super::Faults;
 
@@ -41,6 +43,7 @@ impl Faults<'_, '_> {
             let said = self.tool(key, tool, written.clone());
             tools.extend(name.map(|name| (name, said)));
         }
+        let caching = self.caching(&root, server.ttl, server.cache);
         let target = self.target(key, &server);
         let max_message = usize::try_from(server.max_message.0).unwrap_or(usize::MAX);
         self.expect(
@@ -63,6 +66,8 @@ impl Faults<'_, '_> {
             idempotency_keys: server.idempotency_keys,
             era: server.era,
             max_message,
+            state: server.state,
+            caching,
             defaults,
             tools,
         })
@@ -73,6 +78,7 @@ impl Faults<'_, '_> {
         let rules = written.remove("rules");
         let verify_with = self.reader(&root, tool, &mut written);
         let max_concurrent = self.places(&root, &mut written);
+        let caching = self.tool_caching(&root, &mut written);
         let scopes = scopes::take(&mut written, |path, message| {
             self.at(&[&root, path].concat(), message);
         });
@@ -89,8 +95,47 @@ impl Faults<'_, '_> {
             rules: rules.unwrap_or_default(),
             scopes,
             verify_with,
+            caching,
             max_concurrent,
         }
+    }
+
+    /// Reads whether results are kept, and for how long.
+    fn caching(
+        &mut self,
+        root: &[&str],
+        ttl: Option<Duration>,
+        cache: Option<bool>,
+    ) -> Option<Caching> {
+        self.expect(
+            ttl.is_none() || cache != Some(false),
+            &[root, &["ttl"]].concat(),
+            "expected either `ttl` or `cache = false`, found both",
+        );
+        match (ttl, cache) {
+            (_, Some(false)) => Some(Caching::Never),
+            (Some(ttl), _) => Some(Caching::For(ttl)),
+            (None, Some(true)) => Some(Caching::ByMode),
+            (None, None) => None,
+        }
+    }
+
+    /// Takes `ttl` and `cache` out of a tool's table.
+    fn tool_caching(&mut self, root: &[&str], written: &mut Hints) -> Option<Caching> {
+        let mut take = |key, expected, is_right: fn(&toml::Value) -> bool| {
+            let value = written.remove(key)?;
+            self.expect(is_right(&value), &[root, &[key]].concat(), expected);
+            Some(value)
+        };
+        let is_time = |value: &toml::Value| {
+            value
+                .as_str()
+                .is_some_and(|text| parse_duration(text).is_ok())
+        };
+        let ttl = take("ttl", "expected a duration, such as \"30s\"", is_time);
+        let cache = take("cache", "expected `true` or `false`", toml::Value::is_bool);
+        let ttl = ttl.and_then(|value| parse_duration(value.as_str()?).ok());
+        self.caching(root, ttl, cache.and_then(|value| value.as_bool()))
     }
 
     fn target(&mut self, key: &str, server: &Server) -> Option<TargetConfig> {
@@ -173,6 +218,12 @@ impl Faults<'_, '_> {
             if first.trust != server.trust {
                 conflict(first, &["trust"], "the same trust");
             }
+            if first.state != server.state {
+                conflict(first, &["state"], "the same state");
+            }
+            if first.caching != server.caching {
+                conflict(first, &["ttl"], "the same `ttl` and `cache`");
+            }
             if first.defaults != server.defaults {
                 conflict(first, &["annotations"], "the same hints");
             }
@@ -198,8 +249,10 @@ fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static st
     if !said.speaks_for_set() || !other.speaks_for_set() {
         return None;
     }
-    let same =
-        said.hints == other.hints && said.rules == other.rules && said.scopes == other.scopes;
+    let same = said.hints == other.hints
+        && said.rules == other.rules
+        && said.scopes == other.scopes
+        && said.caching == other.caching;
     if !same {
         Some((&[], "the same hints, rules and scopes for the tool"))
     } else if said.verify_with != other.verify_with {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tollgate::cache::{MokaStore, StoreKind};
+use tollgate::core::Lifetime;
 use tollgate::core::infer::{Lexicon, VerbKind};
 use tollgate_mcp::face::{HostPattern, OriginPattern};
 
@@ -68,6 +69,22 @@ impl Faults<'_, '_> {
                 "expected at most a year",
             );
         }
+        self.expect(
+            (0.0..=0.5).contains(&file.cache.stale_odds),
+            &["cache", "stale_odds"],
+            "expected a probability from 0.0 to 0.5: of an answer that has changed",
+        );
+        for (key, time) in [
+            ("ttl", file.cache.ttl),
+            ("idempotent_ttl", file.cache.idempotent_ttl),
+            ("burst", Some(file.cache.burst)),
+        ] {
+            self.expect(
+                time.is_none_or(|time| time <= MAX_STALE),
+                &["cache", key],
+                "expected at most a year",
+            );
+        }
         let lexicon = self.lexicon(&file.lexicon);
         self.expect(
             lexicon.is_none() || file.rules == Rules::Standard,
@@ -77,6 +94,13 @@ impl Faults<'_, '_> {
         let slow_threshold = file.cache.slow_threshold;
         let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
         let mut profile = file.profile.clone();
+        if let Some(ttl) = file.cache.ttl {
+            profile.read_ttl = ttl;
+        }
+        if let Some(ttl) = file.cache.idempotent_ttl {
+            profile.idempotent_ttl = Some(ttl);
+            profile.idempotent_lifetime = Lifetime::Stated;
+        }
         if file.audit.path.is_some() {
             profile.audit = file.audit.record.into();
         }
@@ -108,6 +132,12 @@ impl Faults<'_, '_> {
                 store: file.cache.store,
                 slow_threshold,
                 idempotent_writes: file.cache.idempotent_writes,
+                freshness: file.cache.freshness,
+                ttl: file.cache.ttl,
+                idempotent_ttl: file.cache.idempotent_ttl,
+                burst: file.cache.burst,
+                stale_odds: file.cache.stale_odds,
+                evidence: None,
                 partition: file.cache.partition,
                 report: file.cache.report,
                 stale_while_revalidate: file.cache.stale_while_revalidate,
