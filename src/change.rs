@@ -328,4 +328,5 @@ fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
     one.overrides == other.overrides
         && one.refinements == other.refinements
         && one.verify_with == other.verify_with
+        && one.instances == other.instances
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate_cache::ToolScopes;
-use tollgate_core::{Annotations, ArgumentRule, ReplicaSetId, ToolName, ToolServer, Trust, Weight};
+use tollgate_core::{
+    Annotations, ArgumentRule, Instances, ReplicaSetId, ToolName, ToolServer, Trust, Weight,
+};
 use tollgate_limit::{AdaptiveConfig, Shed};
 
 use crate::limits::OfServer;
@@ -41,6 +43,7 @@ pub struct Server {
     pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
     pub(crate) scopes: HashMap<ToolName, ToolScopes>,
     pub(crate) verify_with: HashMap<ToolName, ToolName>,
+    pub(crate) instances: Option<Instances>,
 }
 
 impl Server {
@@ -71,6 +74,7 @@ impl Server {
             refinements: HashMap::new(),
             scopes: HashMap::new(),
             verify_with: HashMap::new(),
+            instances: None,
         }
     }
 
@@ -263,6 +267,19 @@ impl Server {
     #[must_use]
     pub fn verify_with(mut self, tool: ToolName, reader: ToolName) -> Self {
         self.verify_with.insert(tool, reader);
+        self
+    }
+
+    /// Sets how the state that the server keeps is divided among callers: results, single flight and
+    /// breakers are divided with it. Where a set has several servers, all calls of a session, or of a
+    /// principal, then go to one of them and to no other, not even if it fails.
+    ///
+    /// Default: as the server says ([`ToolServer::instances`]), which is
+    /// [`Session`](Instances::Session) for an MCP server that is a child process or opens sessions, and
+    /// [`Shared`](Instances::Shared) for everything else and for each set of several servers.
+    #[must_use]
+    pub const fn instances(mut self, instances: Instances) -> Self {
+        self.instances = Some(instances);
         self
     }
 }

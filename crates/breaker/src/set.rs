@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
-use tollgate_core::{InvalidConfig, ServerId, ToolCall, ToolName};
+use tollgate_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
 
 use crate::key::{Key, Names};
+use crate::owned::OwnedBreakers;
 use crate::prune::prune;
 use crate::{BreakerConfig, BreakerStatus, Circuit, Risk, Subject};
 
@@ -31,6 +32,7 @@ struct Shared {
     tools: DashMap<Key, Arc<Circuit>>,
     /// As many as there are servers, which is for the operator to say.
     servers: DashMap<ServerId, OfServer>,
+    owned: OwnedBreakers,
 }
 
 /// The breakers that a server has one of.
@@ -103,7 +105,14 @@ impl BreakerSet {
     /// tool. Takes no probe's place, so it is no promise: another call may be faster.
     #[must_use]
     pub fn lets_through(&self, server: &ServerId, call: &ToolCall) -> bool {
-        self.is_available_to(server, call.tool().name(), Risk::of(call.plan()))
+        let (tool, risk) = (call.tool().name(), Risk::of(call.plan()));
+        match call.owner() {
+            None => self.is_available_to(server, tool, risk),
+            Some(owner) => {
+                self.owned_lets_through(server, None, owner, risk)
+                    && self.owned_lets_through(server, Some(tool), owner, risk)
+            }
+        }
     }
 
     fn is_available_to(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
@@ -133,6 +142,60 @@ impl BreakerSet {
     pub fn retain_servers(&self, keep: impl Fn(&ServerId) -> bool) {
         self.0.servers.retain(|server, _| keep(server));
         self.0.tools.retain(|key, _| keep(&key.server));
+        self.0.owned.retain_servers(keep);
+    }
+
+    /// Closes the breakers before the instances of a server: one was started anew, and nobody else
+    /// loses much.
+    pub fn reset_instances(&self, server: &ServerId) {
+        self.0.owned.reset(server);
+    }
+
+    /// Forgets the breakers before an owner's instances, which have ended.
+    pub fn forget_owner(&self, owner: Owner<'_>) {
+        self.0.owned.forget(owner);
+    }
+
+    /// Returns the breaker before an owner's instance of a server, or before a tool of it, making it if
+    /// need be. What an operator forced holds for all instances.
+    pub(crate) fn owned_circuit(
+        &self,
+        server: &ServerId,
+        tool: Option<&ToolName>,
+        owner: Owner<'_>,
+    ) -> Arc<Circuit> {
+        let forced = self
+            .common(server, tool)
+            .filter(|common| common.state().is_forced());
+        forced.unwrap_or_else(|| {
+            let Shared { owned, configs, .. } = &*self.0;
+            owned.circuit(configs, server, tool, owner)
+        })
+    }
+
+    /// Asks that breaker alone. Makes none.
+    pub(crate) fn owned_lets_through(
+        &self,
+        server: &ServerId,
+        tool: Option<&ToolName>,
+        owner: Owner<'_>,
+        risk: Risk,
+    ) -> bool {
+        match self
+            .common(server, tool)
+            .filter(|common| common.state().is_forced())
+        {
+            Some(forced) => forced.is_available_to(risk),
+            None => self.0.owned.lets_through(server, tool, owner, risk),
+        }
+    }
+
+    /// Returns the breaker that calls without an owner have, if it was made.
+    fn common(&self, server: &ServerId, tool: Option<&ToolName>) -> Option<Arc<Circuit>> {
+        match tool {
+            Some(tool) => self.known(server, tool),
+            None => Some(self.0.servers.get(server)?.calls.clone()),
+        }
     }
 
     /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A

@@ -27,6 +27,12 @@ pub enum BreakerState {
 }
 
 impl BreakerState {
+    /// Says whether an operator holds it.
+    #[must_use]
+    pub const fn is_forced(self) -> bool {
+        matches!(self, Self::ForcedClosed | Self::ForcedOpen)
+    }
+
     /// Returns the word used in spans, metrics and tables.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

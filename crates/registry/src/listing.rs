@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tollgate_core::infer;
 use tollgate_core::{
-    Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName,
-    judge,
+    Hints, Inferred, Instances, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition,
+    ToolName, judge,
 };
 
 use crate::SetOptions;
@@ -21,6 +21,8 @@ pub(crate) struct Listing {
     pub(crate) refused: Vec<Refusal>,
     /// How it was read: what is read again later must come out the same, but for what is new.
     options: Arc<SetOptions>,
+    /// How the server divides its state among callers, as it says itself.
+    pub(crate) instances: Instances,
 }
 
 /// One place of a list.
@@ -44,11 +46,13 @@ impl Listing {
         set: &ReplicaSetId,
         server: &ServerId,
         definitions: Vec<ToolDefinition>,
+        instances: Instances,
         options: &Arc<SetOptions>,
         observed: &Observed,
     ) -> Self {
         let mut listing = Self {
             options: options.clone(),
+            instances,
             ..Self::default()
         };
         let mut names = ToolNames::default();
@@ -67,6 +71,7 @@ impl Listing {
                 Err("listed twice".to_owned())
             } else {
                 bind(set, &definition, &inferred, options, observed)
+                    .map(|tool| tool.with_instances(listing.effective_instances()))
             };
             listing.listed.push(match bound {
                 Ok(tool) => {
@@ -92,6 +97,11 @@ impl Listing {
         })
     }
 
+    /// Returns how the state behind the tools is divided: as the operator says, or else the server.
+    fn effective_instances(&self) -> Instances {
+        self.options.instances.unwrap_or(self.instances)
+    }
+
     /// Returns what was listed, whether it can be offered or not.
     pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
         let definition = |listed: &Listed| match listed {
@@ -103,6 +113,7 @@ impl Listing {
 
     /// Weighs what is said of one tool again, with what has been seen of it since.
     pub(crate) fn read_again(&mut self, name: &ToolName, observed: &Observed) {
+        let instances = self.effective_instances();
         let bound = self.listed.iter_mut().find_map(|listed| match listed {
             Listed::Bound(bound) if bound.tool.name() == name => Some(bound),
             _ => None,
@@ -110,7 +121,7 @@ impl Listing {
         let Some(bound) = bound else { return };
         let (set, definition) = (bound.tool.set(), bound.tool.definition());
         match bind(set, definition, &bound.inferred, &self.options, observed) {
-            Ok(tool) => bound.tool = Arc::new(tool),
+            Ok(tool) => bound.tool = Arc::new(tool.with_instances(instances)),
             // what is seen of a tool refuses none: only what its server declares does
             Err(reason) => tracing::error!(%set, tool = %name, reason, "cannot be read again"),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tollgate_core::infer::Volatile;
-use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
@@ -19,7 +19,7 @@ use crate::{SetOptions, names, rename, verify};
 pub struct Changes {
     /// Tools that are new in their set.
     pub added: Vec<ToolName>,
-    /// Tools whose definition, plan or rules over arguments are others.
+    /// Tools whose definition, plan, rules over arguments or instances are others.
     pub changed: Vec<ToolName>,
     /// Tools that no server of the set lists any more.
     pub removed: Vec<ToolName>,
@@ -89,24 +89,39 @@ impl Registry {
         entry.options = Arc::new(options);
         let (options, observed) = (&entry.options, &entry.observed);
         for (server, listing) in &mut entry.servers {
-            *listing = Listing::read(set, server, listing.definitions(), options, observed);
+            let definitions = listing.definitions();
+            let instances = listing.instances;
+            *listing = Listing::read(set, server, definitions, instances, options, observed);
         }
         let changes = entry.merge(set);
         self.publish(&mut state);
         changes
     }
 
-    /// Takes what a server lists now, in place of what it listed before.
+    /// Takes what a server lists now, in place of what it listed before. All callers share its state:
+    /// see [`register_divided`](Self::register_divided).
     pub fn register(
         &self,
         set: &ReplicaSetId,
         server: &ServerId,
         definitions: Vec<ToolDefinition>,
     ) -> Changes {
+        self.register_divided(set, server, definitions, Instances::Shared)
+    }
+
+    /// Takes what a server lists now, in place of what it listed before, and how it divides its state
+    /// among callers. What [`SetOptions::instances`] says of that comes first.
+    pub fn register_divided(
+        &self,
+        set: &ReplicaSetId,
+        server: &ServerId,
+        definitions: Vec<ToolDefinition>,
+        instances: Instances,
+    ) -> Changes {
         let mut state = self.state.lock();
         let entry = state.sets.entry(set.clone()).or_default();
         let (options, observed) = (&entry.options, &entry.observed);
-        let listing = Listing::read(set, server, definitions, options, observed);
+        let listing = Listing::read(set, server, definitions, instances, options, observed);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
@@ -298,6 +313,7 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
     old.digest() == new.digest()
         && old.plan() == new.plan()
         && old.refinements() == new.refinements()
+        && old.instances() == new.instances()
 }
 
 impl State {

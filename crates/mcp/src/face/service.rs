@@ -32,6 +32,9 @@ pub(super) struct Face<B> {
     observer: Option<Arc<dyn PeerObserver>>,
 }
 
+/// Tells a backend that a session of this caller is over.
+pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
+
 /// What a request leads to.
 pub(super) enum Step {
     /// The answer is there.
@@ -117,6 +120,17 @@ impl<B: Backend> Face<B> {
     /// Returns the list of tools as of now.
     pub(super) fn listing(&self) -> Arc<Written> {
         self.listings.current(&*self.backend)
+    }
+
+    /// Tells the backend that a session is over.
+    pub(super) fn session_ended(&self, caller: &Arc<Caller>) {
+        self.backend.session_ended(caller);
+    }
+
+    /// Returns what tells the backend so, for whoever holds no face.
+    pub(super) fn ends_sessions(&self) -> EndsSession {
+        let backend = Arc::clone(&self.backend);
+        Arc::new(move |caller: &Arc<Caller>| backend.session_ended(caller))
     }
 
     pub(super) fn changes(&self) -> BoxStream<'static, ()> {

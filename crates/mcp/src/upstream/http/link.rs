@@ -156,6 +156,12 @@ impl HttpLink {
             .is_some_and(|session| list::mirrors(session.info.era))
     }
 
+    /// Says whether the server gave the session of the moment an id, and so may keep state for it.
+    pub(in crate::upstream) fn has_session(&self) -> bool {
+        self.current()
+            .is_some_and(|session| session.can_be_forgotten())
+    }
+
     /// Takes which arguments to mirror, from a fresh listing.
     pub(in crate::upstream) fn mirror(&self, headers: HashMap<String, Arc<ParamHeaders>>) {
         *self.mirrored.write() = headers;

@@ -82,6 +82,7 @@ async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
                     spec.program.to_string_lossy()
                 )
             })?;
+            shared.set_process(process.id());
             Ok(Opened {
                 connection: Connection::open(shared, stdout, stdin),
                 process: Some(process),
@@ -236,6 +237,7 @@ async fn finish(
     }
     opened.connection.fail_all(&reason).await;
     if let Some(process) = opened.process.take() {
+        shared.set_process(None);
         process.end(grace(shared, stop)).await;
     }
     reason
