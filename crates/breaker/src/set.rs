@@ -151,9 +151,14 @@ impl BreakerSet {
         self.0.owned.reset(server);
     }
 
-    /// Forgets the breakers before an owner's instances, which have ended.
+    /// Forgets the breakers before an owner's instances, which have ended. What they did is counted on
+    /// for their servers and tools.
     pub fn forget_owner(&self, owner: Owner<'_>) {
-        self.0.owned.forget(owner);
+        for (server, tool, counted) in self.0.owned.forget(owner) {
+            if let Some(common) = self.common(&server, tool.as_ref()) {
+                common.absorb(counted);
+            }
+        }
     }
 
     /// Returns the breaker before an owner's instance of a server, or before a tool of it, making it if
@@ -164,13 +169,16 @@ impl BreakerSet {
         tool: Option<&ToolName>,
         owner: Owner<'_>,
     ) -> Arc<Circuit> {
-        let forced = self
-            .common(server, tool)
-            .filter(|common| common.state().is_forced());
-        forced.unwrap_or_else(|| {
-            let Shared { owned, configs, .. } = &*self.0;
-            owned.circuit(configs, server, tool, owner)
-        })
+        // made too, as it tells of the tool when the owner is forgotten
+        let common = match tool {
+            Some(tool) => self.circuit(server, tool),
+            None => self.server_circuit(server),
+        };
+        if common.state().is_forced() {
+            return common;
+        }
+        let Shared { owned, configs, .. } = &*self.0;
+        owned.circuit(configs, server, tool, owner)
     }
 
     /// Asks that breaker alone. Makes none.
@@ -215,7 +223,8 @@ impl BreakerSet {
     }
 
     /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those of
-    /// its tools. Tools that were not called yet have none, and idle ones may have been dropped.
+    /// its tools. Tools that were not called yet have none, and idle ones may have been dropped. Those
+    /// before instances are told of only if they hold or did something.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all: Vec<_> = self
@@ -223,7 +232,17 @@ impl BreakerSet {
             .into_iter()
             .map(|((server, subject), circuit)| BreakerStatus::new(server, subject, circuit.read()))
             .collect();
-        all.sort_unstable_by(|a, b| (&a.server, &a.subject).cmp(&(&b.server, &b.subject)));
+        all.extend(self.0.owned.snapshot());
+        all.sort_unstable_by(|a, b| {
+            let place = |one: &BreakerStatus| {
+                (
+                    one.server.clone(),
+                    one.subject.clone(),
+                    one.instance.clone(),
+                )
+            };
+            place(a).cmp(&place(b))
+        });
         all
     }
 

@@ -60,6 +60,9 @@ pub struct BreakerStatus {
     pub server: ServerId,
     /// What of the server it stands before.
     pub subject: Subject,
+    /// Whose instance of the server it stands before: a principal, with the beginning of its session's
+    /// id behind a slash if it is a session's. `None` where all callers share the server.
+    pub instance: Option<String>,
     /// The state. An open breaker whose time has come is still open until a call probes it.
     pub state: BreakerState,
     /// Failures in a row while closed; 0 in every other state.
@@ -84,6 +87,7 @@ impl BreakerStatus {
         Self {
             server,
             subject,
+            instance: None,
             state: reading.state,
             failures: reading.failures,
             window: reading.counts.map(WindowStatus::new),

@@ -21,6 +21,7 @@ mod cache;
 mod call;
 mod events;
 mod explain;
+mod instances;
 mod limits;
 mod missing;
 mod servers;
@@ -31,6 +32,7 @@ pub(crate) use cache::{CacheView, CountsView, ObservedView, Purge, Purged, Trust
 pub(crate) use call::{CallView, ErrorView};
 pub(crate) use events::EventView;
 pub(crate) use explain::ExplainView;
+pub(crate) use instances::InstanceView;
 pub(crate) use limits::LimitsReport;
 pub(crate) use missing::MissingView;
 pub(crate) use servers::{NewWeight, Nothing, Order, Ordered, ServerView};

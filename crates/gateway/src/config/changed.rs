@@ -56,12 +56,12 @@ impl Config {
     }
 }
 
-fn differing(mut keys: Keys, defaults: &Keys) -> Keys {
+pub(super) fn differing(mut keys: Keys, defaults: &Keys) -> Keys {
     keys.retain(|key, value| defaults.get(key) != Some(value));
     keys
 }
 
-fn keys<const N: usize>(pairs: [(&str, Value); N]) -> Keys {
+pub(super) fn keys<const N: usize>(pairs: [(&str, Value); N]) -> Keys {
     pairs
         .map(|(key, value)| (key.to_owned(), value))
         .into_iter()
@@ -156,6 +156,7 @@ impl ServerConfig {
         if let Some(send) = self.idempotency_keys {
             changed.insert("idempotency_keys".into(), json!(send));
         }
+        changed.extend(self.instances.changed());
         let traits = |capabilities: &[String], zone: Option<&str>, cost_factor: f64| {
             keys([
                 ("capabilities", json!(capabilities)),

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::StoreKind;
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::{Profile, Trust, Weight};
+use tollgate::{Instances, Profile, Trust, Weight};
 
 use super::audit::Audit;
 use super::limits::{Adaptive, Limits, ShedName};
@@ -177,6 +177,12 @@ pub(crate) struct Server {
     pub(crate) calls_per_minute: Option<f64>,
     pub(crate) adaptive: Adaptive,
     pub(crate) idempotency_keys: Option<bool>,
+    pub(crate) instances: Option<Instances>,
+    pub(crate) spare: usize,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) idle: Duration,
+    pub(crate) max_instances: usize,
+    pub(crate) reuse: bool,
     pub(crate) era: EraName,
     pub(crate) annotations: Hints,
     pub(crate) tools: BTreeMap<String, Hints>,
@@ -205,6 +211,11 @@ impl Default for Server {
             calls_per_minute: None,
             adaptive: Adaptive::default(),
             idempotency_keys: None,
+            instances: None,
+            spare: 1,
+            idle: Duration::from_secs(300),
+            max_instances: 32,
+            reuse: false,
             era: EraName::default(),
             annotations: Hints::new(),
             tools: BTreeMap::new(),

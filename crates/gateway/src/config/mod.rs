@@ -9,6 +9,7 @@ mod check;
 mod error;
 mod file;
 mod hints;
+mod instances;
 mod limits;
 mod resilience;
 mod router;
@@ -40,6 +41,7 @@ pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
+pub(crate) use self::instances::InstanceConfig;
 pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{show_duration, show_size};
 
@@ -127,6 +129,7 @@ pub(crate) struct ServerConfig {
     pub(crate) limits: ServerLimits,
     /// None if the server itself says whether it takes them.
     pub(crate) idempotency_keys: Option<bool>,
+    pub(crate) instances: InstanceConfig,
     pub(crate) era: EraName,
     pub(crate) defaults: Annotations,
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
@@ -278,6 +281,7 @@ impl ServerConfig {
             prefix: None,
             limits: ServerLimits::default(),
             idempotency_keys: None,
+            instances: InstanceConfig::default(),
             era,
             defaults: Annotations::default(),
             tools: BTreeMap::new(),

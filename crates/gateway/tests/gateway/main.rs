@@ -15,6 +15,8 @@ mod demo;
 mod drain;
 mod events;
 mod fresh;
+mod instances;
+mod legacy;
 mod lexicon;
 mod limits;
 mod limits_config;

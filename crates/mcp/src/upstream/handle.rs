@@ -58,6 +58,7 @@ impl Upstream {
     /// Starts the instance that lists the tools. Others follow when owners call.
     pub(super) fn start(shared: Arc<Shared>, target: Target) -> Self {
         let pool = Pool::new(shared.clone(), target.clone());
+        pool.time_lead();
         Self::connect(shared, target, Some(pool))
     }
 
@@ -133,7 +134,9 @@ impl Upstream {
                 .await;
         };
         match &self.0.pool {
-            Some(pool) => drop(tokio::join!(lead, pool.shutdown())),
+            Some(pool) => {
+                tokio::join!(lead, pool.shutdown());
+            }
             None => lead.await,
         }
     }
@@ -362,7 +365,7 @@ impl ToolServer for Upstream {
     fn instances(&self) -> Instances {
         match &self.0.link {
             Link::Pipe(_) => Instances::Session,
-            Link::Http(link) if link.has_session() => Instances::Session,
+            Link::Http(link) if link.opens_sessions() => Instances::Session,
             Link::Http(_) => Instances::Shared,
         }
     }

@@ -9,6 +9,7 @@
 //! is read-only, of a server whose tools do not look stateful. With `reuse`, clean or not. An instance
 //! is never taken from an owner that may still need what it holds: at the limit, a call fails.
 
+mod entry;
 mod events;
 mod pool;
 mod table;

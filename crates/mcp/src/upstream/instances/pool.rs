@@ -11,7 +11,8 @@ use tollgate_core::{
     Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
 };
 
-use super::table::{Entry, Place, Refused, Table};
+use super::entry::{Entry, Place};
+use super::table::{LEAD, Refused, Table};
 use crate::upstream::builder::Options;
 use crate::upstream::handle::Upstream;
 use crate::upstream::pipe::memory;
@@ -51,6 +52,22 @@ impl Pool {
             is_shared: AtomicBool::new(false),
             looks_stateful: AtomicBool::new(false),
         })
+    }
+
+    /// Takes note of how long the lead takes to start.
+    pub(in crate::upstream) fn time_lead(self: &Arc<Self>) {
+        let mut status = self.lead.status();
+        let pool = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let up = status
+                .wait_for(|status| *status == UpstreamStatus::Up)
+                .await;
+            if up.is_ok()
+                && let Some(pool) = pool.upgrade()
+            {
+                pool.table.lock().started(LEAD, Instant::now());
+            }
+        });
     }
 
     /// Finds the instance of a call's owner, starting one if it has none. It may not be connected yet.

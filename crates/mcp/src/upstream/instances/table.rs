@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::{Owner, Principal, SessionId};
 
+use super::entry::{Entry, Key, Place};
+
 /// How many instances there may be, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::upstream) struct Limits {
@@ -43,53 +45,6 @@ pub(super) struct Table<H> {
     closed: bool,
 }
 
-/// An owner, with names of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    pub(super) principal: Principal,
-    pub(super) session: Option<SessionId>,
-}
-
-impl From<Owner<'_>> for Key {
-    fn from(owner: Owner<'_>) -> Self {
-        Self {
-            principal: owner.principal.clone(),
-            session: owner.session.cloned(),
-        }
-    }
-}
-
-/// One instance.
-#[derive(Debug)]
-pub(super) struct Entry<H> {
-    pub(super) place: Place<H>,
-    pub(super) owner: Option<Key>,
-    /// Whose calls it has run; nobody else's may follow.
-    pub(super) principal: Option<Principal>,
-    /// It has run no call that may have left something behind.
-    clean: bool,
-    /// Its owner's session has ended while calls were in flight.
-    abandoned: bool,
-    pub(super) in_flight: usize,
-    pub(super) calls: u64,
-    pub(super) since: Instant,
-    pub(super) startup: Option<Duration>,
-    used: Instant,
-}
-
-/// What runs there.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place<H> {
-    /// The lead.
-    Lead,
-    /// The lead, which only lists tools: what it holds was some session's.
-    Retired,
-    /// An instance of its own.
-    Own(H),
-    /// One that was told to end. It counts until it has.
-    Ending,
-}
-
 /// Why a call gets no instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
@@ -108,37 +63,6 @@ pub(super) struct Swept {
     pub(super) lost: bool,
     /// When the next instance is idle for long enough, if none is used until then.
     pub(super) next: Option<Instant>,
-}
-
-impl<H> Entry<H> {
-    fn new(place: Place<H>, now: Instant) -> Self {
-        Self {
-            place,
-            owner: None,
-            principal: None,
-            clean: true,
-            abandoned: false,
-            in_flight: 0,
-            calls: 0,
-            since: now,
-            startup: None,
-            used: now,
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.in_flight == 0 && !matches!(self.place, Place::Ending | Place::Retired)
-    }
-
-    /// Says whether it belongs to nobody and can be given away.
-    fn is_free(&self) -> bool {
-        self.is_idle() && self.owner.is_none() && !self.abandoned
-    }
-
-    /// Says whether it has served nobody yet.
-    fn is_fresh(&self) -> bool {
-        self.is_free() && self.principal.is_none()
-    }
 }
 
 impl<H: Clone> Table<H> {
@@ -430,15 +354,8 @@ impl<H: Clone> Table<H> {
     }
 
     fn count(&self) -> usize {
-        let counts = |entry: &&Entry<H>| entry.place_counts();
+        let counts = |entry: &&Entry<H>| entry.counts();
         self.entries.values().filter(counts).count()
-    }
-}
-
-impl<H> Entry<H> {
-    /// A lead that only lists counts as none: without it there would be no tools.
-    const fn place_counts(&self) -> bool {
-        !matches!(self.place, Place::Retired)
     }
 }
 
