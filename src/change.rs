@@ -365,4 +365,5 @@ fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
         && one.tool_caching == other.tool_caching
         && one.refinements == other.refinements
         && one.verify_with == other.verify_with
+        && one.instances == other.instances
 }

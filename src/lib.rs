@@ -81,9 +81,9 @@ pub use stack::Stack;
 pub use tollgate_core::infer::RuleSet;
 pub use tollgate_core::{
     Annotations, ArgumentRule, CacheStatus, Caching, CallPlan, CallRecord, Caller, Condition,
-    Delivery, Effect, ErrorKind, FreshnessMode, IdempotencyKey, Principal, Profile, ReplicaSetId,
-    ServerId, SessionId, Tool, ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput,
-    ToolServer, ToolService, Trail, Trust, Weight, When,
+    Delivery, Effect, ErrorKind, FreshnessMode, IdempotencyKey, Instances, Principal, Profile,
+    ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolOutput, ToolServer, ToolService, Trail, Trust, Weight, When,
 };
 pub use tollgate_router::{Drained, Draining, UnknownServer};
 

@@ -142,6 +142,11 @@ impl Scan {
                         self.connected.send_replace(true);
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
+                    ServerEvent::Stale => {
+                        // some instance was started anew
+                        self.shared.breakers.reset_instances(self.server.id());
+                        self.shared.cache.purge_set(&self.set);
+                    }
                     ServerEvent::ToolsChanged => {
                         // a tool that is listed as before may do something else from now on
                         self.shared.cache.purge_set(&self.set);
@@ -238,9 +243,12 @@ impl Scan {
                 return;
             }
             (liveness.up, liveness.last_error) = (true, None);
-            self.shared
-                .registry
-                .register(&self.set, server, definitions)
+            self.shared.registry.register_divided(
+                &self.set,
+                server,
+                definitions,
+                self.server.instances(),
+            )
         };
         self.shared.follow(&self.set, &changes);
         if !changes.is_empty() {

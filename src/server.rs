@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tollgate_cache::{StateGroup, ToolScopes};
 use tollgate_core::{
-    Annotations, ArgumentRule, Caching, FreshnessMode, ReplicaSetId, ToolName, ToolServer, Trust,
-    Weight,
+    Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ToolName,
+    ToolServer, Trust, Weight,
 };
 use tollgate_limit::{AdaptiveConfig, Shed};
 
@@ -48,6 +48,7 @@ pub struct Server {
     pub(crate) tool_caching: HashMap<ToolName, Caching>,
     pub(crate) scopes: HashMap<ToolName, ToolScopes>,
     pub(crate) verify_with: HashMap<ToolName, ToolName>,
+    pub(crate) instances: Option<Instances>,
 }
 
 impl Server {
@@ -82,6 +83,7 @@ impl Server {
             tool_caching: HashMap::new(),
             scopes: HashMap::new(),
             verify_with: HashMap::new(),
+            instances: None,
         }
     }
 
@@ -325,6 +327,19 @@ impl Server {
     #[must_use]
     pub fn verify_with(mut self, tool: ToolName, reader: ToolName) -> Self {
         self.verify_with.insert(tool, reader);
+        self
+    }
+
+    /// Sets how the state that the server keeps is divided among callers: results, single flight and
+    /// breakers are divided with it. Where a set has several servers, all calls of a session, or of a
+    /// principal, then go to one of them and to no other, not even if it fails.
+    ///
+    /// Default: as the server says ([`ToolServer::instances`]), which is
+    /// [`Session`](Instances::Session) for an MCP server that is a child process or opens sessions, and
+    /// [`Shared`](Instances::Shared) for everything else and for each set of several servers.
+    #[must_use]
+    pub const fn instances(mut self, instances: Instances) -> Self {
+        self.instances = Some(instances);
         self
     }
 }

@@ -14,7 +14,8 @@ use tollgate_audit::AuditLog;
 use tollgate_breaker::{BreakerSet, BreakerStatus};
 use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
 use tollgate_core::{
-    BoxStream, Caller, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput,
+    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
+    ToolError, ToolOutput,
 };
 use tollgate_limit::RateLimits;
 use tollgate_loopguard::LoopGuardStats;
@@ -334,6 +335,29 @@ impl Stack {
     #[must_use]
     pub fn hedge_stats(&self) -> HedgeStats {
         self.0.shared.hedge.stats()
+    }
+
+    /// Ends a session: instances of servers that only it uses end, and what is counted for them is
+    /// forgotten. Whoever makes calls with a session in their [`Caller`] calls this when the session is
+    /// over; one that is never ended has its instances until they are idle for long enough.
+    pub fn end_session(&self, caller: &Caller) {
+        for known in self.0.roster.load().all() {
+            known.spec.server.session_ended(caller);
+        }
+        if let Some(owner) = Instances::Session.owner(caller)
+            && owner.session.is_some()
+        {
+            self.0.shared.breakers.forget_owner(owner);
+        }
+    }
+
+    /// Returns the instances of a server that run now; none for a server that all callers share, and
+    /// for one that is not there.
+    #[must_use]
+    pub fn instances(&self, server: &ServerId) -> Vec<InstanceStatus> {
+        let roster = self.0.roster.load();
+        let known = roster.find(server);
+        known.map_or_else(Vec::new, |known| known.spec.server.instance_statuses())
     }
 
     /// Returns how each server is, in the order they were added.

@@ -32,6 +32,7 @@ impl Terms {
                 options.overrides = server.overrides.clone();
                 options.refinements = server.refinements.clone();
                 options.verify_with = server.verify_with.clone();
+                options.instances = server.instances;
                 all.insert(server.set.clone(), options);
                 continue;
             };
@@ -53,6 +54,11 @@ impl Terms {
             }
             if options.defaults != server.defaults {
                 return Err(conflict("the default hints of their tools"));
+            }
+            // servers that replace each other have no state of one caller's, unless the operator says so
+            options.instances.get_or_insert_default();
+            if server.instances.unwrap_or_default() != options.instances.unwrap_or_default() {
+                return Err(conflict("whose instance of a server a call goes to"));
             }
             if !agree(&mut options.tool_caching, &server.tool_caching) {
                 return Err(conflict("whether results of one tool are kept"));

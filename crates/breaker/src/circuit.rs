@@ -71,6 +71,13 @@ pub(crate) struct Counted {
     pub(crate) refused: u64,
 }
 
+impl Counted {
+    /// Says whether it did anything.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.opened == 0 && self.closed == 0 && self.refused == 0
+    }
+}
+
 /// All that is known of a breaker at one moment.
 pub(crate) struct Reading {
     pub(crate) state: BreakerState,
@@ -199,6 +206,14 @@ impl Circuit {
         });
         self.tell(change, None);
         self.changed.notify_waiters();
+    }
+
+    /// Counts what another breaker did as its own: that one is forgotten.
+    pub(crate) fn absorb(&self, other: Counted) {
+        let counted = &mut self.guarded.lock().counted;
+        counted.opened += other.opened;
+        counted.closed += other.closed;
+        counted.refused += other.refused;
     }
 
     /// Holds it open until [`release`](Self::release)d.

@@ -167,6 +167,7 @@ mod interleavings;
 mod key;
 mod layer;
 mod mark;
+mod owned;
 mod permit;
 mod person;
 mod prune;

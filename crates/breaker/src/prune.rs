@@ -3,13 +3,13 @@
 //! Names of tools come from servers, and a server may send any number of them: also of tools that
 //! fail. So the map has a bound, and what it loses at the bound is what means least.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
 
 use crate::circuit::Reading;
-use crate::key::Key;
 use crate::{BreakerState, Circuit};
 
 /// How little would be lost with a breaker; the least comes first.
@@ -45,7 +45,7 @@ impl Worth {
 /// those of least worth, down to three quarters, so that the next new name does not start another
 /// search. None is dropped that somebody else refers to (a call is running) or that is forced.
 #[cold]
-pub(crate) fn prune(circuits: &DashMap<Key, Arc<Circuit>>, most: usize) {
+pub(crate) fn prune<K: Clone + Eq + Hash>(circuits: &DashMap<K, Arc<Circuit>>, most: usize) {
     if circuits.len() <= most {
         return;
     }

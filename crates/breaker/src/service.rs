@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tollgate_core::trail::{Decision, Stage, Verdict as Told};
 use tollgate_core::{
-    ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
+    ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolName, ToolOutput,
+    ToolService,
 };
 use tower_service::Service;
 
@@ -28,6 +29,7 @@ pub struct Breaker<S> {
 #[derive(Debug)]
 pub(crate) struct Site {
     server: ServerId,
+    set: BreakerSet,
     breakers: Breakers,
 }
 
@@ -40,10 +42,7 @@ enum Breakers {
     /// One for all tools.
     Server(Arc<Circuit>),
     /// One for each.
-    Tools {
-        set: BreakerSet,
-        recent: ByTool<Arc<Circuit>>,
-    },
+    Tools { recent: ByTool<Arc<Circuit>> },
 }
 
 impl Site {
@@ -51,23 +50,30 @@ impl Site {
         let recent = ByTool::new();
         Self {
             server,
-            breakers: Breakers::Tools { set, recent },
+            set,
+            breakers: Breakers::Tools { recent },
         }
     }
 
     pub(crate) fn of_server(set: &BreakerSet, server: ServerId) -> Self {
         Self {
             breakers: Breakers::Server(set.server_circuit(&server)),
+            set: set.clone(),
             server,
         }
     }
 
     fn circuit(&self, call: &ToolCall) -> Arc<Circuit> {
+        if let Some(owner) = call.owner() {
+            return self
+                .set
+                .owned_circuit(&self.server, self.subject(call), owner);
+        }
         match &self.breakers {
             Breakers::Server(circuit) => circuit.clone(),
-            Breakers::Tools { set, recent } => recent.with(
+            Breakers::Tools { recent } => recent.with(
                 call.tool(),
-                || set.circuit(&self.server, call.tool().name()),
+                || self.set.circuit(&self.server, call.tool().name()),
                 Arc::clone,
             ),
         }
@@ -75,14 +81,28 @@ impl Site {
 
     pub(crate) fn lets_through(&self, call: &ToolCall) -> bool {
         let risk = Risk::of(call.plan());
+        if let Some(owner) = call.owner() {
+            let subject = self.subject(call);
+            return self
+                .set
+                .owned_lets_through(&self.server, subject, owner, risk);
+        }
         match &self.breakers {
             Breakers::Server(circuit) => circuit.is_available_to(risk),
-            Breakers::Tools { set, recent } => {
+            Breakers::Tools { recent } => {
                 let tool = call.tool();
                 recent
                     .ask(tool, |circuit| circuit.is_available_to(risk))
-                    .unwrap_or_else(|| set.tool_lets_through(&self.server, tool.name(), risk))
+                    .unwrap_or_else(|| self.set.tool_lets_through(&self.server, tool.name(), risk))
             }
+        }
+    }
+
+    /// The tool, where each has a breaker.
+    fn subject<'a>(&self, call: &'a ToolCall) -> Option<&'a ToolName> {
+        match self.breakers {
+            Breakers::Server(_) => None,
+            Breakers::Tools { .. } => Some(call.tool().name()),
         }
     }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
-use tollgate_core::{InvalidConfig, ServerId, ToolCall, ToolName};
+use tollgate_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
 
 use crate::key::{Key, Names};
+use crate::owned::OwnedBreakers;
 use crate::prune::prune;
 use crate::{BreakerConfig, BreakerStatus, Circuit, Risk, Subject};
 
@@ -31,6 +32,7 @@ struct Shared {
     tools: DashMap<Key, Arc<Circuit>>,
     /// As many as there are servers, which is for the operator to say.
     servers: DashMap<ServerId, OfServer>,
+    owned: OwnedBreakers,
 }
 
 /// The breakers that a server has one of.
@@ -103,7 +105,14 @@ impl BreakerSet {
     /// tool. Takes no probe's place, so it is no promise: another call may be faster.
     #[must_use]
     pub fn lets_through(&self, server: &ServerId, call: &ToolCall) -> bool {
-        self.is_available_to(server, call.tool().name(), Risk::of(call.plan()))
+        let (tool, risk) = (call.tool().name(), Risk::of(call.plan()));
+        match call.owner() {
+            None => self.is_available_to(server, tool, risk),
+            Some(owner) => {
+                self.owned_lets_through(server, None, owner, risk)
+                    && self.owned_lets_through(server, Some(tool), owner, risk)
+            }
+        }
     }
 
     fn is_available_to(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
@@ -133,6 +142,68 @@ impl BreakerSet {
     pub fn retain_servers(&self, keep: impl Fn(&ServerId) -> bool) {
         self.0.servers.retain(|server, _| keep(server));
         self.0.tools.retain(|key, _| keep(&key.server));
+        self.0.owned.retain_servers(keep);
+    }
+
+    /// Closes the breakers before the instances of a server: one was started anew, and nobody else
+    /// loses much.
+    pub fn reset_instances(&self, server: &ServerId) {
+        self.0.owned.reset(server);
+    }
+
+    /// Forgets the breakers before an owner's instances, which have ended. What they did is counted on
+    /// for their servers and tools.
+    pub fn forget_owner(&self, owner: Owner<'_>) {
+        for (server, tool, counted) in self.0.owned.forget(owner) {
+            if let Some(common) = self.common(&server, tool.as_ref()) {
+                common.absorb(counted);
+            }
+        }
+    }
+
+    /// Returns the breaker before an owner's instance of a server, or before a tool of it, making it if
+    /// need be. What an operator forced holds for all instances.
+    pub(crate) fn owned_circuit(
+        &self,
+        server: &ServerId,
+        tool: Option<&ToolName>,
+        owner: Owner<'_>,
+    ) -> Arc<Circuit> {
+        // made too, as it tells of the tool when the owner is forgotten
+        let common = match tool {
+            Some(tool) => self.circuit(server, tool),
+            None => self.server_circuit(server),
+        };
+        if common.state().is_forced() {
+            return common;
+        }
+        let Shared { owned, configs, .. } = &*self.0;
+        owned.circuit(configs, server, tool, owner)
+    }
+
+    /// Asks that breaker alone. Makes none.
+    pub(crate) fn owned_lets_through(
+        &self,
+        server: &ServerId,
+        tool: Option<&ToolName>,
+        owner: Owner<'_>,
+        risk: Risk,
+    ) -> bool {
+        match self
+            .common(server, tool)
+            .filter(|common| common.state().is_forced())
+        {
+            Some(forced) => forced.is_available_to(risk),
+            None => self.0.owned.lets_through(server, tool, owner, risk),
+        }
+    }
+
+    /// Returns the breaker that calls without an owner have, if it was made.
+    fn common(&self, server: &ServerId, tool: Option<&ToolName>) -> Option<Arc<Circuit>> {
+        match tool {
+            Some(tool) => self.known(server, tool),
+            None => Some(self.0.servers.get(server)?.calls.clone()),
+        }
     }
 
     /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A
@@ -152,7 +223,8 @@ impl BreakerSet {
     }
 
     /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those of
-    /// its tools. Tools that were not called yet have none, and idle ones may have been dropped.
+    /// its tools. Tools that were not called yet have none, and idle ones may have been dropped. Those
+    /// before instances are told of only if they hold or did something.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all: Vec<_> = self
@@ -160,7 +232,17 @@ impl BreakerSet {
             .into_iter()
             .map(|((server, subject), circuit)| BreakerStatus::new(server, subject, circuit.read()))
             .collect();
-        all.sort_unstable_by(|a, b| (&a.server, &a.subject).cmp(&(&b.server, &b.subject)));
+        all.extend(self.0.owned.snapshot());
+        all.sort_unstable_by(|a, b| {
+            let place = |one: &BreakerStatus| {
+                (
+                    one.server.clone(),
+                    one.subject.clone(),
+                    one.instance.clone(),
+                )
+            };
+            place(a).cmp(&place(b))
+        });
         all
     }
 

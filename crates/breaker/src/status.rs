@@ -27,6 +27,12 @@ pub enum BreakerState {
 }
 
 impl BreakerState {
+    /// Says whether an operator holds it.
+    #[must_use]
+    pub const fn is_forced(self) -> bool {
+        matches!(self, Self::ForcedClosed | Self::ForcedOpen)
+    }
+
     /// Returns the word used in spans, metrics and tables.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -54,6 +60,9 @@ pub struct BreakerStatus {
     pub server: ServerId,
     /// What of the server it stands before.
     pub subject: Subject,
+    /// Whose instance of the server it stands before: a principal, with the beginning of its session's
+    /// id behind a slash if it is a session's. `None` where all callers share the server.
+    pub instance: Option<String>,
     /// The state. An open breaker whose time has come is still open until a call probes it.
     pub state: BreakerState,
     /// Failures in a row while closed; 0 in every other state.
@@ -78,6 +87,7 @@ impl BreakerStatus {
         Self {
             server,
             subject,
+            instance: None,
             state: reading.state,
             failures: reading.failures,
             window: reading.counts.map(WindowStatus::new),

@@ -1,7 +1,9 @@
 //! What makes two calls the same call.
 
 use smallvec::{SmallVec, smallvec};
-use tollgate_core::{Behind, FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
+use tollgate_core::{
+    Behind, FingerprintError, FingerprintKey, Principal, SessionId, Tool, ToolCall,
+};
 
 use crate::spelling::Spellings;
 use crate::{CacheConfig, Partition};
@@ -48,11 +50,16 @@ impl Keyring {
         call: &ToolCall,
         role: Role,
     ) -> Result<Identity, FingerprintError> {
+        let owner = call.owner();
         let shared = self.partition == Partition::Shared
             && role == Role::Read
+            && owner.is_none()
             && !call.plan().limits.restricted;
         let principal = (!shared).then(|| self.principal(&call.caller().principal));
-        let whom = principal.unwrap_or(EVERYBODY);
+        let whom = match owner.and_then(|owner| owner.session) {
+            None => principal.unwrap_or(EVERYBODY),
+            Some(session) => self.session(principal.unwrap_or(EVERYBODY), session),
+        };
         let digest = self
             .spellings
             .digest(&self.secret, tool, whom, call.arguments())?;
@@ -70,6 +77,13 @@ impl Keyring {
             let name = principal.as_str().as_bytes();
             self.secret.bytes(name).as_u128() | 0xff << 120
         })
+    }
+
+    /// Returns what stands for a session of a principal, whose instance keeps state of its own.
+    fn session(&self, principal: u128, session: &SessionId) -> u128 {
+        let session = self.secret.bytes(session.as_str().as_bytes()).as_u128();
+        let both = self.secret.combine(&[principal, session]).as_u128();
+        both & !(0xff << 120) | SESSIONS
     }
 
     /// Returns the key of the call if it is made under these epochs of what it depends on. How many
@@ -97,6 +111,9 @@ impl Keyring {
 /// Stands for everybody where another principal would stand: the highest byte of a name is its length,
 /// at most 15, and that of a digest 255.
 const EVERYBODY: u128 = 0xfe << 120;
+
+/// The highest byte of what stands for a session.
+const SESSIONS: u128 = 0xfd << 120;
 
 /// What stands for a tool in a role.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +157,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use tollgate_core::{Caller, Principal, Tool};
+    use tollgate_core::{Caller, Instances, Principal, SessionId, Tool};
     use tollgate_testkit::{call, tool};
 
     use super::*;
@@ -227,6 +244,33 @@ mod tests {
         assert!(meets(&get, Role::Read));
         assert!(!meets(&get, Role::Write));
         assert!(!meets(&secret, Role::Read));
+    }
+
+    #[test]
+    fn results_of_an_instance_are_its_owners() {
+        let caller = |who: &str, session: &str| {
+            let caller = Caller::new(Principal::new(who));
+            Arc::new(caller.with_session(SessionId::new(session)))
+        };
+        for partition in [Partition::Principal, Partition::Shared] {
+            let ring = ring(partition);
+            let of = |instances| {
+                let get = Tool::clone(&tool("get").read_only().build());
+                let get = Arc::new(get.with_instances(instances));
+                let key = |who, session| {
+                    let call = call(&get, json!({})).with_caller(caller(who, session));
+                    key(&ring, &call, Role::Read, &[0])
+                };
+                [key("a", "1"), key("a", "2"), key("b", "1")]
+            };
+            let [first, second, other] = of(Instances::Session);
+            assert!(first != second && first != other && second != other);
+            let [first, second, other] = of(Instances::Principal);
+            assert!(first == second && first != other);
+            let [first, second, other] = of(Instances::Shared);
+            assert!(first == second);
+            assert_eq!(first == other, partition == Partition::Shared);
+        }
     }
 
     #[test]

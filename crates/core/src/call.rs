@@ -10,8 +10,8 @@ use crate::idempotency::MadeKey;
 use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
-    Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, ProgressSink, Purpose,
-    ServerId, Tool, TraceContext,
+    Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, Owner, ProgressSink,
+    Purpose, ServerId, Tool, TraceContext,
 };
 
 /// One call of one tool: what every layer receives.
@@ -281,6 +281,13 @@ impl ToolCall {
     pub fn caller(&self) -> &Arc<Caller> {
         let caller = self.parts.caller.as_ref();
         caller.unwrap_or_else(|| Caller::local_ref())
+    }
+
+    /// Returns whose instance of the server the call goes to; `None` if all callers share one.
+    #[must_use]
+    #[inline]
+    pub fn owner(&self) -> Option<Owner<'_>> {
+        self.parts.tool.instances().owner(self.caller())
     }
 
     /// Returns when the whole call must be over.

@@ -5,7 +5,10 @@ use std::pin::Pin;
 
 use futures_core::Stream;
 
-use crate::{FreshnessMode, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, Watch};
+use crate::{
+    Caller, FreshnessMode, InstanceStatus, Instances, ServerId, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, Watch,
+};
 
 /// An owned, boxed future: the one erased box of a call, at the leaf.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -57,6 +60,26 @@ pub trait ToolServer: Send + Sync + 'static {
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
         None
     }
+
+    /// Returns how the state that the server keeps is divided among callers. Asked after each listing:
+    /// a server reached over HTTP shows only then whether it has sessions.
+    ///
+    /// Default: [`Instances::Shared`].
+    fn instances(&self) -> Instances {
+        Instances::Shared
+    }
+
+    /// Takes note that a session has ended: its instance, if it has one, is needed no more. Must not
+    /// block. Default: nothing happens.
+    fn session_ended(&self, caller: &Caller) {
+        let _ = caller;
+    }
+
+    /// Returns the instances that run now. Default: none, as for a server that has no others than
+    /// itself.
+    fn instance_statuses(&self) -> Vec<InstanceStatus> {
+        Vec::new()
+    }
 }
 
 /// Something changed about a server.
@@ -65,6 +88,9 @@ pub trait ToolServer: Send + Sync + 'static {
 pub enum ServerEvent {
     /// The connection is lost, and why. Calls fail until it is back.
     Down(String),
+    /// Some of the state behind the tools may be lost or changed, as by the restart of one instance:
+    /// what was read before may not hold any more. The tools are the same.
+    Stale,
     /// The tools may have changed: list them again.
     ToolsChanged,
     /// The connection is there, for the first time or again.

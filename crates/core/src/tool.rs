@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use crate::keepsake::Keepsake;
 use crate::refine::{Applied, Refinements};
 use crate::{
-    Annotations, CallPlan, Fingerprint, FingerprintKey, ReplicaSetId, Resolved, ToolName, Verifier,
+    Annotations, CallPlan, Fingerprint, FingerprintKey, Instances, ReplicaSetId, Resolved,
+    ToolName, Verifier,
 };
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
@@ -181,6 +182,7 @@ pub struct Tool {
     refinements: Refinements,
     verifier: Option<Verifier>,
     digest: Fingerprint,
+    instances: Instances,
     keepsake: Keepsake,
 }
 
@@ -202,6 +204,7 @@ impl Tool {
             refinements: Refinements::default(),
             verifier: None,
             digest,
+            instances: Instances::default(),
             keepsake: Keepsake::default(),
         }
     }
@@ -218,6 +221,20 @@ impl Tool {
     pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
         self.verifier = verifier;
         self
+    }
+
+    /// Sets how the state behind the tool is divided among callers. Default: [`Instances::Shared`].
+    #[must_use]
+    pub const fn with_instances(mut self, instances: Instances) -> Self {
+        self.instances = instances;
+        self
+    }
+
+    /// Returns how the state behind the tool is divided among callers.
+    #[must_use]
+    #[inline]
+    pub const fn instances(&self) -> Instances {
+        self.instances
     }
 
     /// Returns the replica set that offers the tool.

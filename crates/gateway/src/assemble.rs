@@ -214,7 +214,7 @@ pub(crate) fn upstream_of(
         Some(observer) => upstream.observer(observer),
         None => upstream,
     };
-    Ok(upstream.start())
+    Ok(config.instances.apply(upstream).start())
 }
 
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
@@ -240,6 +240,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         server = server.zone(zone);
     }
     server = server.cost_factor(config.cost_factor);
+    if let Some(mode) = config.instances.mode {
+        server = server.instances(mode);
+    }
     for (tool, said) in &config.tools {
         if said.hints != Annotations::default() {
             server = server.override_tool(tool.clone(), said.hints.clone());

@@ -213,6 +213,10 @@ impl Backend for StackBackend {
         }
     }
 
+    fn session_ended(&self, caller: &Arc<Caller>) {
+        self.stack.end_session(caller);
+    }
+
     fn changes(&self) -> BoxStream<'static, ()> {
         self.stack.changes()
     }

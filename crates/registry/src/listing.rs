@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tollgate_core::infer;
 use tollgate_core::{
-    Hints, Inferred, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, judge,
+    Hints, Inferred, Instances, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition,
+    judge,
 };
 
 use crate::SetOptions;
@@ -17,6 +18,8 @@ pub(crate) struct Listing {
     listed: Vec<Listed>,
     pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
+    /// How the server divides its state among callers, as it says itself.
+    pub(crate) instances: Instances,
 }
 
 /// One place of a list.
@@ -33,9 +36,13 @@ impl Listing {
         set: &ReplicaSetId,
         server: &ServerId,
         definitions: Vec<ToolDefinition>,
+        instances: Instances,
         options: &SetOptions,
     ) -> Self {
-        let mut listing = Self::default();
+        let mut listing = Self {
+            instances,
+            ..Self::default()
+        };
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
@@ -52,6 +59,7 @@ impl Listing {
                 Err("listed twice".to_owned())
             } else {
                 bind(set, &definition, &inferred, options)
+                    .map(|tool| tool.with_instances(options.instances.unwrap_or(instances)))
             };
             listing.listed.push(match bound {
                 Ok(tool) => {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::infer::{Inference, Lexicon, RuleSet};
 use tollgate_core::{
-    Annotations, ArgumentRule, Caching, FreshnessMode, Learned, Lifetime, Profile, ToolName, Trust,
+    Annotations, ArgumentRule, Caching, FreshnessMode, Instances, Learned, Lifetime, Profile,
+    ToolName, Trust,
 };
 
 /// How the tools of one replica set are read.
@@ -38,6 +39,8 @@ pub struct SetOptions {
     /// The operator's own pairs: by tool that writes, the tool of the same set that only reads, to
     /// check with what a call did whose answer never came. Default: none, so that names decide.
     pub verify_with: HashMap<ToolName, ToolName>,
+    /// How the state behind the tools is divided among callers. Default: as each server says.
+    pub instances: Option<Instances>,
 }
 
 impl Default for SetOptions {
@@ -55,6 +58,7 @@ impl Default for SetOptions {
             overrides: HashMap::new(),
             refinements: HashMap::new(),
             verify_with: HashMap::new(),
+            instances: None,
         }
     }
 }

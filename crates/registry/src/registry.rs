@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
@@ -17,7 +17,7 @@ use crate::{SetOptions, names, rename, verify};
 pub struct Changes {
     /// Tools that are new in their set.
     pub added: Vec<ToolName>,
-    /// Tools whose definition, plan or rules over arguments are others.
+    /// Tools whose definition, plan, rules over arguments or instances are others.
     pub changed: Vec<ToolName>,
     /// Tools that no server of the set lists any more.
     pub removed: Vec<ToolName>,
@@ -85,23 +85,37 @@ impl Registry {
         let entry = state.sets.entry(set.clone()).or_default();
         entry.options = Arc::new(options);
         for (server, listing) in &mut entry.servers {
-            *listing = Listing::read(set, server, listing.definitions(), &entry.options);
+            let (definitions, instances) = (listing.definitions(), listing.instances);
+            *listing = Listing::read(set, server, definitions, instances, &entry.options);
         }
         let changes = entry.merge(set);
         self.publish(&mut state);
         changes
     }
 
-    /// Takes what a server lists now, in place of what it listed before.
+    /// Takes what a server lists now, in place of what it listed before. All callers share its state:
+    /// see [`register_divided`](Self::register_divided).
     pub fn register(
         &self,
         set: &ReplicaSetId,
         server: &ServerId,
         definitions: Vec<ToolDefinition>,
     ) -> Changes {
+        self.register_divided(set, server, definitions, Instances::Shared)
+    }
+
+    /// Takes what a server lists now, in place of what it listed before, and how it divides its state
+    /// among callers. What [`SetOptions::instances`] says of that comes first.
+    pub fn register_divided(
+        &self,
+        set: &ReplicaSetId,
+        server: &ServerId,
+        definitions: Vec<ToolDefinition>,
+        instances: Instances,
+    ) -> Changes {
         let mut state = self.state.lock();
         let entry = state.sets.entry(set.clone()).or_default();
-        let listing = Listing::read(set, server, definitions, &entry.options);
+        let listing = Listing::read(set, server, definitions, instances, &entry.options);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
@@ -238,6 +252,7 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
     old.digest() == new.digest()
         && old.plan() == new.plan()
         && old.refinements() == new.refinements()
+        && old.instances() == new.instances()
 }
 
 impl State {

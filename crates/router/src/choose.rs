@@ -11,6 +11,7 @@ use crate::eligible::{Eligible, Tickets};
 use crate::endpoint::Endpoint;
 use crate::events::RouteEvents;
 use crate::flaws::{Flaws, Judge};
+use crate::home::home;
 use crate::lane::Lane;
 use crate::rule::Rule;
 use crate::set::ReplicaSet;
@@ -116,6 +117,7 @@ where
     pub(crate) fn are_left(&self, call: &ToolCall) -> bool {
         let eligible = match call.pin() {
             Some(_) => 1,
+            None if self.home(call).is_some() => 1,
             None => self.set.all().at_least(least(call)),
         };
         self.tried.len() < eligible.min(MOST_TRIED)
@@ -161,7 +163,10 @@ where
         }
         let (place, flaws) = match call.pin() {
             Some(pin) => self.pinned(call, pin)?,
-            None => self.usual(call).or_else(|| self.best_of_all(call))?,
+            None => match self.home(call) {
+                Some(home) => self.only(call, home)?,
+                None => self.usual(call).or_else(|| self.best_of_all(call))?,
+            },
         };
         let beside = call.attempt().elsewhere_only;
         let not_beside = [Flaws::AVOIDED, Flaws::STANDBY, Flaws::DOUBTFUL];
@@ -193,7 +198,16 @@ where
 
     /// Takes the one server that the call is meant for, if it may get it.
     fn pinned(&self, call: &ToolCall, pin: &ServerId) -> Option<(usize, Flaws)> {
-        let place = *self.set.places().get(pin)? as usize;
+        self.only(call, *self.set.places().get(pin)? as usize)
+    }
+
+    /// Returns the place of the one server that keeps the state of the call's owner.
+    fn home(&self, call: &ToolCall) -> Option<usize> {
+        home(&self.set, call)
+    }
+
+    /// Takes the server at a place, if it may get the call.
+    fn only(&self, call: &ToolCall, place: usize) -> Option<(usize, Flaws)> {
         let flaws = self.judge(call).flaws(self.set.endpoints().get(place)?);
         (!flaws.has(Flaws::FINAL)).then_some((place, flaws))
     }
@@ -283,6 +297,8 @@ where
             "fallback: first choice refused"
         } else if call.pin().is_some() {
             "pinned"
+        } else if self.home(call).is_some() {
+            "keeps the caller's state"
         } else if call.attempt().elsewhere_only {
             "beside a slow attempt"
         } else if flaws.has(Flaws::DOUBTFUL) {

@@ -50,6 +50,8 @@ pin_project! {
             answer: F,
             in_flight: InFlight,
             hurry: Option<Share>,
+            // one owner's instance: its outcome says nothing of the server for others
+            is_owned: bool,
         },
         Done,
     }
@@ -233,11 +235,13 @@ where
         {
             in_flight.send();
             let hurry = health::hurry(&call);
+            let is_owned = call.owner().is_some();
             let answer = service.call(call);
             self.set(Self::Running {
                 answer,
                 in_flight,
                 hurry,
+                is_owned,
             });
         }
     }
@@ -296,11 +300,15 @@ impl<S: ToolService> Future for RouteFuture<S> {
                     answer,
                     in_flight,
                     hurry,
+                    is_owned,
                 } => {
                     let result = ready!(answer.poll(cx));
                     in_flight.end(Outcome::of(&result));
                     if let Some(route) = &this.route {
-                        let verdict = health::judge_in_hurry(&result, hurry.as_ref());
+                        let verdict = match is_owned {
+                            true => Verdict::Nothing,
+                            false => health::judge_in_hurry(&result, hurry.as_ref()),
+                        };
                         route.settle(in_flight, verdict);
                     }
                     match result {

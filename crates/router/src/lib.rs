@@ -87,6 +87,7 @@ mod flaws;
 mod future;
 mod groups;
 mod health;
+mod home;
 mod ineligible;
 mod lane;
 mod measured;

@@ -155,6 +155,10 @@ codes! {
     /// Two names of one server differ only in case or separators. Models mix them up.
     SimilarNames = "similar-names", Warning,
         "two names differ only in case or separators";
+    /// Its tools look as if the server kept state for each client, such as the tabs of a browser.
+    /// Clients that share an instance see and change what others do.
+    StatefulServer = "stateful-server", Warning,
+        "the server seems to keep state for each client";
     /// The name has more than 64 characters: several model APIs refuse it.
     NameTooLong = "name-too-long", Warning,
         "the name has more than 64 characters";

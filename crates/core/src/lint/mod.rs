@@ -35,6 +35,7 @@ mod gaps;
 mod naming;
 mod spelling;
 mod stated;
+mod stateful;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use std::borrow::Cow;
 pub use candidate::Candidate;
 pub use code::{Code, Severity, UnknownCode};
 pub use finding::Finding;
+pub use stateful::looks_stateful;
 
 use candidate::Case;
 
@@ -67,6 +69,7 @@ pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
         naming::check(&case, &mut notes);
     }
     across::check(tools, &mut report);
+    stateful::check(tools, &mut report);
     let mut findings = report.findings;
     findings.sort_by_key(|finding| (finding.index, finding.code));
     findings

@@ -213,6 +213,11 @@ fn rows() -> Vec<(Code, Value, Value)> {
             two("get_v1_2", "get_v12"),
         ),
         (
+            Code::StatefulServer,
+            two("open_page", "close_page"),
+            two("open_page", "get_page"),
+        ),
+        (
             Code::NameTooLong,
             named(&format!("get_{}", "x".repeat(61))),
             named(&format!("get_{}", "x".repeat(60))),

@@ -67,7 +67,7 @@ fn show(all: &[BreakerView], screen: &Screen) {
         };
         table.row(vec![
             Cell::plain(&one.server),
-            Cell::plain(one.tool.as_deref().unwrap_or(&one.scope)),
+            Cell::plain(before(one)),
             Cell::warn(one.state.replace('_', " "), one.state != "closed"),
             Cell::plain(one.failures),
             Cell::plain(window),
@@ -76,6 +76,15 @@ fn show(all: &[BreakerView], screen: &Screen) {
         ]);
     }
     screen.table(&table);
+}
+
+/// Says what a breaker stands before, and of whose instance.
+fn before(breaker: &BreakerView) -> String {
+    let subject = breaker.tool.as_deref().unwrap_or(&breaker.scope);
+    match &breaker.instance {
+        Some(owner) => format!("{subject} for {owner}"),
+        None => subject.to_owned(),
+    }
 }
 
 fn wait(millis: f64) -> String {

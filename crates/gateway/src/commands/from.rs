@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tollgate::{Caching, Caller, ServerId, Stack};
+use tollgate::{Caching, Caller, Instances, ServerId, Stack};
 use tollgate_mcp::upstream::Upstream;
 
 use crate::api::{self, Remote};
@@ -203,6 +203,8 @@ pub(crate) fn wrap(
     };
     let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
     server.prefix = prefix.map(str::to_owned);
+    // there is one client, and it started this process for itself
+    server.instances.mode = Some(Instances::Shared);
     Ok(Config::without_file(vec![server]))
 }
 

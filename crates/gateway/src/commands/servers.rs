@@ -7,10 +7,11 @@ use tollgate::ServerId;
 
 use crate::api;
 use crate::args::{Servers, ServersCommand};
+use crate::config::show_size;
 use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table, took};
 use crate::state_dir::StateDir;
-use crate::view::{Order, ServerView};
+use crate::view::{InstanceView, Order, ServerView};
 
 pub(crate) async fn run(args: Servers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     let (remote, _) = api::gateway(&args.gateway, state).await?;
@@ -70,10 +71,49 @@ fn show(all: &[ServerView], screen: &Screen) {
         ]);
     }
     screen.table(&table);
+    show_instances(all, screen);
     for one in all {
         if let Some(error) = &one.last_error {
             screen.note(format_args!("{}: {error}", one.id));
         }
+    }
+}
+
+/// Shows who has an instance of his own. A server that has only the one that lists its tools is left out.
+fn show_instances(all: &[ServerView], screen: &Screen) {
+    let several = |server: &&ServerView| {
+        let owned = |one: &InstanceView| one.owner.is_some();
+        server.instances.len() > 1 || server.instances.iter().any(owned)
+    };
+    let mut table = Table::new(&[
+        "server",
+        "instance of",
+        "state",
+        "age",
+        "started in",
+        "in flight",
+        "calls",
+        "memory",
+    ]);
+    let mut any = false;
+    for server in all.iter().filter(several) {
+        for one in &server.instances {
+            any = true;
+            let is_well = !matches!(one.state.as_str(), "down" | "ending");
+            table.row(vec![
+                Cell::plain(&server.id),
+                Cell::plain(one.owner.as_deref().unwrap_or("-")),
+                Cell::warn(&one.state, !is_well),
+                time(Some(one.age_ms)),
+                time(one.startup_ms),
+                Cell::plain(one.in_flight),
+                Cell::plain(one.calls),
+                Cell::plain(one.memory.map_or_else(|| "-".into(), show_size)),
+            ]);
+        }
+    }
+    if any {
+        screen.table(&table);
     }
 }
 

@@ -73,12 +73,12 @@ impl Config {
     }
 }
 
-fn differing(mut keys: Keys, defaults: &Keys) -> Keys {
+pub(super) fn differing(mut keys: Keys, defaults: &Keys) -> Keys {
     keys.retain(|key, value| defaults.get(key) != Some(value));
     keys
 }
 
-fn keys<const N: usize>(pairs: [(&str, Value); N]) -> Keys {
+pub(super) fn keys<const N: usize>(pairs: [(&str, Value); N]) -> Keys {
     pairs
         .map(|(key, value)| (key.to_owned(), value))
         .into_iter()
@@ -177,6 +177,7 @@ impl ServerConfig {
             let size = show_size(self.max_message as u64);
             changed.insert("max_message".into(), json!(size));
         }
+        changed.extend(self.instances.changed());
         let traits = |capabilities: &[String], zone: Option<&str>, cost_factor: f64| {
             keys([
                 ("capabilities", json!(capabilities)),

@@ -64,6 +64,7 @@ fn derived(section: &str, key: &str) -> Option<String> {
         ("servers.NAME", "set") => Some("`NAME`".into()),
         ("servers.NAME", "state") => Some("`\"shared\"`".into()),
         ("servers.NAME", "prefix") => Some("the set's name".into()),
+        ("servers.NAME", "instances") => Some("as the server shows".into()),
         ("servers.NAME", "idempotency_keys") => Some("as the server declares".into()),
         _ => None,
     }

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use tollgate::cache::{StateGroup, StoreKind};
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::{FreshnessMode, Profile, Trust, Weight};
+use tollgate::{FreshnessMode, Instances, Profile, Trust, Weight};
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::audit::Audit;
@@ -208,6 +208,12 @@ pub(crate) struct Server {
     pub(crate) calls_per_minute: Option<f64>,
     pub(crate) adaptive: Adaptive,
     pub(crate) idempotency_keys: Option<bool>,
+    pub(crate) instances: Option<Instances>,
+    pub(crate) spare: usize,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) idle: Duration,
+    pub(crate) max_instances: usize,
+    pub(crate) reuse: bool,
     pub(crate) era: EraName,
     pub(crate) max_message: Size,
     pub(crate) state: StateGroup,
@@ -241,6 +247,11 @@ impl Default for Server {
             calls_per_minute: None,
             adaptive: Adaptive::default(),
             idempotency_keys: None,
+            instances: None,
+            spare: 1,
+            idle: Duration::from_secs(300),
+            max_instances: 32,
+            reuse: false,
             era: EraName::default(),
             max_message: Size(DEFAULT_MAX_LINE as u64),
             state: StateGroup::default(),

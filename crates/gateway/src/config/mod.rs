@@ -9,6 +9,7 @@ mod check;
 mod error;
 mod file;
 mod hints;
+mod instances;
 mod limits;
 mod listen;
 mod references;
@@ -47,6 +48,7 @@ pub(crate) use self::changed::{Keys, Sections};
 pub(crate) use self::check::parse_listen;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{EraName, Partition, Rules};
+pub(crate) use self::instances::InstanceConfig;
 pub(crate) use self::listen::{AdminAddress, exposed};
 pub(crate) use self::references::References;
 pub(crate) use self::telemetry::Telemetry;
@@ -158,6 +160,7 @@ pub(crate) struct ServerConfig {
     pub(crate) limits: ServerLimits,
     /// None if the server itself says whether it takes them.
     pub(crate) idempotency_keys: Option<bool>,
+    pub(crate) instances: InstanceConfig,
     pub(crate) era: EraName,
     /// The longest message accepted from the server, in bytes.
     pub(crate) max_message: usize,
@@ -376,6 +379,7 @@ impl ServerConfig {
             prefix: None,
             limits: ServerLimits::default(),
             idempotency_keys: None,
+            instances: InstanceConfig::default(),
             era,
             max_message: DEFAULT_MAX_LINE,
             state: StateGroup::default(),

@@ -12,6 +12,9 @@ pub(crate) struct BreakerView {
     pub(crate) scope: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
+    /// Whose instance of the server it stands before; absent where all callers share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instance: Option<String>,
     pub(crate) state: String,
     /// Failures in a row.
     pub(crate) failures: u32,
@@ -45,6 +48,7 @@ impl BreakerView {
             server: status.server.to_string(),
             scope: status.subject.as_str().to_owned(),
             tool: status.tool().map(ToString::to_string),
+            instance: status.instance.clone(),
             state: status.state.as_str().to_owned(),
             failures: status.failures,
             window: status.window.map(|window| WindowView {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use tollgate::router::ServerStats;
 use tollgate::{ServerId, ServerStatus, Stack, Weight};
 
+use super::InstanceView;
+
 /// One server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerView {
@@ -44,6 +46,9 @@ pub(crate) struct ServerView {
     /// Why it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
+    /// Its instances, if owners have instances of their own.
+    #[serde(default)]
+    pub(crate) instances: Vec<InstanceView>,
 }
 
 /// What became of a server's calls.
@@ -69,7 +74,13 @@ impl ServerView {
             .map(|stats| (&stats.server, stats))
             .collect();
         let servers = stack.servers();
-        let known = |status: &ServerStatus| Some(Self::of(status, stats.get(&status.id)?));
+        let known = |status: &ServerStatus| {
+            let instances = stack.instances(&status.id);
+            Some(Self {
+                instances: instances.iter().map(InstanceView::of).collect(),
+                ..Self::of(status, stats.get(&status.id)?)
+            })
+        };
         servers.iter().filter_map(known).collect()
     }
 
@@ -98,6 +109,7 @@ impl ServerView {
             ejections: stats.ejections,
             tools: status.tools,
             last_error: status.last_error.clone(),
+            instances: Vec::new(),
         }
     }
 }

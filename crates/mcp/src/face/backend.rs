@@ -49,6 +49,12 @@ pub trait Backend: Send + Sync + 'static {
         let _ = (tool, caller, inbound, reason);
     }
 
+    /// Takes note that a session has ended: its client left, deleted it, or was silent for too long.
+    /// Must not block. Default: nothing happens.
+    fn session_ended(&self, caller: &Arc<Caller>) {
+        let _ = caller;
+    }
+
     /// Returns a stream with one item for each change of the list of tools. Asked for once by each
     /// client that listens; its end ends the listening.
     fn changes(&self) -> BoxStream<'static, ()>;

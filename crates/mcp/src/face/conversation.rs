@@ -120,6 +120,7 @@ impl<B: Backend> Conversation<B> {
     /// Ends what is still going: calls are dropped, subscriptions are told if there is room.
     pub(super) async fn end(&mut self) {
         self.tasks.shutdown().await;
+        self.face.session_ended(&self.caller);
         if let Some(out) = self.out.take() {
             for subscription in self.subscriptions.drain(..) {
                 let _ = out.try_send(subscription.ended());

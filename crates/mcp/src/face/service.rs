@@ -32,6 +32,9 @@ pub(super) struct Face<B> {
     observer: Option<Arc<dyn PeerObserver>>,
 }
 
+/// Tells a backend that a session of this caller is over.
+pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
+
 /// What a request leads to.
 pub(super) enum Step {
     /// The answer is there.
@@ -144,6 +147,17 @@ impl<B: Backend> Face<B> {
             Era::Legacy => Bytes::from(format!(r#"{{"{what}":[]}}"#)),
             Era::Modern => intro::empty(&self.backend.info(), what),
         }
+    }
+
+    /// Tells the backend that a session is over.
+    pub(super) fn session_ended(&self, caller: &Arc<Caller>) {
+        self.backend.session_ended(caller);
+    }
+
+    /// Returns what tells the backend so, for whoever holds no face.
+    pub(super) fn ends_sessions(&self) -> EndsSession {
+        let backend = Arc::clone(&self.backend);
+        Arc::new(move |caller: &Arc<Caller>| backend.session_ended(caller))
     }
 
     pub(super) fn changes(&self) -> BoxStream<'static, ()> {

@@ -8,6 +8,7 @@ use tollgate_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
 use super::info::ServerInfo;
+use super::instances::Limits;
 use super::pipe::Supervisor;
 use super::shared::Shared;
 use super::target::Target;
@@ -45,6 +46,7 @@ pub(super) struct Options {
     /// The implementation object we introduce ourselves with, raw.
     pub(super) client_info: Arc<[u8]>,
     pub(super) observer: Option<Arc<dyn PeerObserver>>,
+    pub(super) instances: Limits,
 }
 
 impl Options {
@@ -90,6 +92,7 @@ impl UpstreamBuilder {
                 idempotency_keys: None,
                 client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
                 observer: None,
+                instances: Limits::default(),
             },
         }
     }
@@ -174,6 +177,33 @@ impl UpstreamBuilder {
     /// principal, so that two callers who choose the same one do not get each other's results.
     pub fn idempotency_keys(mut self, send: bool) -> Self {
         self.options.idempotency_keys = Some(send);
+        self
+    }
+
+    /// Sets how many instances that belong to nobody are kept started for the next session, beginning
+    /// with the first one. Default: 1.
+    pub fn spare(mut self, instances: usize) -> Self {
+        self.options.instances.spare = instances;
+        self
+    }
+
+    /// Sets how long after its last call an instance ends, and what it holds is lost. Default: 5 min.
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.options.instances.idle = idle;
+        self
+    }
+
+    /// Sets how many instances there are at most; calls of further owners fail. One that only lists
+    /// the tools is not counted. Default: 32; 0 counts as 1.
+    pub fn max_instances(mut self, instances: usize) -> Self {
+        self.options.instances.max = instances.max(1);
+        self
+    }
+
+    /// Sets whether the next session of the same principal may get an instance that has run writes, and
+    /// so sees what they left behind. Default: no, only one that has run nothing but reads.
+    pub fn reuse(mut self, reuse: bool) -> Self {
+        self.options.instances.reuse = reuse;
         self
     }
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tollgate_core::lint;
 use tollgate_core::{
-    BoxFuture, BoxStream, Delivery, ErrorKind, FreshnessMode, PeerOutcome, ServerEvent, ServerId,
-    Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
+    PeerOutcome, ServerEvent, ServerId, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput,
+    ToolServer, Watch,
 };
 
 use super::answer::RequestError;
@@ -17,6 +19,7 @@ use super::ask::Ask;
 use super::builder::UpstreamBuilder;
 use super::http::HttpLink;
 use super::info::ServerInfo;
+use super::instances::{Heard, Pool};
 use super::list::Pages;
 use super::peer;
 use super::pipe::{self, PipeLink};
@@ -34,6 +37,8 @@ pub struct Upstream(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     link: Link,
+    /// The instances that owners have of their own; `None` for one of them.
+    pool: Option<Arc<Pool>>,
     stop: CancellationToken,
     /// Ends the tasks when the last handle goes.
     _last: DropGuard,
@@ -50,7 +55,19 @@ impl Upstream {
         UpstreamBuilder::new(id, target)
     }
 
+    /// Starts the instance that lists the tools. Others follow when owners call.
     pub(super) fn start(shared: Arc<Shared>, target: Target) -> Self {
+        let pool = Pool::new(shared.clone(), target.clone());
+        pool.time_lead();
+        Self::connect(shared, target, Some(pool))
+    }
+
+    /// Starts an instance for one owner.
+    pub(super) fn start_one(shared: Arc<Shared>, target: Target) -> Self {
+        Self::connect(shared, target, None)
+    }
+
+    fn connect(shared: Arc<Shared>, target: Target, pool: Option<Arc<Pool>>) -> Self {
         let stop = CancellationToken::new();
         let link = match target {
             Target::Command(spec) => {
@@ -62,6 +79,7 @@ impl Upstream {
         Self(Arc::new(Inner {
             shared,
             link,
+            pool,
             _last: stop.clone().drop_guard(),
             stop,
         }))
@@ -107,12 +125,29 @@ impl Upstream {
     /// Shuts the connection down in good order, for all handles, and waits until that is done: a
     /// child has ended, a session is deleted.
     pub async fn shutdown(&self) {
-        self.0.stop.cancel();
+        self.stop();
         let mut status = self.0.shared.status();
-        // an error would mean that the state itself is gone, and it is in our hands
-        let _ = status
-            .wait_for(|status| *status == UpstreamStatus::Closed)
-            .await;
+        let lead = async {
+            // an error would mean that the state itself is gone, and it is in our hands
+            let _ = status
+                .wait_for(|status| *status == UpstreamStatus::Closed)
+                .await;
+        };
+        match &self.0.pool {
+            Some(pool) => {
+                tokio::join!(lead, pool.shutdown());
+            }
+            None => lead.await,
+        }
+    }
+
+    /// Ends the connection, whoever holds a handle.
+    pub(super) fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
     }
 
     /// Lists the tools as the server wrote them: all pages, those included that
@@ -137,6 +172,33 @@ impl Upstream {
             Link::Pipe(link) => link.request(ask).await,
             Link::Http(link) => link.request(ask).await,
         }
+    }
+
+    /// Runs a call at the instance of its owner.
+    async fn run_at_owners(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        let Some(pool) = &self.0.pool else {
+            return self.run(call).await;
+        };
+        let Some(owner) = call.owner() else {
+            pool.share_lead();
+            return self.run(call).await;
+        };
+        let lease = pool.lease(owner, call).await?;
+        match &lease.upstream {
+            Some(instance) => {
+                instance.first_attempt().await;
+                instance.run(call).await
+            }
+            None => self.run(call).await,
+        }
+    }
+
+    /// Waits until the first attempt to connect has an outcome, no longer than one may take.
+    async fn first_attempt(&self) {
+        let mut status = self.0.shared.status();
+        let over = status.wait_for(|status| *status != UpstreamStatus::Connecting);
+        // where it is not over, the call says what is known of the connection
+        let _ = tokio::time::timeout(self.0.shared.options.connect_timeout, over).await;
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
@@ -203,6 +265,9 @@ impl Upstream {
         let listing = pages.finish(&self.0.shared.id, mirrored);
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
+        }
+        if let Some(pool) = &self.0.pool {
+            pool.set_looks_stateful(lint::looks_stateful(&listing.tools).is_some());
         }
         Ok(listing.tools)
     }
@@ -273,7 +338,7 @@ impl ToolServer for Upstream {
         call.ensure_idempotency_key();
         Box::pin(async move {
             upstream
-                .run(&call)
+                .run_at_owners(&call)
                 .await
                 .map_err(|error| upstream.attach(error))
         })
@@ -291,11 +356,35 @@ impl ToolServer for Upstream {
     }
 
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
-        let events = self.0.shared.subscribe();
-        Some(Box::pin(stream::unfold(events, async |mut events| {
-            let event = events.next().await?;
-            Some((event, events))
+        let pool = self.0.pool.as_ref().map(Arc::downgrade).unwrap_or_default();
+        let heard = Heard::new(self.0.shared.subscribe(), pool);
+        Some(Box::pin(stream::unfold(heard, async |mut heard| {
+            let event = heard.next().await?;
+            Some((event, heard))
         })))
+    }
+
+    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that opened a
+    /// session; any other HTTP server keeps nothing of its clients.
+    fn instances(&self) -> Instances {
+        match &self.0.link {
+            Link::Pipe(_) => Instances::Session,
+            Link::Http(link) if link.opens_sessions() => Instances::Session,
+            Link::Http(_) => Instances::Shared,
+        }
+    }
+
+    fn session_ended(&self, caller: &Caller) {
+        if let Some(pool) = &self.0.pool {
+            pool.session_ended(caller);
+        }
+    }
+
+    fn instance_statuses(&self) -> Vec<InstanceStatus> {
+        self.0
+            .pool
+            .as_ref()
+            .map_or_else(Vec::new, |pool| pool.statuses())
     }
 }
 

@@ -31,6 +31,12 @@
 //! Without one, and on other systems, the child's process group is killed: a process that has left the
 //! group stays, and so do all if this process is ended by SIGKILL and they do not end with their input.
 //!
+//! **Instances.** A call whose tool says so ([`Tool::instances`](tollgate_core::Tool::instances)) goes
+//! to an instance that only its owner uses: a child, or an HTTP session, of its own. It is started with
+//! the owner's first call, which waits for it up to [`connect_timeout`](UpstreamBuilder::connect_timeout),
+//! and ends with the owner's session or when it is [`idle`](UpstreamBuilder::idle). All other calls go
+//! to the instance that lists the tools; the first owner gets that one too.
+//!
 //! **Errors.** Each says how far the call got, and is on the safe side where that cannot be known.
 //! What was only partly written counts as not sent: a message without its last bracket is no JSON,
 //! and no server runs what it cannot parse. `Answered` is no promise that nothing happened.
@@ -48,6 +54,7 @@
 //! | a child has closed its input | `ConnectFailed` | `NotSent` |
 //! | over 64 MiB wait for a child that does not read | `ConnectFailed` | `NotSent` |
 //! | the upstream was shut down | `ConnectFailed` | `NotSent` |
+//! | all of [`max_instances`](UpstreamBuilder::max_instances) belong to others | `Overloaded` | `NotSent` |
 //! | the arguments are no JSON object, or cannot be mirrored into headers | `InvalidCall` | `NotSent` |
 //! | a pipe breaks before it has taken the last bracket of the call | `ConnectionLost` | `NotSent` |
 //! | HTTP: the connection breaks before it has taken the last byte of the request | `ConnectionLost` | `NotSent` |
@@ -107,6 +114,7 @@ mod handle;
 mod handshake;
 mod http;
 mod info;
+mod instances;
 mod list;
 mod peer;
 pub(crate) mod pipe;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -43,6 +43,8 @@ pub(super) struct Shared {
     pub(super) options: Options,
     status: watch::Sender<UpstreamStatus>,
     info: Mutex<Option<Arc<ServerInfo>>>,
+    /// The child that runs, by the system's number; 0 is none.
+    process: AtomicU32,
     /// Locked for each change of state, so that a new subscriber misses none and sees none twice.
     subscribers: Mutex<Vec<Subscriber>>,
 }
@@ -50,17 +52,36 @@ pub(super) struct Shared {
 /// One stream of events, seen from the sending side.
 ///
 /// Losses and returns are few, since attempts to connect have pauses between them. Changes of the
-/// tools are as many as the server likes, so only one at a time waits to be read.
+/// tools, and of the state behind them, are as many as the server likes, so only one of each at a time
+/// waits to be read.
 #[derive(Debug)]
 struct Subscriber {
     events: mpsc::UnboundedSender<ServerEvent>,
-    change_waits: Arc<AtomicBool>,
+    waits: Arc<Waits>,
+}
+
+/// Which events wait to be read that need not be told twice.
+#[derive(Debug, Default)]
+struct Waits {
+    tools_changed: AtomicBool,
+    stale: AtomicBool,
+}
+
+impl Waits {
+    fn of(&self, event: &ServerEvent) -> Option<&AtomicBool> {
+        match event {
+            ServerEvent::ToolsChanged => Some(&self.tools_changed),
+            ServerEvent::Stale => Some(&self.stale),
+            _ => None,
+        }
+    }
 }
 
 impl Subscriber {
     /// False if nobody reads any more.
     fn tell(&self, event: ServerEvent) -> bool {
-        if event == ServerEvent::ToolsChanged && self.change_waits.swap(true, Ordering::AcqRel) {
+        let waits = self.waits.of(&event);
+        if waits.is_some_and(|waits| waits.swap(true, Ordering::AcqRel)) {
             return !self.events.is_closed();
         }
         self.events.send(event).is_ok()
@@ -71,16 +92,16 @@ impl Subscriber {
 #[derive(Debug)]
 pub(super) struct Events {
     events: mpsc::UnboundedReceiver<ServerEvent>,
-    change_waits: Arc<AtomicBool>,
+    waits: Arc<Waits>,
 }
 
 impl Events {
     /// Returns the next event; nothing after the end.
     pub(super) async fn next(&mut self) -> Option<ServerEvent> {
         let event = self.events.recv().await?;
-        if event == ServerEvent::ToolsChanged {
+        if let Some(waits) = self.waits.of(&event) {
             // before it is acted upon: a change from here on is news
-            self.change_waits.store(false, Ordering::Release);
+            waits.store(false, Ordering::Release);
         }
         Some(event)
     }
@@ -93,12 +114,17 @@ impl Shared {
             options,
             status: watch::Sender::new(UpstreamStatus::Connecting),
             info: Mutex::new(None),
+            process: AtomicU32::new(0),
             subscribers: Mutex::new(Vec::new()),
         })
     }
 
     pub(super) fn status(&self) -> watch::Receiver<UpstreamStatus> {
         self.status.subscribe()
+    }
+
+    pub(super) fn current_status(&self) -> UpstreamStatus {
+        self.status.borrow().clone()
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -141,9 +167,27 @@ impl Shared {
     }
 
     pub(super) fn tools_changed(&self) {
+        self.tell(&ServerEvent::ToolsChanged);
+    }
+
+    /// Notes that what was read through some instance may not hold any more.
+    pub(super) fn stale(&self) {
+        self.tell(&ServerEvent::Stale);
+    }
+
+    fn tell(&self, event: &ServerEvent) {
         self.subscribers
             .lock()
-            .retain(|subscriber| subscriber.tell(ServerEvent::ToolsChanged));
+            .retain(|subscriber| subscriber.tell(event.clone()));
+    }
+
+    /// Returns the number of the child that runs, if it is one.
+    pub(super) fn process(&self) -> Option<u32> {
+        Some(self.process.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    pub(super) fn set_process(&self, id: Option<u32>) {
+        self.process.store(id.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Adds a subscriber. The state of the moment is its first event; while the first connection is
@@ -152,11 +196,11 @@ impl Shared {
         let (sender, receiver) = mpsc::unbounded_channel();
         let subscriber = Subscriber {
             events: sender,
-            change_waits: Arc::default(),
+            waits: Arc::default(),
         };
         let events = Events {
             events: receiver,
-            change_waits: subscriber.change_waits.clone(),
+            waits: subscriber.waits.clone(),
         };
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {

@@ -11,6 +11,7 @@ mod child;
 mod failures;
 mod http;
 mod http_faults;
+mod instances;
 mod keys;
 mod ping;
 mod pipe;

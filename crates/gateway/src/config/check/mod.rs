@@ -1,6 +1,7 @@
 //! From what is written to what is meant, with every problem reported at its place.
 
 mod audit;
+mod instances;
 mod limits;
 mod resilience;
 mod router;

@@ -26,6 +26,7 @@ impl Faults<'_, '_> {
         };
         let weight = self.ok(Weight::new(server.weight), &at("weight"));
         let limits = self.server_limits(key, &server);
+        let instances = self.instances(key, &server);
         self.server_traits(key, &server);
         let prefix = match &server.prefix {
             Prefix::Set => set.as_ref().map(ToString::to_string),
@@ -64,6 +65,7 @@ impl Faults<'_, '_> {
             prefix,
             limits,
             idempotency_keys: server.idempotency_keys,
+            instances,
             era: server.era,
             max_message,
             state: server.state,
@@ -195,6 +197,7 @@ impl Faults<'_, '_> {
 
     /// What the servers of one set must agree on: clients see one list of tools per set.
     pub(super) fn sets(&mut self, servers: &[ServerConfig]) {
+        self.instances_of_sets(servers);
         for (index, server) in servers.iter().enumerate() {
             let Some(first) = servers[..index]
                 .iter()

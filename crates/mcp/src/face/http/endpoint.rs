@@ -32,11 +32,14 @@ pub(super) struct Endpoint<B> {
 
 impl<B: Backend> Endpoint<B> {
     pub(super) fn new(backend: Arc<B>, options: HttpOptions) -> Self {
+        let face = Face::new(backend);
+        let ends = face.ends_sessions();
         Self {
-            face: Face::new(backend),
+            face,
             sessions: Mutex::new(SessionTable::new(
                 options.max_sessions,
                 options.session_idle,
+                ends,
             )),
             anonymous: Arc::new(Caller::new(Principal::new(ANONYMOUS))),
             options,

@@ -11,6 +11,7 @@ use tollgate_core::{Caller, ClientInfo, Principal, SessionId};
 use uuid::Uuid;
 
 use crate::face::inflight::InFlight;
+use crate::face::service::EndsSession;
 use crate::observed::SessionTimer;
 
 /// One legacy client's session. Whoever works for it holds an `Arc`, which keeps it alive.
@@ -65,28 +66,30 @@ impl Session {
 ///
 /// There is no task per session. Expired ones are collected when a session is opened, and no sweep
 /// happens before the first of them can have expired.
-#[derive(Debug)]
 pub(super) struct SessionTable {
     sessions: HashMap<Uuid, Entry>,
     max: usize,
     idle: Duration,
     /// Nothing expires before.
     next_expiry: Option<Instant>,
+    ends: EndsSession,
 }
 
-#[derive(Debug)]
 struct Entry {
     session: Arc<Session>,
+    ends: EndsSession,
     last_used: Instant,
 }
 
 impl SessionTable {
-    pub(super) fn new(max: usize, idle: Duration) -> Self {
+    /// `ends` is told of each session that is closed or forgotten.
+    pub(super) fn new(max: usize, idle: Duration, ends: EndsSession) -> Self {
         Self {
             sessions: HashMap::new(),
             max,
             idle,
             next_expiry: None,
+            ends,
         }
     }
 
@@ -107,6 +110,7 @@ impl SessionTable {
         let session = Arc::new(Session::new(id, principal, client));
         let entry = Entry {
             session: Arc::clone(&session),
+            ends: Arc::clone(&self.ends),
             last_used: now,
         };
         self.sessions.insert(id, entry);
@@ -139,18 +143,15 @@ impl SessionTable {
 
     /// Ends a session: its calls are cancelled and its stream closes.
     pub(super) fn close(&mut self, id: Uuid) {
-        if let Some(entry) = self.sessions.remove(&id) {
-            entry.session.ended.cancel();
-        }
+        // its drop tells whoever works for it
+        self.sessions.remove(&id);
     }
 
     fn sweep(&mut self, now: Instant) {
         let idle = self.idle;
         self.sessions.retain(|_, entry| {
             let expired = entry.is_expired(now, idle);
-            if expired {
-                entry.session.ended.cancel();
-            } else if entry.is_in_use() {
+            if !expired && entry.is_in_use() {
                 // its idle time begins when it falls idle; no sooner than now
                 entry.last_used = now;
             }
@@ -158,6 +159,15 @@ impl SessionTable {
         });
         let oldest = self.sessions.values().map(|entry| entry.last_used).min();
         self.next_expiry = oldest.and_then(|oldest| oldest.checked_add(idle));
+    }
+}
+
+/// Whatever takes a session out of the table ends it.
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // calls first: the instance that runs them is let go after them
+        self.session.ended.cancel();
+        (self.ends)(&self.session.caller);
     }
 }
 
@@ -179,7 +189,8 @@ mod tests {
     const IDLE: Duration = Duration::from_secs(60);
 
     fn table(max: usize) -> (SessionTable, Instant) {
-        (SessionTable::new(max, IDLE), Instant::now())
+        let ends: EndsSession = Arc::new(|_: &Arc<Caller>| {});
+        (SessionTable::new(max, IDLE, ends), Instant::now())
     }
 
     fn anybody() -> Principal {
@@ -235,7 +246,7 @@ mod tests {
 
     #[test]
     fn an_endless_idle_time_is_endless() {
-        let mut table = SessionTable::new(1, Duration::MAX);
+        let mut table = SessionTable::new(1, Duration::MAX, Arc::new(|_: &Arc<Caller>| {}));
         let now = Instant::now();
         let id = open(&mut table, now).unwrap();
         assert!(open(&mut table, now + IDLE).is_none());
@@ -251,6 +262,25 @@ mod tests {
             .id;
         assert!(table.find(now, id, Some(&Principal::new("eve"))).is_none());
         assert!(table.find(now, id, Some(&Principal::new("ada"))).is_some());
+    }
+
+    #[test]
+    fn each_session_that_ends_is_told_of_once() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let taker = Arc::clone(&told);
+        let ends: EndsSession =
+            Arc::new(move |caller: &Arc<Caller>| taker.lock().push(caller.session.clone()));
+        let mut table = SessionTable::new(3, IDLE, ends);
+        let now = Instant::now();
+        let deleted = open(&mut table, now).unwrap();
+        let expired = open(&mut table, now).unwrap();
+        table.close(deleted);
+        table.close(deleted);
+        assert!(table.find(now + IDLE, expired, None).is_none());
+        let swept = open(&mut table, now + IDLE).unwrap();
+        assert!(open(&mut table, now + IDLE * 2).is_some());
+        let all = [deleted, expired, swept].map(|id| Some(SessionId::new(id.to_string())));
+        assert_eq!(*told.lock(), all);
     }
 
     #[test]

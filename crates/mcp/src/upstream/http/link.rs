@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -42,6 +42,8 @@ pub(super) struct Endpoint {
 pub(in crate::upstream) struct HttpLink {
     pub(super) endpoint: Arc<Endpoint>,
     session: RwLock<Option<Arc<Session>>>,
+    /// Whether the last session that was made has an id.
+    opens_sessions: AtomicBool,
     /// Held while a session is made, so that a hundred calls make one.
     making: tokio::sync::Mutex<()>,
     /// How many attempts there were, and the last failure: who waited for an attempt that failed
@@ -120,6 +122,7 @@ impl HttpLink {
                 reports: Reports::default(),
             }),
             session: RwLock::new(None),
+            opens_sessions: AtomicBool::new(false),
             making: tokio::sync::Mutex::new(()),
             attempts: AtomicU64::new(0),
             failure: RwLock::new(None),
@@ -154,6 +157,12 @@ impl HttpLink {
     pub(in crate::upstream) fn mirrors(&self) -> bool {
         self.current()
             .is_some_and(|session| list::mirrors(session.info.era))
+    }
+
+    /// Says whether the server gave the last session an id, and so may keep state for it. A session
+    /// that was lost since shows no less.
+    pub(in crate::upstream) fn opens_sessions(&self) -> bool {
+        self.opens_sessions.load(Ordering::Relaxed)
     }
 
     /// Takes which arguments to mirror, from a fresh listing.
@@ -263,6 +272,8 @@ impl HttpLink {
         match made {
             Ok(session) => {
                 let session = Arc::new(session);
+                self.opens_sessions
+                    .store(session.can_be_forgotten(), Ordering::Relaxed);
                 *self.session.write() = Some(session.clone());
                 *self.failure.write() = None;
                 self.endpoint.shared.set_info(session.info.clone());

@@ -120,6 +120,11 @@ impl Process {
         }
     }
 
+    /// Returns the number that the system knows the child by, while it runs.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Says why the output has ended, which `reason` calls it: how the child exited, and what it last
     /// said.
     pub(super) async fn epitaph(&mut self, reason: &str) -> String {

@@ -4,6 +4,7 @@ mod batch;
 mod child;
 mod connection;
 mod link;
+pub(super) mod memory;
 mod session;
 mod supervised;
 mod supervisor;

@@ -80,6 +80,7 @@ async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
             let supervisor = shared.options.supervisor();
             let (process, stdin, stdout) = Process::spawn(&shared.id, spec, supervisor.as_ref())
                 .map_err(|error| not_started(&spec.program.to_string_lossy(), &error))?;
+            shared.set_process(process.id());
             Ok(Opened {
                 connection: Connection::open(shared, stdout, stdin),
                 process: Some(process),
@@ -233,6 +234,7 @@ async fn finish(
     }
     opened.connection.fail_all(&reason).await;
     if let Some(process) = opened.process.take() {
+        shared.set_process(None);
         process.end(grace(shared, stop)).await;
     }
     reason

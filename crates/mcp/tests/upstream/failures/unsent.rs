@@ -14,6 +14,7 @@ use tollgate_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream};
 
 use super::{LONG, assert_documented, at, first_call};
 use crate::boundary::socket::{End, Fault, Server as FaultyServer};
+use crate::instances;
 use crate::script::{INITIALIZED, call, id, scripted};
 use crate::script_http::Server;
 
@@ -184,4 +185,20 @@ async fn the_end_of_the_request_is_still_here() {
 
     let error = upstream.call(call("x", "[1]")).await.unwrap_err();
     assert_documented("the arguments are no JSON object", &error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_instances_belong_to_others() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.max_instances(1).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let owned = |session| instances::call(&instances::caller("ada", session), false);
+    let running = tokio::spawn(upstream.call(owned("1")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+    let error = upstream.call(owned("2")).await.unwrap_err();
+    assert_documented("all of [`max_instances`]", &error);
 }

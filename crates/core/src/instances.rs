@@ -1,0 +1,131 @@
+//! Whose instance of a server a call goes to.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Caller, Principal, SessionId};
+
+/// How the state that a server keeps is divided among those who call it.
+///
+/// Many servers keep state per client: a browser's tabs, a cursor, a list of thoughts. The protocol
+/// gives each client a process, or a session, of its own. Where clients share one instance, each sees
+/// and changes what the others do.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Instances {
+    /// One instance serves all callers.
+    #[default]
+    Shared,
+    /// One instance per principal.
+    Principal,
+    /// One instance per session of a principal. Calls without a session have one per principal.
+    Session,
+}
+
+impl Instances {
+    /// Returns the word used in configuration and output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Principal => "principal",
+            Self::Session => "session",
+        }
+    }
+
+    /// Returns whose instance serves a caller; `None` if all callers share one.
+    #[must_use]
+    #[inline]
+    pub fn owner(self, caller: &Caller) -> Option<Owner<'_>> {
+        let session = match self {
+            Self::Shared => return None,
+            Self::Principal => None,
+            Self::Session => caller.session.as_ref(),
+        };
+        Some(Owner {
+            principal: &caller.principal,
+            session,
+        })
+    }
+}
+
+impl fmt::Display for Instances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Whose instance it is: a principal's, or that of one of its sessions. A session alone is nobody: a
+/// session id that another principal learned must not lead to the instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Owner<'a> {
+    /// On whose behalf.
+    pub principal: &'a Principal,
+    /// In which session, if the instance belongs to a session.
+    pub session: Option<&'a SessionId>,
+}
+
+/// One instance of a server, as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstanceStatus {
+    /// The principal it serves or served last; `None` if it has served nobody yet.
+    pub principal: Option<Principal>,
+    /// The session it serves; `None` if it serves a principal, or nobody.
+    pub session: Option<SessionId>,
+    /// What it does: `listing`, `spare`, `starting`, `up`, `down` or `ending`.
+    pub state: &'static str,
+    /// How long ago it was started.
+    pub age: Duration,
+    /// How long it took until it could be called first; `None` before that.
+    pub startup: Option<Duration>,
+    /// How many calls it was given.
+    pub calls: u64,
+    /// How many of them have not ended.
+    pub in_flight: usize,
+    /// How many bytes of memory its processes hold; `None` for servers elsewhere and where the system
+    /// does not tell.
+    pub memory: Option<u64>,
+}
+
+impl InstanceStatus {
+    /// Describes an instance that has served nobody yet.
+    #[must_use]
+    pub const fn new(state: &'static str, age: Duration) -> Self {
+        Self {
+            principal: None,
+            session: None,
+            state,
+            age,
+            startup: None,
+            calls: 0,
+            in_flight: 0,
+            memory: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_a_principal_and_its_session() {
+        let alone = Caller::new(Principal::new("ada"));
+        let ada = alone.clone().with_session(SessionId::new("s"));
+        let eve = Caller::new(Principal::new("eve")).with_session(SessionId::new("s"));
+        assert_eq!(Instances::Shared.owner(&ada), None);
+        let principal = Instances::Principal.owner(&ada).unwrap();
+        assert_eq!(Some(principal), Instances::Principal.owner(&alone));
+        assert_eq!(Some(principal), Instances::Session.owner(&alone));
+        let session = Instances::Session.owner(&ada).unwrap();
+        assert_ne!(session, principal);
+        assert_ne!(Some(session), Instances::Session.owner(&eve));
+    }
+}

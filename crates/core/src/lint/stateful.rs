@@ -1,0 +1,181 @@
+//! Servers that seem to keep state for each client: a browser, a cursor, a train of thought.
+
+use std::collections::HashMap;
+
+use super::{Candidate, Code, Notes, Report};
+use crate::ToolDefinition;
+use crate::infer::words::{same, split};
+
+/// Words of what only one client at a time can use.
+const HELD: [&str; 12] = [
+    "browser",
+    "cursor",
+    "debugger",
+    "kernel",
+    "navigate",
+    "repl",
+    "screenshot",
+    "sequentialthinking",
+    "terminal",
+    "thinking",
+    "thought",
+    "viewport",
+];
+/// Words of what may be held, and may as well be a thing to be read like any other.
+const HOLDABLE: [&str; 9] = [
+    "connection",
+    "page",
+    "process",
+    "session",
+    "shell",
+    "tab",
+    "transaction",
+    "window",
+    "workspace",
+];
+/// Verbs that take hold of something for the calls that follow, or let go of it.
+const HOLDING: [&str; 19] = [
+    "activate",
+    "attach",
+    "begin",
+    "close",
+    "commit",
+    "connect",
+    "detach",
+    "disconnect",
+    "end",
+    "focus",
+    "open",
+    "resume",
+    "rollback",
+    "select",
+    "start",
+    "stop",
+    "switch",
+    "terminate",
+    "use",
+];
+
+/// Says whether a server with these tools seems to keep state for each client; returns the place of the
+/// tool that shows it first, and the word that does.
+///
+/// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take hold
+/// of one noun, such as `open_page` and `close_page`.
+#[must_use]
+pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
+    evidence(tools.iter().map(|tool| tool.name().as_str()))
+}
+
+pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
+    let mut servers: Vec<Option<&str>> = Vec::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let server = tool.subject.server;
+        if servers.contains(&server) {
+            continue;
+        }
+        servers.push(server);
+        let own: Vec<(usize, &Candidate<'_>)> = tools
+            .iter()
+            .enumerate()
+            .skip(index)
+            .filter(|(_, other)| other.subject.server == server)
+            .collect();
+        let names = own.iter().map(|(_, tool)| tool.subject.name);
+        let Some((place, word)) = evidence(names) else {
+            continue;
+        };
+        let Some((index, tool)) = own.get(place) else {
+            continue;
+        };
+        let mut notes = Notes {
+            tool,
+            index: *index,
+            report: &mut *report,
+        };
+        notes.add(
+            Code::StatefulServer,
+            "name",
+            format!("`{word}`: the server seems to keep state for each client"),
+            "do not set `instances = \"shared\"` for it; clients of 2026-07-28 without credentials are \
+             one principal, and share one instance",
+        );
+    }
+}
+
+fn evidence<'a>(names: impl Iterator<Item = &'a str>) -> Option<(usize, &'static str)> {
+    // how many verbs take hold of each noun
+    let mut verbs: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
+    for (index, name) in names.enumerate() {
+        let words = split(name);
+        let find = |among: &[&'static str]| {
+            let is_word = |known: &&&'static str| words.iter().any(|word| is_form_of(word, known));
+            among.iter().find(is_word).copied()
+        };
+        if let Some(word) = find(&HELD) {
+            return Some((index, word));
+        }
+        if let Some((noun, verb)) = find(&HOLDABLE).zip(find(&HOLDING)) {
+            let known = verbs.entry(noun).or_default();
+            if !known.contains(&verb) {
+                known.push(verb);
+            }
+            if known.len() > 1 {
+                return Some((index, noun));
+            }
+        }
+    }
+    None
+}
+
+/// Says whether a word is this one, or its plural.
+fn is_form_of(word: &str, known: &str) -> bool {
+    same(word, known)
+        || word
+            .strip_suffix(['s', 'S'])
+            .is_some_and(|word| same(word, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(names: &[&str]) -> Option<(usize, &'static str)> {
+        evidence(names.iter().copied())
+    }
+
+    #[test]
+    fn a_word_of_what_one_client_holds_is_enough() {
+        assert_eq!(of(&["list", "browser_navigate"]), Some((1, "browser")));
+        assert_eq!(of(&["fetchCursor"]), Some((0, "cursor")));
+        assert_eq!(of(&["sequentialthinking"]), Some((0, "sequentialthinking")));
+    }
+
+    #[test]
+    fn two_verbs_that_hold_one_noun_are_enough() {
+        assert_eq!(
+            of(&["new_page", "open_page", "close_page"]),
+            Some((2, "page"))
+        );
+        assert_eq!(of(&["start_session", "end_sessions"]), Some((1, "session")));
+        assert_eq!(of(&["get_page", "list_pages", "open_page"]), None);
+        assert_eq!(of(&["open_page", "close_session"]), None);
+    }
+
+    #[test]
+    fn files_repositories_and_issues_are_not_held() {
+        let names = [
+            "read_file",
+            "write_file",
+            "git_diff",
+            "git_commit",
+            "open_issue",
+            "close_issue",
+            "get_current_time",
+            "create_entities",
+            "read_query",
+            "stop_order",
+            "list_sessions",
+        ];
+        assert_eq!(of(&names), None);
+    }
+}

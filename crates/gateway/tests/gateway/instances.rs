@@ -1,0 +1,198 @@
+//! Servers that keep state for their client: each session has an instance of its own.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::legacy::Legacy;
+use crate::scripted::Script;
+use crate::support::{Gateway, ends, text, until};
+
+/// A tool that counts, and one that says it reads.
+fn tools() -> Value {
+    json!([
+        {"name": "add", "inputSchema": {"type": "object"}},
+        {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+    ])
+}
+
+/// A server that counts its calls in memory; more lines of its section follow.
+fn counter(more: &str) -> String {
+    let server = Script::counting(&tools()).server("counter");
+    format!("{server}{more}\n")
+}
+
+/// A server behind `url` that opens sessions, each of which has a counter.
+fn behind(url: &str, more: &str) -> String {
+    format!("[servers.counter]\nurl = {url:?}\nera = \"legacy\"\nprefix = false\n{more}\n")
+}
+
+/// Makes so many sessions count to three at the same time, each on its own.
+async fn each_counts_for_itself(url: &str, sessions: usize) {
+    let clients = join_all((0..sessions).map(|_| Legacy::open(url))).await;
+    for run in 1..=3 {
+        let counted = clients
+            .iter()
+            .map(|client| client.call("counter__add", json!({})));
+        for told in join_all(counted).await {
+            assert_eq!(told, format!("run {run}"));
+        }
+    }
+    for client in clients {
+        client.end().await;
+    }
+}
+
+/// Returns the instances of the only server.
+async fn instances(gateway: &Gateway) -> Vec<Value> {
+    let (status, body) = gateway.get("/api/servers").await;
+    assert_eq!(status, 200, "{body}");
+    let servers: Value = serde_json::from_str(&body).unwrap();
+    servers[0]["instances"].as_array().unwrap().clone()
+}
+
+fn owned(instances: &[Value]) -> usize {
+    let is_owned = |one: &&Value| {
+        one["owner"]
+            .as_str()
+            .is_some_and(|owner| owner.contains('/'))
+    };
+    instances.iter().filter(is_owned).count()
+}
+
+#[tokio::test]
+async fn sessions_of_a_child_see_nothing_of_each_other() {
+    let gateway = Gateway::configured(&counter("max_instances = 64")).await;
+    each_counts_for_itself(&gateway.url, 2).await;
+    each_counts_for_itself(&gateway.url, 50).await;
+    // what ended with its session is gone
+    until("the end of all", || async {
+        (owned(&instances(&gateway).await) == 0).then_some(())
+    })
+    .await;
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn sessions_of_an_http_server_see_nothing_of_each_other() {
+    let inner = Gateway::configured(&counter("max_instances = 64")).await;
+    let outer = Gateway::configured(&behind(&inner.url, "max_instances = 64")).await;
+    each_counts_for_itself(&outer.url, 2).await;
+    each_counts_for_itself(&outer.url, 50).await;
+    // the sessions there end with those here, but for that of the instance that lists the tools
+    until("the end of all", || async {
+        (owned(&instances(&inner).await) <= 1).then_some(())
+    })
+    .await;
+    outer.stopped().await;
+    inner.stopped().await;
+}
+
+#[tokio::test]
+async fn a_hundred_reading_sessions_in_a_row_start_two_processes() {
+    let started = tempfile::NamedTempFile::new().unwrap();
+    let server = Script {
+        each: r#"[ -n "$seen" ] || { seen=1; echo "$$" >>"$argument"; }"#,
+        argument: started.path().to_str().unwrap(),
+        ..Script::counting(&tools())
+    };
+    let gateway = Gateway::configured(&server.server("counter")).await;
+    for _ in 0..100 {
+        let client = Legacy::open(&gateway.url).await;
+        assert!(
+            client
+                .call("counter__read", json!({}))
+                .await
+                .starts_with("run ")
+        );
+        client.end().await;
+    }
+    gateway.stopped().await;
+    let started = std::fs::read_to_string(started.path()).unwrap();
+    assert!(started.lines().count() <= 2, "{started}");
+}
+
+#[tokio::test]
+async fn a_session_after_one_that_wrote_begins_anew() {
+    let gateway = Gateway::configured(&counter("")).await;
+    for _ in 0..3 {
+        let client = Legacy::open(&gateway.url).await;
+        assert_eq!(client.call("counter__add", json!({})).await, "run 1");
+        assert_eq!(client.call("counter__read", json!({})).await, "run 2");
+        client.end().await;
+    }
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn beyond_the_limit_a_call_names_the_key() {
+    let gateway = Gateway::configured(&counter("max_instances = 2")).await;
+    let clients = join_all((0..2).map(|_| Legacy::open(&gateway.url))).await;
+    for client in &clients {
+        assert_eq!(client.call("counter__add", json!({})).await, "run 1");
+    }
+    let third = Legacy::open(&gateway.url).await;
+    let refused = third.call("counter__add", json!({})).await;
+    assert!(refused.contains("max_instances"), "{refused}");
+    for client in &clients {
+        assert_eq!(client.call("counter__add", json!({})).await, "run 2");
+    }
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn a_shared_server_has_one_process_for_all() {
+    let gateway = Gateway::configured(&counter("instances = \"shared\"")).await;
+    for run in 1..=3 {
+        let client = Legacy::open(&gateway.url).await;
+        assert_eq!(
+            client.call("counter__add", json!({})).await,
+            format!("run {run}")
+        );
+    }
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn a_session_whose_instance_crashes_is_alone_with_it() {
+    let server = Script {
+        call: r#"case $line in *crash*) exit 3 ;; esac; says "run $runs""#,
+        ..Script::counting(&tools())
+    };
+    let gateway = Gateway::configured(&server.server("counter")).await;
+    let [bad, good] = [
+        Legacy::open(&gateway.url).await,
+        Legacy::open(&gateway.url).await,
+    ];
+    // the first one has the instance that lists the tools
+    assert_eq!(bad.call("counter__add", json!({})).await, "run 1");
+    for run in 1..=6 {
+        let crashed = bad.call("counter__add", json!({"crash": run})).await;
+        assert!(!crashed.starts_with("run"), "{crashed}");
+        let told = good.call("counter__add", json!({})).await;
+        assert_eq!(told, format!("run {run}"));
+    }
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn operators_see_whose_instances_there_are() {
+    let gateway = Gateway::configured(&counter("")).await;
+    let client = Legacy::open(&gateway.url).await;
+    client.call("counter__add", json!({})).await;
+    let all = until("the spare one", || async {
+        let all = instances(&gateway).await;
+        all.iter().any(|one| one["state"] == "spare").then_some(all)
+    })
+    .await;
+    let own = all.iter().find(|one| one["calls"] == 1).unwrap();
+    let owner = own["owner"].as_str().unwrap();
+    assert!(owner.starts_with("anonymous/"), "{owner}");
+    assert_eq!(own["state"], "up");
+    assert!(own["startup_ms"].as_f64().unwrap() > 0.0);
+    if cfg!(target_os = "linux") {
+        assert!(own["memory"].as_u64().unwrap() > 10_000, "{own}");
+    }
+    let shown = ends(&["servers", "--url", &gateway.url]).await;
+    assert!(text(&shown.stdout).contains(owner), "{shown:?}");
+    gateway.stopped().await;
+}

@@ -1,0 +1,89 @@
+//! One instance, as the table keeps it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{Owner, Principal, SessionId};
+
+/// An owner, with names of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) principal: Principal,
+    pub(super) session: Option<SessionId>,
+}
+
+impl From<Owner<'_>> for Key {
+    fn from(owner: Owner<'_>) -> Self {
+        Self {
+            principal: owner.principal.clone(),
+            session: owner.session.cloned(),
+        }
+    }
+}
+
+/// One instance.
+#[derive(Debug)]
+pub(super) struct Entry<H> {
+    pub(super) place: Place<H>,
+    pub(super) owner: Option<Key>,
+    /// Whose calls it has run; nobody else's may follow.
+    pub(super) principal: Option<Principal>,
+    /// It has run no call that may have left something behind.
+    pub(super) clean: bool,
+    /// Its owner's session has ended while calls were in flight.
+    pub(super) abandoned: bool,
+    pub(super) in_flight: usize,
+    pub(super) calls: u64,
+    pub(super) since: Instant,
+    pub(super) startup: Option<Duration>,
+    pub(super) used: Instant,
+}
+
+/// What runs there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place<H> {
+    /// The lead.
+    Lead,
+    /// The lead, which only lists tools: what it holds was some session's.
+    Retired,
+    /// An instance of its own.
+    Own(H),
+    /// One that was told to end. It counts until it has.
+    Ending,
+}
+
+impl<H> Entry<H> {
+    pub(super) fn new(place: Place<H>, now: Instant) -> Self {
+        Self {
+            place,
+            owner: None,
+            principal: None,
+            clean: true,
+            abandoned: false,
+            in_flight: 0,
+            calls: 0,
+            since: now,
+            startup: None,
+            used: now,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight == 0 && !matches!(self.place, Place::Ending | Place::Retired)
+    }
+
+    /// Says whether it belongs to nobody and can be given away.
+    pub(super) fn is_free(&self) -> bool {
+        self.is_idle() && self.owner.is_none() && !self.abandoned
+    }
+
+    /// Says whether it has served nobody yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.is_free() && self.principal.is_none()
+    }
+
+    /// A lead that only lists counts as none: without it there would be no tools.
+    pub(super) const fn counts(&self) -> bool {
+        !matches!(self.place, Place::Retired)
+    }
+}

@@ -1,0 +1,62 @@
+//! The events of a server with instances: those of the lead, unless a loss is one owner's alone.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tollgate_core::ServerEvent;
+
+use super::Pool;
+use crate::upstream::shared::Events;
+
+/// How long the return of a lead is waited for before its loss is the server's.
+const SOON: Duration = Duration::from_secs(5);
+
+/// The events of a server.
+#[derive(Debug)]
+pub(in crate::upstream) struct Heard {
+    events: Events,
+    pool: Weak<Pool>,
+    queued: Option<ServerEvent>,
+}
+
+impl Heard {
+    pub(in crate::upstream) const fn new(events: Events, pool: Weak<Pool>) -> Self {
+        Self {
+            events,
+            pool,
+            queued: None,
+        }
+    }
+
+    /// Returns the next event; nothing after the end.
+    ///
+    /// A lead that serves one session may crash of what that session does. The others have instances of
+    /// their own, so the server is not down for them unless the lead stays away.
+    pub(in crate::upstream) async fn next(&mut self) -> Option<ServerEvent> {
+        if let Some(event) = self.queued.take() {
+            return Some(event);
+        }
+        let event = self.events.next().await?;
+        let is_one_owners = || {
+            let pool = self.pool.upgrade();
+            pool.is_some_and(|pool| pool.lead_is_owned())
+        };
+        if !matches!(event, ServerEvent::Down(_)) || !is_one_owners() {
+            return Some(event);
+        }
+        let back = async {
+            while let Some(event) = self.events.next().await {
+                if event == ServerEvent::Up {
+                    return true;
+                }
+            }
+            false
+        };
+        if tokio::time::timeout(SOON, back).await == Ok(true) {
+            // started again, it may list other tools
+            self.queued = Some(ServerEvent::ToolsChanged);
+            return Some(ServerEvent::Stale);
+        }
+        Some(event)
+    }
+}

@@ -1,0 +1,19 @@
+//! One server, with an instance for each of its owners: a process of its own, or a session of its own.
+//!
+//! The instance that an [`Upstream`](super::Upstream) itself connects to is the *lead*: it lists the
+//! tools, its events are the server's, and it serves calls that all callers share. Further ones are
+//! started when a call comes whose owner has none, with the same target and options.
+//!
+//! **Isolation.** An instance serves one owner at a time. It goes to another one only if that is the
+//! next session of the same principal, and only if it is clean: it has run nothing but calls whose plan
+//! is read-only, of a server whose tools do not look stateful. With `reuse`, clean or not. An instance
+//! is never taken from an owner that may still need what it holds: at the limit, a call fails.
+
+mod entry;
+mod events;
+mod pool;
+mod table;
+
+pub(super) use self::events::Heard;
+pub(super) use self::pool::Pool;
+pub(super) use self::table::Limits;

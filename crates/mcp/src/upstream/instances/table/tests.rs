@@ -1,0 +1,266 @@
+use tollgate_core::{Caller, Instances};
+
+use super::*;
+
+const IDLE: Duration = Duration::from_secs(60);
+
+/// A table whose handles are the numbers of the instances, and how many were started.
+struct World {
+    table: Table<u64>,
+    started: usize,
+    now: Instant,
+    lead_is_up: bool,
+}
+
+impl World {
+    fn new(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut limits = Limits {
+            idle: IDLE,
+            ..Limits::default()
+        };
+        change(&mut limits);
+        let now = Instant::now();
+        Self {
+            table: Table::new(limits, now),
+            started: 0,
+            now,
+            lead_is_up: true,
+        }
+    }
+
+    fn enter(&mut self, caller: &Caller, writes: bool) -> Result<u64, Refused> {
+        let owner = Instances::Session.owner(caller).unwrap();
+        let started = &mut self.started;
+        let start = |number| {
+            *started += 1;
+            number
+        };
+        let entered = self
+            .table
+            .enter(owner, writes, self.now, self.lead_is_up, start);
+        entered.map(|(number, handle)| {
+            assert_eq!(handle.unwrap_or(LEAD), number);
+            number
+        })
+    }
+
+    /// Makes one call.
+    fn call(&mut self, caller: &Caller, writes: bool) -> Result<u64, Refused> {
+        let number = self.enter(caller, writes)?;
+        self.table.leave(number, self.now);
+        Ok(number)
+    }
+
+    fn end(&mut self, caller: &Caller) {
+        let session = caller.session.as_ref().unwrap();
+        self.table
+            .session_ended(&caller.principal, session, self.now);
+    }
+
+    fn places(&self) -> Vec<&Place<u64>> {
+        self.table.entries().map(|entry| &entry.place).collect()
+    }
+}
+
+fn session(principal: &str, session: &str) -> Caller {
+    Caller::new(Principal::new(principal)).with_session(SessionId::new(session))
+}
+
+const READ: bool = false;
+const WRITE: bool = true;
+
+#[test]
+fn each_owner_has_an_instance_of_its_own_and_keeps_it() {
+    let mut world = World::new(|_| {});
+    let [one, other] = [session("ada", "1"), session("ada", "2")];
+    assert_eq!(
+        world.call(&one, WRITE),
+        Ok(LEAD),
+        "the lead serves the first"
+    );
+    let second = world.call(&other, WRITE).unwrap();
+    assert_ne!(second, LEAD);
+    assert_eq!(world.call(&one, READ), Ok(LEAD));
+    assert_eq!(world.call(&other, READ), Ok(second));
+    // one more of each first use is kept warm
+    assert_eq!(world.started, 2);
+}
+
+#[test]
+fn a_session_id_does_not_lead_to_another_principals_instance() {
+    let mut world = World::new(|_| {});
+    let ada = world.call(&session("ada", "1"), READ).unwrap();
+    let eve = world.call(&session("eve", "1"), READ).unwrap();
+    assert_ne!(ada, eve);
+    world.end(&session("eve", "1"));
+    assert_eq!(world.call(&session("ada", "1"), READ), Ok(ada));
+}
+
+#[test]
+fn a_hundred_reading_sessions_in_a_row_need_two_processes() {
+    let mut world = World::new(|_| {});
+    for number in 0..100 {
+        let caller = session("ada", &number.to_string());
+        assert_eq!(world.call(&caller, READ), Ok(LEAD));
+        world.end(&caller);
+    }
+    assert_eq!(world.started, 1, "the lead, and the spare one");
+}
+
+#[test]
+fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
+    let mut world = World::new(|limits| limits.spare = 0);
+    world.lead_is_up = false;
+    let first = world.call(&session("ada", "1"), READ).unwrap();
+    world.end(&session("ada", "1"));
+    let eve = world.call(&session("eve", "1"), READ).unwrap();
+    assert_ne!(eve, first, "another principal");
+    assert_eq!(world.call(&session("ada", "2"), WRITE), Ok(first));
+    world.end(&session("ada", "2"));
+    let third = world.call(&session("ada", "3"), READ).unwrap();
+    assert_ne!(third, first, "it has run a write");
+    assert_eq!(
+        world.places(),
+        [
+            &Place::Lead,
+            &Place::Ending,
+            &Place::Own(eve),
+            &Place::Own(third)
+        ]
+    );
+}
+
+#[test]
+fn reuse_gives_the_next_session_what_a_write_left_behind() {
+    let mut world = World::new(|limits| (limits.reuse, limits.spare) = (true, 0));
+    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
+    world.end(&session("ada", "1"));
+    assert_eq!(world.call(&session("ada", "2"), READ), Ok(LEAD));
+    world.end(&session("ada", "2"));
+    assert_ne!(world.call(&session("eve", "1"), READ), Ok(LEAD));
+}
+
+#[test]
+fn a_lead_that_ran_a_write_only_lists_afterwards() {
+    let mut world = World::new(|limits| limits.spare = 0);
+    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
+    world.end(&session("ada", "1"));
+    assert_eq!(world.places(), [&Place::Retired]);
+    assert_ne!(world.call(&session("ada", "2"), WRITE), Ok(LEAD));
+}
+
+#[test]
+fn a_session_that_leaves_calls_behind_frees_its_instance_after_them() {
+    for (writes, place) in [(READ, Place::Own(1)), (WRITE, Place::Ending)] {
+        let mut world = World::new(|limits| limits.spare = 0);
+        world.lead_is_up = false;
+        let caller = session("ada", "1");
+        let number = world.enter(&caller, writes).unwrap();
+        world.end(&caller);
+        assert_eq!(world.places(), [&Place::Lead, &Place::Own(number)]);
+        // not even the same session gets it while the old call runs
+        assert_ne!(world.enter(&caller, READ), Ok(number));
+        world.table.leave(number, world.now);
+        assert_eq!(world.places()[1], &place);
+    }
+}
+
+#[test]
+fn beyond_the_limit_a_call_fails_and_nobody_loses_state() {
+    let mut world = World::new(|limits| limits.max = 2);
+    let first = world.call(&session("ada", "1"), WRITE).unwrap();
+    let second = world.call(&session("ada", "2"), WRITE).unwrap();
+    assert_eq!(world.call(&session("ada", "3"), READ), Err(Refused::Full));
+    assert_eq!(world.call(&session("ada", "1"), READ), Ok(first));
+    assert_eq!(world.call(&session("ada", "2"), READ), Ok(second));
+    world.end(&session("ada", "2"));
+    assert_eq!(
+        world.call(&session("ada", "3"), READ),
+        Err(Refused::UntilOneEnds),
+        "it counts until it has ended"
+    );
+    world.table.ended(second);
+    assert!(world.call(&session("ada", "3"), READ).is_ok());
+}
+
+#[test]
+fn at_the_limit_an_idle_instance_without_state_makes_place() {
+    let mut world = World::new(|limits| limits.max = 2);
+    world.call(&session("ada", "1"), WRITE).unwrap();
+    let clean = world.call(&session("ada", "2"), READ).unwrap();
+    assert_eq!(
+        world.call(&session("eve", "1"), READ),
+        Err(Refused::UntilOneEnds)
+    );
+    world.table.ended(clean);
+    assert!(world.call(&session("eve", "1"), READ).is_ok());
+    // the one that was ended held nothing: its owner gets another one when there is place
+    assert_eq!(
+        world.call(&session("ada", "2"), READ),
+        Err(Refused::UntilOneEnds)
+    );
+}
+
+#[test]
+fn a_spare_one_is_given_to_the_next_owner_and_replaced() {
+    let mut world = World::new(|limits| limits.spare = 2);
+    world.call(&session("ada", "1"), WRITE).unwrap();
+    assert_eq!(world.started, 2);
+    assert_eq!(world.call(&session("eve", "1"), WRITE), Ok(1));
+    assert_eq!(world.started, 3);
+}
+
+#[test]
+fn principals_without_sessions_need_no_spare_one() {
+    let mut world = World::new(|_| {});
+    let ada = Caller::new(Principal::new("ada"));
+    assert_eq!(world.call(&ada, WRITE), Ok(LEAD));
+    assert_eq!(world.started, 0);
+}
+
+#[test]
+fn an_instance_ends_when_it_is_idle_and_not_while_a_call_runs() {
+    let mut world = World::new(|limits| limits.spare = 0);
+    world.lead_is_up = false;
+    let number = world.enter(&session("ada", "1"), WRITE).unwrap();
+    world.now += IDLE * 2;
+    assert_eq!(world.table.sweep(world.now), Swept::default());
+    world.table.leave(number, world.now);
+    let swept = world.table.sweep(world.now);
+    assert_eq!(swept.next, Some(world.now + IDLE));
+    world.now += IDLE;
+    assert!(world.table.sweep(world.now).lost, "its owner may have read");
+    assert_eq!(world.places(), [&Place::Lead, &Place::Ending]);
+    world.table.ended(number);
+    assert_ne!(world.call(&session("ada", "1"), WRITE), Ok(number));
+}
+
+#[test]
+fn the_spare_one_ends_when_nobody_is_left() {
+    let mut world = World::new(|_| {});
+    world.call(&session("ada", "1"), READ).unwrap();
+    world.now += IDLE;
+    // the owner's is idle now, and the spare one waits for the next owner until then
+    world.table.sweep(world.now);
+    assert_eq!(world.places(), [&Place::Lead, &Place::Own(1)]);
+    world.table.sweep(world.now);
+    assert_eq!(world.places(), [&Place::Lead, &Place::Ending]);
+}
+
+#[test]
+fn a_lead_that_serves_all_is_given_to_no_owner() {
+    let mut world = World::new(|_| {});
+    world.table.share_lead();
+    assert_ne!(world.call(&session("ada", "1"), READ), Ok(LEAD));
+}
+
+#[test]
+fn nothing_is_started_after_the_end() {
+    let mut world = World::new(|_| {});
+    world.call(&session("ada", "1"), READ).unwrap();
+    assert_eq!(world.table.close(), [1]);
+    assert_eq!(world.call(&session("ada", "2"), READ), Err(Refused::Closed));
+    assert!(!world.table.is_empty());
+    world.table.ended(1);
+    assert!(world.table.is_empty());
+}

@@ -1,0 +1,138 @@
+//! Instances of a server over pipes: started for an owner's call, and ended with its session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate_core::{
+    Caller, Delivery, ErrorKind, Instances, Principal, SessionId, Tool, ToolCall, ToolServer,
+};
+use tollgate_mcp::upstream::Upstream;
+
+use crate::script::{Peer, Script, assert_fails, scripted, tool_of};
+
+const LONG: Duration = Duration::from_secs(600);
+
+pub(crate) fn caller(principal: &str, session: &str) -> Arc<Caller> {
+    let caller = Caller::new(Principal::new(principal));
+    Arc::new(caller.with_session(SessionId::new(session)))
+}
+
+/// A call of a tool whose server keeps state for each session.
+pub(crate) fn call(caller: &Arc<Caller>, read_only: bool) -> ToolCall {
+    let definition = json!({"name": "x", "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": read_only}});
+    let tool = Tool::clone(&tool_of(&definition.to_string()));
+    let tool = Arc::new(tool.with_instances(Instances::Session));
+    ToolCall::new(tool, "{}").with_caller(caller.clone())
+}
+
+/// An upstream without spare instances, and what is connected first.
+async fn lead(idle: Duration) -> (Upstream, Peer, Script) {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.spare(0).idle(idle).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer, script)
+}
+
+async fn answer(peer: &mut Peer) {
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_call_of_a_new_owner_waits_for_its_instance() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let mut second = script.accept().await;
+    // the server takes its time to start
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    second.greet_legacy().await;
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+
+    upstream.shutdown().await;
+    assert!(first.message().await.is_none() && second.message().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_cannot_be_started_was_sent_nothing() {
+    let (upstream, mut first, script) = lead(LONG).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    drop(script);
+    let error = upstream.call(call(&caller("ada", "2"), false)).await;
+    let error = error.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("the script is over"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_ends_with_its_session() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let [ada, eve] = [caller("ada", "1"), caller("eve", "1")];
+    let running = tokio::spawn(upstream.call(call(&ada, false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    let running = tokio::spawn(upstream.call(call(&eve, false)));
+    let mut second = script.accept().await;
+    second.greet_legacy().await;
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+
+    // the same session id with another principal is another session
+    upstream.session_ended(&caller("bob", "1"));
+    let running = tokio::spawn(upstream.call(call(&eve, true)));
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+
+    upstream.session_ended(&eve);
+    assert!(second.message().await.is_none(), "its input is closed");
+    let running = tokio::spawn(upstream.call(call(&ada, true)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    let eve = caller("eve", "1");
+    let running = tokio::spawn(upstream.call(call(&eve, false)));
+    let mut second = script.accept().await;
+    second.greet_legacy().await;
+    second.asked("tools/call").await;
+    upstream.session_ended(&eve);
+    running.abort();
+    second.notified("notifications/cancelled").await;
+    assert!(second.message().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_instance_ends_and_the_next_call_starts_another() {
+    let idle = Duration::from_secs(60);
+    let (upstream, mut first, mut script) = lead(idle).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    let eve = caller("eve", "1");
+    for _ in 0..2 {
+        let running = tokio::spawn(upstream.call(call(&eve, false)));
+        let mut peer = script.accept().await;
+        peer.greet_legacy().await;
+        answer(&mut peer).await;
+        running.await.unwrap().unwrap();
+        let since = tokio::time::Instant::now();
+        assert!(peer.message().await.is_none());
+        assert!(since.elapsed() >= idle);
+    }
+}
