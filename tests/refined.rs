@@ -209,7 +209,7 @@ async fn a_call_is_explained_as_what_it_is() {
         "The one rule of this tool does not match it",
         r#"the call only reads  (action = "list": does not hold here)"#,
         "Only healthy servers of weight 50 or more may get it: chrome (weight 50).",
-        "all kept results of `web` are dropped",
+        "all kept results of any server of the shared state are dropped",
         "never sent again",
         "A person is to agree",
         "destroy or overwrite something  <- this call",

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinHandle;
 use tollgate::breaker::BreakerConfig;
-use tollgate::{ErrorKind, Stack, ToolOutput};
+use tollgate::{ErrorKind, FreshnessMode, Server, Stack, ToolOutput};
 use tollgate_core::{BoxFuture, BoxStream, ToolError};
 use tollgate_mcp::face::{self, Backend, CallRequest, FaceInfo, ToolListing};
 use tollgate_mcp::upstream::{Target, Upstream};
@@ -195,7 +195,7 @@ async fn a_write_is_seen_by_the_next_read() {
     });
     let server = Listening::start(script, "127.0.0.1:0").await;
     let stack = Stack::builder()
-        .server(server.upstream("s"))
+        .server(Server::new(server.upstream("s")).freshness(FreshnessMode::Fixed))
         .build()
         .await
         .unwrap();

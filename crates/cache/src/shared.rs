@@ -145,7 +145,7 @@ impl Shared {
         if output.body().len() as u64 > self.config.max_item_bytes {
             return self.supersede(key, record, RefusalReason::TooLarge);
         }
-        if sent.elapsed() >= ttl {
+        if ttl.is_zero() || sent.elapsed() >= ttl.saturating_add(stale) {
             return self.supersede(key, record, RefusalReason::NoLifetime);
         }
         let mut entry = Entry::new(output.clone(), ttl, sent)

@@ -200,7 +200,7 @@ fn cache_words(rule: CacheRule) -> String {
 
 const fn up_to(lifetime: Lifetime) -> &'static str {
     match lifetime {
-        Lifetime::Learned(_) => "learned, up to ",
+        Lifetime::Learned(_) => "learned:",
         _ => "",
     }
 }

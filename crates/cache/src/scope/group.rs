@@ -75,7 +75,7 @@ impl Group {
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shared => f.write_str("everything behind the gateway"),
+            Self::Shared => f.write_str("everything of the shared state"),
             Self::Own(set) => write!(f, "everything of `{set}`"),
             Self::Named(name) => write!(f, "everything of the state `{name}`"),
         }

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use tollgate::{ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
+use tollgate::{FreshnessMode, ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
 use tollgate_mcp::face::serve_stdio;
 use tollgate_mcp::upstream::{Connect, Io, Target, Upstream};
 
@@ -52,7 +52,8 @@ impl Embedded {
         })
     }
 
-    /// Returns the servers as one replica set.
+    /// Returns the servers as one replica set. Nothing but calls through the stack changes the shop, so
+    /// results are served for their whole TTL.
     ///
     /// # Errors
     ///
@@ -64,8 +65,12 @@ impl Embedded {
             Server::new(primary)
                 .in_set(set.clone())
                 .weight(80)
-                .category("caching"),
-            Server::new(replica).in_set(set).weight(20),
+                .category("caching")
+                .freshness(FreshnessMode::Fixed),
+            Server::new(replica)
+                .in_set(set)
+                .weight(20)
+                .freshness(FreshnessMode::Fixed),
         ])
     }
 }

@@ -8,7 +8,7 @@ use crate::support::{Gateway, ends, http, signal, text, until, within};
 
 /// A gateway over the sample whose tools leave records; `more` stands in `[audit]`.
 async fn gateway(folder: &Path, more: &str) -> Gateway {
-    Gateway::configured(&config(folder, more)).await
+    Gateway::fixed(&config(folder, more)).await
 }
 
 fn config(folder: &Path, more: &str) -> String {

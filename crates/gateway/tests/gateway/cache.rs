@@ -59,7 +59,7 @@ async fn who_asks_is_told_what_the_cache_did_in_both_eras() {
 
 #[tokio::test]
 async fn who_asks_over_pipes_is_told_too() {
-    let mut pipe = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut pipe = Pipe::open(&["run", "--ttl", "5m", "--", TOLLGATE, "sample"]).await;
     let params = json!({"name": "get_order", "arguments": {"order_id": 1}, "_meta": {KEY: true}});
     let first = pipe.request("tools/call", params.clone()).await;
     assert_eq!(status(&first["result"]), Some("miss"), "{first}");
@@ -77,7 +77,7 @@ async fn the_operator_may_have_all_be_told() {
          "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
     ]);
     let server = scripted::server("world", &tools);
-    let gateway = Gateway::configured(&format!("[cache]\nreport = true\n{server}")).await;
+    let gateway = Gateway::fixed(&format!("[cache]\nreport = true\n{server}")).await;
     let answer = gateway.mcp("world__get_current_time", json!({})).await;
     assert_eq!(
         answer["result"]["_meta"][KEY],
@@ -127,7 +127,7 @@ async fn post(gateway: &Gateway, kind: &str, body: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn each_purge_forgets_what_it_names_and_nothing_else() {
-    let gateway = Gateway::configured(SHOPS).await;
+    let gateway = Gateway::fixed(SHOPS).await;
     kept(&gateway).await;
     assert_eq!(kept(&gateway).await, [true; 4]);
     for (what, still) in [
@@ -151,7 +151,7 @@ async fn each_purge_forgets_what_it_names_and_nothing_else() {
 
 #[tokio::test]
 async fn what_cannot_be_meant_purges_nothing() {
-    let gateway = Gateway::configured(SHOPS).await;
+    let gateway = Gateway::fixed(SHOPS).await;
     kept(&gateway).await;
     let json = "application/json";
     for (kind, body, status, said) in [

@@ -146,7 +146,7 @@ async fn tools_are_listed_with_their_verdicts() {
             "get_order",
             "read_only",
             "safe",
-            "5m",
+            "learned:5m",
             "yes",
             "no",
             "declared",

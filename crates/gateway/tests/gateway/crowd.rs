@@ -103,7 +103,7 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let (desk, url) = Desk::listen().await;
-        let gateway = Gateway::configured(&format!("[servers.desk]\nurl = \"{url}\"\n")).await;
+        let gateway = Gateway::fixed(&format!("[servers.desk]\nurl = \"{url}\"\n")).await;
         Self { desk, gateway }
     }
 
@@ -216,7 +216,10 @@ async fn a_crowd_on_one_pipe_runs_once() {
     };
     let server = desk.command();
     let served = server.iter().map(String::as_str);
-    let args: Vec<_> = ["run", "--"].into_iter().chain(served).collect();
+    let args: Vec<_> = ["run", "--ttl", "5m", "--"]
+        .into_iter()
+        .chain(served)
+        .collect();
     let mut pipe = Pipe::open(&args).await;
     let mut asked = Vec::new();
     for _ in 0..CROWD {

@@ -30,7 +30,7 @@ async fn over(alive: &std::path::Path, cache: &str) -> Gateway {
     };
     let server = script.server("world");
     let cache = format!("[cache]\n{cache}\n[retry]\nmax_attempts = 1\n");
-    Gateway::configured(&format!("{cache}{server}")).await
+    Gateway::fixed(&format!("{cache}{server}")).await
 }
 
 fn said(result: &Value) -> &str {

@@ -192,7 +192,7 @@ async fn operators_see_whose_instances_there_are() {
     if cfg!(target_os = "linux") {
         assert!(own["memory"].as_u64().unwrap() > 10_000, "{own}");
     }
-    let shown = ends(&["servers", "--url", &gateway.url]).await;
+    let shown = ends(&["servers", "--url", &gateway.admin]).await;
     assert!(text(&shown.stdout).contains(owner), "{shown:?}");
     gateway.stopped().await;
 }

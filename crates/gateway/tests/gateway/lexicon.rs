@@ -29,7 +29,7 @@ async fn an_added_verb_decides_listings_calls_and_explanations() {
         assert_eq!(effect(&plain, tool).await, seen("mutating", "invalidated"));
     }
 
-    let gateway = Gateway::configured(&format!("{LEXICON}{}", server())).await;
+    let gateway = Gateway::fixed(&format!("{LEXICON}{}", server())).await;
     let (read, delete) = ("shed__frobnify_lamp", "shed__zapplify_lamp");
     assert_eq!(effect(&gateway, read).await, seen("read_only", "miss"));
     assert_eq!(effect(&gateway, read).await, seen("read_only", "hit"));

@@ -128,7 +128,7 @@ async fn troubled() -> (Gateway, TempDir) {
          [servers.narrow.tools.add_note]\nrateLimitHint = 1\n",
         once.server("once")
     );
-    let gateway = Gateway::configured(&config).await;
+    let gateway = Gateway::fixed(&config).await;
     // the call waits for the server that it was lost with
     let answer = gateway.mcp("once__get_current_time", json!({}));
     let again = async {

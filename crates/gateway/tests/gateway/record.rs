@@ -103,6 +103,8 @@ async fn a_wrapped_server_is_recorded_with_its_arguments_where_asked() {
     let path = path.to_str().unwrap();
     let args = [
         "run",
+        "--ttl",
+        "5m",
         "--record",
         path,
         "--record-arguments",

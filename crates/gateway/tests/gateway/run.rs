@@ -65,7 +65,7 @@ async fn the_plans_travel_beside_the_list() {
 async fn a_second_read_is_a_hit_and_one_after_a_write_is_fresh() {
     let mut command = Command::new(TOLLGATE);
     command
-        .args(["run", "--", TOLLGATE, "sample"])
+        .args(["run", "--ttl", "5m", "--", TOLLGATE, "sample"])
         .kill_on_drop(true);
     let client = within("start", ().serve(TokioChildProcess::new(command).unwrap()))
         .await

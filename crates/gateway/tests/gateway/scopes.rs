@@ -60,7 +60,7 @@ async fn reads(gateway: &Gateway) -> [String; 5] {
 
 #[tokio::test]
 async fn a_write_drops_what_it_names_and_what_nobody_named() {
-    let gateway = Gateway::configured(&example(0)).await;
+    let gateway = Gateway::fixed(&example(0)).await;
     assert_eq!(reads(&gateway).await, ["miss"; 5]);
     assert_eq!(reads(&gateway).await, ["hit"; 5]);
     // the value is the same however it is spelt
@@ -88,7 +88,7 @@ async fn a_write_drops_what_it_names_and_what_nobody_named() {
 
 #[tokio::test]
 async fn a_rule_that_leaves_something_out_leaves_old_answers() {
-    let gateway = Gateway::configured(&example(1)).await;
+    let gateway = Gateway::fixed(&example(1)).await;
     reads(&gateway).await;
     gateway
         .call("shop__cancel_order", json!({"order_id": 7}))

@@ -154,6 +154,17 @@ impl Gateway {
         Self::start(&["--config", &path], Some(file)).await
     }
 
+    /// Serves a config in which results are served for their whole TTL, as if the operator knew all
+    /// servers.
+    pub(crate) async fn fixed(config: &str) -> Self {
+        const FIXED: &str = "[cache]\nfreshness = \"fixed\"\n";
+        let config = match config.contains("[cache]\n") {
+            true => config.replace("[cache]\n", FIXED),
+            false => format!("{config}\n{FIXED}"),
+        };
+        Self::configured(&config).await
+    }
+
     /// Serves the embedded sample, and records its calls.
     pub(crate) async fn recording(file: &str) -> Self {
         Self::start(&["--record", file], None).await
