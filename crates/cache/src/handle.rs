@@ -1,5 +1,6 @@
 //! Looking into a cache, and emptying it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::broadcast::Receiver;
@@ -60,10 +61,24 @@ impl CacheHandle {
     /// Returns the evidence about a tool's answers: of the principal with the most, if there are several.
     #[must_use]
     pub fn evidence(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<EvidenceStatus> {
-        let all = self.shared.evidence.all().into_iter();
-        let of_tool = all.filter(|(subject, _)| subject.set == *set && subject.tool == *tool);
-        let status = of_tool.map(|(_, evidence)| evidence.status());
-        status.max_by_key(|status| status.repeats)
+        self.all_evidence().remove(&(set.clone(), tool.clone()))
+    }
+
+    /// Returns the evidence about each tool of which there is any, as [`evidence`](Self::evidence) does.
+    #[must_use]
+    pub fn all_evidence(&self) -> HashMap<(ReplicaSetId, ToolName), EvidenceStatus> {
+        let mut all: HashMap<_, EvidenceStatus> = HashMap::new();
+        for (subject, evidence) in self.shared.evidence.all() {
+            let status = evidence.status();
+            let name = (subject.set, subject.tool);
+            if all
+                .get(&name)
+                .is_none_or(|known| known.repeats < status.repeats)
+            {
+                all.insert(name, status);
+            }
+        }
+        all
     }
 
     /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if there is

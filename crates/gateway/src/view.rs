@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::{Deserialize, Serialize};
+use tollgate::cache::EvidenceStatus;
 use tollgate::core::activity::Activity;
 use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
@@ -53,6 +54,43 @@ pub(crate) struct ToolView {
     pub(crate) source: String,
     /// Why, in a sentence.
     pub(crate) reason: String,
+    /// What repeated calls showed; absent if there were none, or the lifetime is not learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) evidence: Option<EvidenceView>,
+}
+
+/// What repeated calls of a tool showed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EvidenceView {
+    /// How long results are served by it, in seconds.
+    pub(crate) served_s: f64,
+    pub(crate) repeats: u64,
+    pub(crate) different: u64,
+}
+
+impl EvidenceView {
+    pub(crate) fn of(status: &EvidenceStatus) -> Self {
+        Self {
+            served_s: status.allowed.as_secs_f64(),
+            repeats: status.repeats,
+            different: status.different,
+        }
+    }
+}
+
+impl std::fmt::Display for EvidenceView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            served_s,
+            repeats,
+            different,
+        } = self;
+        match *served_s > 0.0 {
+            true => write!(f, "served for up to {served_s} s")?,
+            false => write!(f, "not served yet")?,
+        }
+        write!(f, ": {repeats} repeats, {different} different")
+    }
 }
 
 /// A plan in words.
@@ -173,15 +211,34 @@ impl ToolView {
             plan: PlanView::with_plan(tool, plan, resolved),
             source: verdict_source(plan, resolved),
             reason: plan.reason.to_string(),
+            evidence: None,
         }
     }
 
     /// Describes all tools of a stack, in the order clients see them.
     pub(crate) fn all(stack: &Stack) -> Vec<Self> {
         let catalogue = stack.catalogue();
-        let view = |entry: &Arc<Entry>| Self::of(entry.client_name(), entry.tool());
+        let evidence = stack.cache().all_evidence();
+        let view = |entry: &Arc<Entry>| {
+            let tool = entry.tool();
+            let seen = evidence.get(&(tool.set().clone(), tool.name().clone()));
+            Self {
+                evidence: seen.filter(|_| learns(tool.plan())).map(EvidenceView::of),
+                ..Self::of(entry.client_name(), tool)
+            }
+        };
         catalogue.entries().iter().map(view).collect()
     }
+}
+
+const fn learns(plan: &CallPlan) -> bool {
+    matches!(
+        plan.cache,
+        CacheRule::Store {
+            lifetime: Lifetime::Learned(_),
+            ..
+        }
+    )
 }
 
 /// Says how long results are kept, in a few words.

@@ -57,6 +57,12 @@ fn show(view: &CacheView, screen: &Screen) {
         show_size(total.bytes),
         total.evicted
     ));
+    for tool in &view.tools {
+        if let Some(evidence) = tool.evidence {
+            let name = tool.name.as_deref().unwrap_or(&tool.tool);
+            screen.out(format_args!("{name}: {evidence}"));
+        }
+    }
 }
 
 fn row(name: String, counts: &CountsView) -> Vec<Cell> {

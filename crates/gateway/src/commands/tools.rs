@@ -108,7 +108,7 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
             Cell::plain(&tool.name),
             Cell::effect(&tool.plan.effect),
             Cell::plain(&tool.plan.safety),
-            Cell::plain(&tool.plan.cache),
+            Cell::plain(cache(tool)),
             Cell::plain(&tool.plan.repeat),
             Cell::warn(confirm, tool.plan.confirm),
         ];
@@ -119,6 +119,14 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
         table.row(row);
     }
     table
+}
+
+/// Says how long results are kept; where that is learned, how long they are served by now.
+fn cache(tool: &ToolView) -> String {
+    match tool.evidence {
+        Some(seen) => format!("learned:{}s", seen.served_s),
+        None => tool.plan.cache.clone(),
+    }
 }
 
 /// Names the source, and how many rules over the arguments may say otherwise of a call.

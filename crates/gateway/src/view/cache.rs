@@ -7,6 +7,8 @@ use serde_json::Value;
 use tollgate::registry::Catalogue;
 use tollgate::{ReplicaSetId, Stack, ToolName};
 
+use super::EvidenceView;
+
 /// What the cache did since the gateway started, and what it keeps now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CacheView {
@@ -41,6 +43,9 @@ pub(crate) struct ToolCountsView {
     pub(crate) set: String,
     /// As its server calls it.
     pub(crate) tool: String,
+    /// What repeated calls showed; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) evidence: Option<EvidenceView>,
     #[serde(flatten)]
     pub(crate) counts: CountsView,
 }
@@ -88,10 +93,13 @@ impl CacheView {
         let mut total: TotalView = read(&stats)?;
         total.counts.hit_rate = stats.counts.hit_rate();
         let tools = stack.cache().tools();
+        let evidence = stack.cache().all_evidence();
         let tools = tools.iter().map(|stats| {
             let mut view: ToolCountsView = read(stats)?;
             view.counts.hit_rate = stats.counts.hit_rate();
             view.name = client_name(&catalogue, &stats.set, &stats.tool);
+            let seen = evidence.get(&(stats.set.clone(), stats.tool.clone()));
+            view.evidence = seen.filter(|seen| seen.repeats > 0).map(EvidenceView::of);
             Ok(view)
         });
         Ok(Self {
