@@ -1,44 +1,46 @@
-//! Answers repeatable calls without a server, and never with a stale answer.
+//! Answers repeatable calls without a server, and never with an answer from before a write.
 //!
-//! A read that was made before is answered from memory; identical reads that run at the same time
-//! run once; the immediate repeat of an idempotent write is answered with the first one's result.
-//! Nobody who talks to servers through the cache alone can tell it is there, but by the speed.
+//! A read that was made before is answered from memory, identical concurrent reads run once, and the
+//! repeat of an idempotent write is answered with the first one's result.
 //!
 //! # Rule
 //!
 //! The tool's plan decides, by its [`CacheRule`](tollgate_core::CacheRule). *A read is answered
-//! from the cache if the same call by the same principal succeeded within its lifetime, and nothing
-//! that it reads was written since that call began. A write is answered from the cache only if
-//! its tool is idempotent and the very same write, by the same principal, was the last thing written
-//! to what it touches. While a write is in flight, and until one whose outcome is unknown has
-//! settled (its attempt timeout), nothing that it may change is cached or shared.*
+//! from the cache if the same call by the same principal, at the same instance of the server, succeeded
+//! within its lifetime, and nothing that it reads was written since that call began. A write is answered
+//! from the cache only if its tool is idempotent and the very same write was the last thing written to
+//! what it touches. While a write is in flight, and until one whose outcome is unknown has settled (its
+//! attempt timeout), nothing that it may change is cached or shared.*
 //!
-//! What a call reads or touches is all state behind the cache, unless the operator's [`ScopeRules`] say
-//! otherwise.
+//! A call reads and touches all state of its replica set's [`StateGroup`], by default everything behind
+//! the cache, unless the operator's [`ScopeRules`] say otherwise.
 //!
-//! Kept are whole and successful answers within the size limit: no error, no `isError`, no round of
-//! an exchange. Arguments that two parsers may read differently (a member twice) make an uncached
-//! call. Calls are the same if their arguments are, however they are spelt: order of members, white
-//! space and escapes do not count.
+//! Only whole and successful answers within the size limit are kept: no error, no `isError`, no round
+//! of an exchange. Calls are the same if their arguments are the same JSON value. A call whose arguments
+//! two parsers may read differently (a member twice) is not cached.
 //!
-//! # What an answer says of itself
+//! # Lifetime
 //!
-//! A server may say that an answer must not be kept, or for how long: see
-//! [`Freshness`](tollgate_core::Freshness). That only shortens what the plan allows. An answer that
-//! must not be kept is not shared with identical calls that wait, either.
+//! A lifetime counts from the dispatch of the call, as the state may change while it runs. The plan's
+//! [`Lifetime`](tollgate_core::Lifetime) decides:
 //!
-//! # Beyond the rule
+//! - `Stated`: the TTL, whatever the server says.
+//! - `Fixed`: the TTL. The server may shorten it: see [`Freshness`](tollgate_core::Freshness). This is
+//!   the default of this layer alone.
+//! - `Learned`: what the server says, up to the TTL, if it is trusted to. Else as long as repeated
+//!   executions of the tool's calls almost never had another answer
+//!   ([`stale_odds`](CacheConfig::stale_odds), [`EvidenceStatus`]). Some hits are executed instead, to verify
+//!   that. Without evidence a result is served within the burst window
+//!   ([`burst`](CacheConfig::burst)) only, and never to a session that has received it; a read joins
+//!   a run that was dispatched within that window, or waits and shares the next run.
 //!
-//! Off unless the operator says otherwise, and for reads alone. *An answer whose lifetime is over is
-//! still served for [`stale_while_revalidate`](CacheConfig::stale_while_revalidate), while one call in
-//! the background fetches a new one; and for [`stale_if_error`](CacheConfig::stale_if_error) in the
-//! place of a failure that is the server's own.* Never one from before a write, and never without a
-//! mark: under [`CACHE_META`](tollgate_core::CACHE_META) in its `_meta` it says that it is stale, how
-//! old it is and why it was given.
+//! Past its lifetime a result is served only with
+//! [`stale_while_revalidate`](CacheConfig::stale_while_revalidate), while one background call fetches
+//! a new one, or [`stale_if_error`](CacheConfig::stale_if_error), in the place of a failure of the server:
+//! reads only, never from before a write, and marked under [`CACHE_META`](tollgate_core::CACHE_META).
+//! Background calls need a tokio runtime.
 //!
-//! Calls in the background go through the inner service like any other, with a
-//! [`Purpose`](tollgate_core::Purpose) of their own, and run on when the caller leaves. They need a
-//! tokio runtime; without one an ended answer is not served.
+//! What changes past this cache shows when a lifetime ends.
 //!
 //! # Readiness
 //!
@@ -49,25 +51,17 @@
 //!
 //! Dropping a read that others wait for hands the work over to one of them. Dropping one that waits
 //! leaves no trace. A read that fails keeps its failure to itself and lets two of those that wait go
-//! ahead, so that a crowd before a failing server is through after a few rounds. Dropping a write that was sent counts as an unknown outcome; dropping one that
-//! was not sent yet changes nothing.
+//! ahead, so that a crowd before a failing server is through after a few rounds. Dropping a write that
+//! was sent counts as an unknown outcome; dropping one that was not sent changes nothing.
 //!
 //! # Clone
 //!
-//! All clones, and all services one [`CacheLayer`] makes, share entries, flights and epochs. Keys
-//! are hashed under a secret of the layer, so entries of one layer mean nothing to another.
+//! All clones, and all services one [`CacheLayer`] makes, share entries, flights, epochs and evidence.
 //!
 //! # Errors
 //!
 //! Adds one: [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded), not sent, to a call
 //! whose own deadline passes while it waits for an identical one.
-//!
-//! # Telemetry
-//!
-//! Counts in [`CacheHandle::stats`] and, for each tool, in [`CacheHandle::tools`]; a
-//! [`CacheEvent`] for each call and each result to whoever listens to [`CacheHandle::events`]; a
-//! [`CacheStatus`](tollgate_core::CacheStatus) in the call's record if it has one, with the reason
-//! of a bypass; a debug event where a write's outcome is unknown.
 //!
 //! # Example
 //!
@@ -109,12 +103,6 @@
 //! cache -> guard -> ...                                          answers whom the guard refuses
 //! retry -> cache -> ...                                          waits again for a flight that failed
 //! ```
-//!
-//! # What it does not see
-//!
-//! Whoever writes to the servers past this cache is not seen: what they change shows when the
-//! lifetime of an entry ends, which begins with the answer. A write counts for its own replica set and for no other, unless a rule
-//! names another.
 
 mod config;
 mod event;

@@ -12,10 +12,6 @@
 //! is reported. A tool that cannot be used (its hints contradict each other, its name is taken) is
 //! refused visibly, and never hides the others.
 //!
-//! What is seen of a tool while it runs ([`Registry::observe`]) counts as its
-//! [`Observed`](tollgate_core::Source::Observed) source: the plan is derived again, and stays so until
-//! the definition changes or the operator takes it back.
-//!
 //! Each tool that may write is paired with one of its set that only reads, so that whoever gets no
 //! answer knows what to check with: as the operator says ([`SetOptions::verify_with`]), else by their
 //! names ([`Readers`](tollgate_core::infer::Readers)). Pairs follow the lists: a reading tool that
