@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
 use std::hash::Hash;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Mutex, MutexGuard};
@@ -166,5 +166,15 @@ impl<K: Eq + Hash, V> Deref for Held<'_, K, V> {
 
     fn deref(&self) -> &V {
         &self.map[self.key.borrow()]
+    }
+}
+
+impl<K: Eq + Hash + Clone, V> DerefMut for Held<'_, K, V> {
+    fn deref_mut(&mut self) -> &mut V {
+        // the entry was there or was inserted under this lock, so it is found
+        match self.map.entry(self.key.clone()) {
+            Place::Occupied(place) => place.into_mut(),
+            Place::Vacant(_) => unreachable!("held under the lock"),
+        }
     }
 }

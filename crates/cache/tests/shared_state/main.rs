@@ -1,0 +1,105 @@
+//! State that several servers share, that others change, and that instances keep: random schedules
+//! against a model.
+//!
+//! Sessions of two principals call the tools of five replica sets. The sets of a group read and write
+//! the same cells; some sets have one instance per session. Each session's instance counts the calls of
+//! a tool that claims to be read-only. Calls take time before and after they take effect, overlap, are
+//! cancelled and fail; a write that was cancelled or failed still takes effect. An outside writer changes
+//! cells without any call. Lifetimes are learned and nothing is known yet. Each answer names the
+//! execution that it comes from, so the model knows what was read, when, and for whom. Then:
+//!
+//! - an answer comes from an execution of the same call, by the same principal (unless results are
+//!   shared by all), and by the same instance where a set has instances;
+//! - a read shows the state of a moment in the burst window before the call or later, and none from
+//!   before the end of a write through any set of its group that ended before the call;
+//! - a session does not receive the answer of one execution for two calls; neither do calls without a
+//!   session, if one follows the other;
+//! - a counting tool answers 1, 2, 3 to the calls of a session, one after the other;
+//! - a kept idempotent write answers another session within the burst window only, and only if no other
+//!   write to the group took effect since; every other write is executed;
+//! - no call is executed twice, and each is answered.
+//!
+//! `each_broken_rule_is_found` plays fixed schedules in settings that break these rules:
+//!
+//! - fixed lifetimes of 300 s, the former default: old state, repeated answers, counters that stand
+//!   still, and idempotent writes that are not executed again;
+//! - the same with a lifetime of 5 s: old state;
+//! - fixed lifetimes of idempotent writes alone: writes that are not executed again;
+//! - every set has a state of its own: writes through another set of the group are missed;
+//! - instances that are taken for shared: one session receives another one's answer;
+//! - a burst window of 5 s: old state.
+//!
+//! `SHARED_STATE_CASES` sets the number of random schedules, 500 by default. A failing schedule is
+//! shrunk and printed.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
+mod judge;
+mod play;
+mod script;
+mod world;
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+
+use crate::judge::{Reached, Rule};
+use crate::play::play;
+use crate::script::{Broken, Setting, script};
+
+/// How many fixed schedules are played for each broken rule.
+const FIXED_SCHEDULES: usize = 300;
+
+#[test]
+fn no_answer_is_older_than_the_model_allows() {
+    let cases = std::env::var("SHARED_STATE_CASES").map_or(500, |cases| cases.parse().unwrap());
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    };
+    let setting = Setting::new(None);
+    let reached = RefCell::new(Reached::default());
+    let run = TestRunner::new(config).run(&script(), |script| {
+        let played = play(&script, &setting);
+        reached.borrow_mut().add(&played.reached);
+        match played.violations.first() {
+            None => Ok(()),
+            Some(found) => Err(TestCaseError::fail(format!("{found:?}\n{}", played.log))),
+        }
+    });
+    match run {
+        Ok(()) => reached.borrow().assert_all(),
+        Err(TestError::Fail(why, _)) => panic!("{}", why.message()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn each_broken_rule_is_found() {
+    for (broken, rule) in [
+        (Broken::FixedLifetimes(300), Rule::TooOld),
+        (Broken::FixedLifetimes(300), Rule::Repeated),
+        (Broken::FixedLifetimes(300), Rule::Count),
+        (Broken::FixedLifetimes(300), Rule::KeptWrite),
+        (Broken::FixedLifetimes(5), Rule::TooOld),
+        (Broken::FixedWrites, Rule::KeptWrite),
+        (Broken::OwnState, Rule::MissedWrite),
+        (Broken::SharedInstances, Rule::Foreign),
+        (Broken::LongBurst, Rule::TooOld),
+    ] {
+        let setting = Setting::new(Some(broken));
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
+        let found = (0..FIXED_SCHEDULES).any(|_| {
+            let script = script().new_tree(&mut runner).unwrap().current();
+            let played = play(&script, &setting);
+            played.violations.iter().any(|found| found.rule == rule)
+        });
+        assert!(found, "{broken:?} is not found as {rule:?}");
+    }
+}
