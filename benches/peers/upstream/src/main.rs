@@ -58,6 +58,16 @@ impl Servers {
             state,
         }
     }
+
+    /// Refuses the revision without sessions, as a server that keeps state in them does.
+    async fn in_session(&self, request: Request<Incoming>) -> Response<Body> {
+        match request.headers().get("mcp-protocol-version") {
+            Some(version) if version == "2026-07-28" => {
+                text(StatusCode::BAD_REQUEST, "unsupported protocol version")
+            }
+            _ => self.sessions.handle(request).await,
+        }
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -100,7 +110,7 @@ async fn answer(
             return Ok(control::answer(request, &servers.state).await);
         }
         "/other/mcp" => return Ok(servers.other.handle(request).await),
-        "/session/mcp" => return Ok(servers.sessions.handle(request).await),
+        "/session/mcp" => return Ok(servers.in_session(request).await),
         _ if !servers.state.faults.any() => return Ok(servers.main.handle(request).await),
         _ => {}
     }
