@@ -3,7 +3,7 @@
 #
 #   scripts/compare.sh                    everything: about 20 minutes on two cores, builds included
 #   scripts/compare.sh --quick            fewer calls and shorter rounds, to see whether all of it works
-#   scripts/compare.sh --only Tollgate    one peer; more with more --only. The page is left alone
+#   scripts/compare.sh --only Tollgate    one configuration; more with more --only. The page is left alone
 #   scripts/compare.sh --report           measures nothing: the page from docs/benchmarks/
 #
 # Everything is built and installed below the target directory, in pinned versions, and reused; what

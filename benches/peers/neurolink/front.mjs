@@ -1,28 +1,31 @@
 // NeuroLink has no MCP server of its own for the tools of others. This front reads a request, calls
 // `executeTool`, and writes the answer: JSON-RPC over HTTP, without sessions, as little as there can be.
 //
-//   node front.mjs PORT UPSTREAM [cache]
+//   node front.mjs PORT UPSTREAM[,UPSTREAM] [cache]
 
 import http from "node:http";
 import { NeuroLink } from "@juspay/neurolink";
 
-const [port, upstream, cache] = process.argv.slice(2);
+const [port, upstreams, cache] = process.argv.slice(2);
 // What it logs while it works would be counted as its work.
 for (const level of ["log", "info", "debug", "warn"]) console[level] = () => {};
 
 const neurolink = new NeuroLink(cache ? { mcp: { cache: { enabled: true, maxSize: 100_000 } } } : {});
-const added = await neurolink.addExternalMCPServer("up", {
-  id: "up",
-  name: "up",
-  description: "the upstream",
-  transport: "http",
-  status: "initializing",
-  tools: [],
-  url: upstream,
-  // The default is 60 calls a minute, which would be all there is to see.
-  rateLimiting: { requestsPerMinute: 1e9, maxBurst: 1e9 },
-});
-if (!added.success) throw new Error(added.error);
+for (const [place, url] of upstreams.split(",").entries()) {
+  const name = `up${place}`;
+  const added = await neurolink.addExternalMCPServer(name, {
+    id: name,
+    name,
+    description: "the upstream",
+    transport: "http",
+    status: "initializing",
+    tools: [],
+    url,
+    // The default is 60 calls a minute, which would be all there is to see.
+    rateLimiting: { requestsPerMinute: 1e9, maxBurst: 1e9 },
+  });
+  if (!added.success) throw new Error(added.error);
+}
 
 const tools = neurolink.getExternalMCPTools().map((tool) => ({
   name: tool.name,

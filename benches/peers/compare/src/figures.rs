@@ -22,6 +22,9 @@ pub(crate) struct Figures {
 pub(crate) struct PeerFigures {
     pub(crate) name: String,
     pub(crate) version: String,
+    /// `default` or `with cache`; nothing where there is no peer.
+    #[serde(default)]
+    pub(crate) configuration: String,
     pub(crate) setup: String,
     /// Why there are no figures, or why they end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,6 +33,8 @@ pub(crate) struct PeerFigures {
     pub(crate) lost: Vec<Lost>,
     #[serde(default)]
     pub(crate) memory: Option<Memory>,
+    #[serde(default)]
+    pub(crate) changed: Vec<Changed>,
     #[serde(default)]
     pub(crate) stampede: Option<Stampede>,
     #[serde(default)]
@@ -71,6 +76,17 @@ pub(crate) struct Memory {
     pub(crate) writes: u64,
     /// Writes that were acknowledged and never executed.
     pub(crate) swallowed: u64,
+    pub(crate) errors: u64,
+}
+
+/// Answers about state that somebody else changed, in one way, or that belongs to one client.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Changed {
+    pub(crate) way: String,
+    /// Answers that could be right or wrong. If there were no calls, the way does not apply to the peer.
+    pub(crate) answers: u64,
+    pub(crate) wrong: u64,
+    /// Calls that were not answered, and writes that were not acknowledged.
     pub(crate) errors: u64,
 }
 

@@ -1,6 +1,7 @@
 //! The layers of tower-resilience around the same tools, in this process: cache, coalescing, retry and a
 //! breaker, each as its front page sets it up. A reply that is lost is an error of the inner service.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -146,6 +147,13 @@ impl Subject for Layers {
             };
             let rules = tools.iter().map(|tool| ((*tool).to_owned(), rule.clone()));
             self.state.faults.set(rules.collect());
+            Ok(())
+        })
+    }
+
+    fn change(&self, items: BTreeMap<String, String>) -> Pinned<'_, Outcome<()>> {
+        Box::pin(async {
+            self.state.change(items);
             Ok(())
         })
     }

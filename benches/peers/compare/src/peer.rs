@@ -30,10 +30,32 @@ pub(crate) struct Peer {
     pub(crate) name: &'static str,
     /// What it is installed as.
     pub(crate) package: &'static str,
+    pub(crate) configuration: Configuration,
     /// What the table says about it.
     pub(crate) setup: &'static str,
+    /// Whether anything is kept between calls.
     pub(crate) caches: bool,
     how: How,
+}
+
+/// Which of a peer's configurations one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Configuration {
+    /// There is no peer.
+    None,
+    Default,
+    Cached,
+}
+
+impl Configuration {
+    /// As the table says it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Default => "default",
+            Self::Cached => "with cache",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +75,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "direct",
         package: "rmcp",
+        configuration: Configuration::None,
         setup: "no peer: the upstream itself",
         caches: false,
         how: How::Direct,
@@ -60,13 +83,23 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "Tollgate",
         package: "tollgate",
-        setup: "defaults: nothing but an address and the upstream",
+        configuration: Configuration::Default,
+        setup: "defaults (`cache.freshness = \"learned\"`): nothing but addresses and the upstream",
         caches: true,
         how: How::Config("tollgate"),
     },
     Peer {
+        name: "Tollgate fixed",
+        package: "tollgate",
+        configuration: Configuration::Cached,
+        setup: "`cache.freshness = \"fixed\"`, `instances = \"shared\"`",
+        caches: true,
+        how: How::Config("tollgate-fixed"),
+    },
+    Peer {
         name: "mcp-proxy",
         package: "mcp-proxy",
+        configuration: Configuration::Default,
         setup: "crate, as a library, no default features; one backend, no layers",
         caches: false,
         how: How::Config("mcp-proxy-plain"),
@@ -74,6 +107,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "mcp-proxy full",
         package: "mcp-proxy",
+        configuration: Configuration::Cached,
         setup: "with cache (1 h), coalescing, retry (3 from 50 ms), breaker (defaults)",
         caches: true,
         how: How::Config("mcp-proxy-full"),
@@ -81,6 +115,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "FastMCP",
         package: "fastmcp",
+        configuration: Configuration::Default,
         setup: "`create_proxy(URL)`: an upstream session for each request",
         caches: false,
         how: How::FastMcp("plain"),
@@ -88,6 +123,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "FastMCP cache+retry",
         package: "fastmcp",
+        configuration: Configuration::Cached,
         setup: "with `RetryMiddleware()` and `ResponseCachingMiddleware()`, their defaults",
         caches: true,
         how: How::FastMcp("full"),
@@ -95,6 +131,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "FastMCP lean",
         package: "fastmcp",
+        configuration: Configuration::Cached,
         setup: "a connected client, no sessions, JSON; the cache's defaults, retry of any failure (3 from 50 ms)",
         caches: true,
         how: How::FastMcp("lean"),
@@ -102,6 +139,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "NeuroLink",
         package: "@juspay/neurolink",
+        configuration: Configuration::Default,
         setup: "`executeTool` behind a small HTTP front of ours; defaults, but its limit of 60 calls a minute lifted",
         caches: false,
         how: How::NeuroLink(&[]),
@@ -109,6 +147,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "NeuroLink cache",
         package: "@juspay/neurolink",
+        configuration: Configuration::Cached,
         setup: "the same with `mcp.cache` on, 100,000 entries",
         caches: true,
         how: How::NeuroLink(&["cache"]),
@@ -135,14 +174,24 @@ impl Peer {
         fs::read_to_string(places.home.join("failed").join(file)).ok()
     }
 
-    fn command(&self, places: &Places, port: u16, upstream: &Endpoint) -> Outcome<Option<Command>> {
+    fn command(
+        &self,
+        places: &Places,
+        port: u16,
+        upstreams: &[Endpoint],
+    ) -> Outcome<Option<Command>> {
         let mut command = match self.how {
             How::Direct => return Ok(None),
             How::Config(name) => {
-                let file = config(places, name, port, upstream)?;
+                let file = config(places, name, port, upstreams)?;
                 if self.package == "tollgate" {
                     let mut command = Command::new(&places.tollgate);
                     command.args(["serve", "--config"]).arg(file);
+                    let state = fresh(places, &format!("{name}-{port}"))?;
+                    command
+                        .env_remove("XDG_STATE_HOME")
+                        .env("HOME", &state)
+                        .env("TOLLGATE_STATE_DIR", state.join("tollgate"));
                     command
                 } else {
                     let mut command = Command::new(places.programs.join("rs-proxy"));
@@ -153,7 +202,7 @@ impl Peer {
             How::FastMcp(word) => {
                 let mut command = Command::new(places.home.join("venv/bin/python"));
                 command.arg(places.sources.join("fastmcp/proxy.py"));
-                command.args([&port.to_string(), &upstream.to_string(), word]);
+                command.args([&port.to_string(), &joined(upstreams), word]);
                 command
             }
             How::NeuroLink(words) => {
@@ -162,7 +211,7 @@ impl Peer {
                     .current_dir(places.home.join("node"))
                     .arg("front.mjs");
                 command
-                    .args([port.to_string(), upstream.to_string()])
+                    .args([port.to_string(), joined(upstreams)])
                     .args(words);
                 command
             }
@@ -178,11 +227,12 @@ impl Peer {
         Ok(Some(command))
     }
 
-    pub(crate) async fn start(&self, places: &Places, upstream: &Endpoint) -> Outcome<Running> {
+    /// Before these servers, at least one. Without a peer it is the first of them.
+    pub(crate) async fn start(&self, places: &Places, upstreams: &[Endpoint]) -> Outcome<Running> {
         let port = free_port()?;
-        let Some(mut command) = self.command(places, port, upstream)? else {
+        let Some(mut command) = self.command(places, port, upstreams)? else {
             return Ok(Running {
-                endpoint: upstream.clone(),
+                endpoint: upstreams.first().ok_or("no upstream")?.clone(),
                 pid: None,
                 start_seconds: 0.0,
                 _child: None,
@@ -212,11 +262,25 @@ impl Peer {
     }
 }
 
-fn config(places: &Places, name: &str, port: u16, upstream: &Endpoint) -> Outcome<PathBuf> {
+/// A folder for the state of one process, with nothing in it.
+fn fresh(places: &Places, name: &str) -> Outcome<PathBuf> {
+    let folder = places.home.join("state").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn joined(upstreams: &[Endpoint]) -> String {
+    let urls: Vec<_> = upstreams.iter().map(Endpoint::to_string).collect();
+    urls.join(",")
+}
+
+fn config(places: &Places, name: &str, port: u16, upstreams: &[Endpoint]) -> Outcome<PathBuf> {
     let template = read(&places.sources.join(format!("configs/{name}.toml")))?;
-    let text = template
-        .replace("{port}", &port.to_string())
-        .replace("{upstream}", &upstream.to_string());
+    let text = filled(&template, port, upstreams)
+        .ok_or_else(|| format!("configs/{name}.toml has no line `{EACH}`"))?;
     let folder = places.home.join("configs");
     fs::create_dir_all(&folder)?;
     let file = folder.join(format!("{name}-{port}.toml"));
@@ -224,6 +288,100 @@ fn config(places: &Places, name: &str, port: u16, upstream: &Endpoint) -> Outcom
     Ok(file)
 }
 
+/// What follows this line of a config is there once for each upstream.
+const EACH: &str = "# for each upstream";
+
+fn filled(template: &str, port: u16, upstreams: &[Endpoint]) -> Option<String> {
+    let (head, each) = template.split_once(&format!("{EACH}\n"))?;
+    let mut text = head.replace("{port}", &port.to_string());
+    for (place, upstream) in upstreams.iter().enumerate() {
+        let each = each.replace("{name}", &format!("up{place}"));
+        text.push_str(&each.replace("{url}", &upstream.to_string()));
+        text.push('\n');
+    }
+    Some(text)
+}
+
 fn read(path: &Path) -> Outcome<String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(home: PathBuf) -> Places {
+        Places {
+            programs: home.clone(),
+            tollgate: home.join("tollgate"),
+            sources: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            home,
+        }
+    }
+
+    #[test]
+    fn each_upstream_has_its_own_part_of_a_config() {
+        let template = format!("port = {{port}}\n{EACH}\n[{{name}}]\nurl = \"{{url}}\"\n");
+        let upstreams =
+            ["http://h:1/mcp", "http://h:1/other/mcp"].map(|url| Endpoint::new(url).unwrap());
+        assert_eq!(
+            filled(&template, 7, &upstreams).unwrap(),
+            "port = 7\n[up0]\nurl = \"http://h:1/mcp\"\n\n[up1]\nurl = \"http://h:1/other/mcp\"\n\n"
+        );
+        assert_eq!(filled("no such line", 7, &upstreams), None);
+    }
+
+    #[test]
+    fn every_config_has_a_part_for_each_upstream() {
+        let places = places(PathBuf::new());
+        for peer in PEERS {
+            if let How::Config(name) = peer.how {
+                let template = read(&places.sources.join(format!("configs/{name}.toml"))).unwrap();
+                let upstream = Endpoint::new("http://h:1/mcp").unwrap();
+                let text = filled(&template, 7, &[upstream]).unwrap();
+                assert!(
+                    text.contains("up0") && text.contains("http://h:1/mcp"),
+                    "{name}"
+                );
+                assert!(!text.contains('{'), "{name}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_gateway_uses_no_state_of_whoever_starts_it() {
+        let home = std::env::temp_dir().join(format!("peers-state-{}", std::process::id()));
+        let places = places(home.clone());
+        let left = home.join("state/tollgate-7/tollgate/evidence");
+        fs::create_dir_all(&left).unwrap();
+        let peer = PEERS.iter().find(|peer| peer.name == "Tollgate").unwrap();
+        let upstream = Endpoint::new("http://h:1/mcp").unwrap();
+        let command = peer.command(&places, 7, &[upstream]).unwrap().unwrap();
+        let set: Vec<_> = command.as_std().get_envs().collect();
+        for name in ["HOME", "TOLLGATE_STATE_DIR"] {
+            let value = set
+                .iter()
+                .find(|(own, _)| *own == name)
+                .and_then(|(_, value)| *value);
+            assert!(Path::new(value.unwrap()).starts_with(&home), "{name}");
+        }
+        assert!(
+            set.iter()
+                .any(|(name, value)| *name == "XDG_STATE_HOME" && value.is_none())
+        );
+        assert!(!left.exists());
+        fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn every_peer_has_a_default_beside_its_cached_configuration() {
+        for peer in PEERS {
+            if peer.configuration == Configuration::Cached {
+                let default = |other: &&Peer| {
+                    other.package == peer.package && other.configuration == Configuration::Default
+                };
+                assert!(PEERS.iter().any(|other| default(&other)), "{}", peer.name);
+            }
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The page: what is between its markers is written from figures, the rest by people.
 
+mod changed;
 mod plot;
 mod rows;
 mod sections;

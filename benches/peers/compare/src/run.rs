@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::figures::{Figures, PeerFigures};
 use crate::layers::Layers;
-use crate::peer::{PEERS, Places};
-use crate::scenario::{lost, memory, neighbours, stampede};
+use crate::peer::{Configuration, PEERS, Places};
+use crate::scenario::{changed, lost, memory, neighbours, stampede};
 use crate::session::Session;
 use crate::{Options, Outcome, machine, version};
 
@@ -89,6 +89,7 @@ fn in_process(places: &Places) -> PeerFigures {
     PeerFigures {
         name: LAYERS.to_owned(),
         version: version::of("tower-resilience-cache", places).unwrap_or_default(),
+        configuration: Configuration::Cached.name().to_owned(),
         setup: "layers in process: cache (1 h), coalescing, retry (4 attempts from 50 ms), breaker (defaults)"
             .to_owned(),
         ..PeerFigures::default()
@@ -105,6 +106,13 @@ async fn count_layers(figures: Option<&mut PeerFigures>, quick: bool, clock: Clo
         figures.lost.extend(found);
     }
     figures.memory = Some(memory::run(&Layers::new()?, rounds(quick)).await?);
+    let (layers, reads) = (Layers::new()?, reads(quick));
+    figures.changed = vec![
+        changed::through_other_server(&layers, &layers, reads).await?,
+        changed::by_person(&layers, reads).await?,
+        changed::by_time(&layers, reads).await?,
+    ];
+    figures.changed.extend(changed::inapplicable());
     for way in neighbours::WAYS {
         let found = neighbours::run(&Layers::new()?, *way).await?;
         figures.neighbours.push(found);
@@ -120,6 +128,11 @@ pub(crate) fn intended(quick: bool) -> usize {
 /// Rounds of writes and reads.
 pub(crate) fn rounds(quick: bool) -> usize {
     if quick { 3 } else { 8 }
+}
+
+/// Reads of what somebody else changed, in each way.
+pub(crate) fn reads(quick: bool) -> usize {
+    if quick { 20 } else { 100 }
 }
 
 /// What has passed since the whole run began.

@@ -1,5 +1,6 @@
 //! What each peer is taken through. Callers are MCP clients, or call layers in this process.
 
+pub(crate) mod changed;
 pub(crate) mod hints;
 pub(crate) mod lost;
 pub(crate) mod memory;
@@ -8,7 +9,7 @@ pub(crate) mod recovery;
 pub(crate) mod speed;
 pub(crate) mod stampede;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +40,8 @@ pub(crate) trait Subject: Send + Sync {
         fault: Fault,
         share: f64,
     ) -> Pinned<'a, Outcome<()>>;
+    /// Changes items without any tool.
+    fn change(&self, items: BTreeMap<String, String>) -> Pinned<'_, Outcome<()>>;
     fn counts(&self) -> Pinned<'_, Outcome<Counts>>;
 }
 
@@ -75,6 +78,10 @@ impl Subject for Remote<'_> {
         share: f64,
     ) -> Pinned<'a, Outcome<()>> {
         Box::pin(self.upstream.lose(tools, fault, share))
+    }
+
+    fn change(&self, items: BTreeMap<String, String>) -> Pinned<'_, Outcome<()>> {
+        Box::pin(self.upstream.change(items))
     }
 
     fn counts(&self) -> Pinned<'_, Outcome<Counts>> {

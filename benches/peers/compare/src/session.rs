@@ -6,11 +6,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::Outcome;
-use crate::figures::{Memory, PeerFigures, Recovery, Stampede};
+use crate::figures::{Changed, Memory, PeerFigures, Recovery, Stampede};
 use crate::peer::{Peer, Places, Running};
-use crate::run::{Clock, intended, rounds};
+use crate::run::{Clock, intended, reads, rounds};
 use crate::scenario::speed::Effort;
-use crate::scenario::{Remote, hints, lost, memory, neighbours, recovery, speed, stampede};
+use crate::scenario::{
+    Remote, changed, hints, lost, memory, neighbours, recovery, speed, stampede,
+};
 use crate::upstream::Upstream;
 use crate::version;
 
@@ -50,6 +52,7 @@ impl<'a> Session<'a> {
             figures: PeerFigures {
                 name: peer.name.to_owned(),
                 version: version::of(peer.package, places).unwrap_or_default(),
+                configuration: peer.configuration.name().to_owned(),
                 setup: peer.setup.to_owned(),
                 ..PeerFigures::default()
             },
@@ -78,6 +81,9 @@ impl<'a> Session<'a> {
         self.say("stale reads, swallowed writes");
         let found = self.memory(&upstream).await;
         self.figures.memory = self.note("stale reads", found);
+        self.say("state changed by others");
+        let found = self.changed(&upstream).await;
+        self.note("state changed by others", found);
         self.neighbours().await;
         Ok(())
     }
@@ -115,7 +121,8 @@ impl<'a> Session<'a> {
     }
 
     async fn start(&self, upstream: &Upstream) -> Outcome<Running> {
-        self.peer.start(self.places, &upstream.endpoint).await
+        let endpoint = upstream.endpoint.clone();
+        self.peer.start(self.places, &[endpoint]).await
     }
 
     async fn upstream(&self) -> Outcome<Upstream> {
@@ -162,6 +169,44 @@ impl<'a> Session<'a> {
         memory::run(&Remote { endpoint, upstream }, rounds(self.quick)).await
     }
 
+    /// What others change is read through one process before two servers, what is kept per client through
+    /// another before the server with sessions.
+    async fn changed(&mut self, upstream: &Upstream) -> Outcome<()> {
+        upstream.reset().await?;
+        let reads = reads(self.quick);
+        let both = [upstream.endpoint.clone(), upstream.other()];
+        match self.peer.start(self.places, &both).await {
+            Ok(running) => {
+                let remote = |endpoint| Remote { endpoint, upstream };
+                let reader = remote(running.endpoint.clone());
+                let writer = if self.peer.is_direct() {
+                    remote(upstream.other())
+                } else {
+                    remote(running.endpoint.clone())
+                };
+                let found = changed::through_other_server(&reader, &writer, reads).await;
+                self.push("through another server", found);
+                let found = changed::by_person(&reader, reads).await;
+                self.push("changed by a person", found);
+                let found = changed::by_time(&reader, reads).await;
+                self.push("changed by time", found);
+            }
+            Err(error) => self.push("before two servers", Err(error)),
+        }
+        for way in changed::PER_CLIENT {
+            let running = self.peer.start(self.places, &[upstream.sessions()]).await?;
+            // each pair of clients makes six calls
+            let found = changed::per_client(&running.endpoint, *way, reads.div_ceil(6)).await;
+            self.push(way.0, found);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, what: &str, found: Outcome<Changed>) {
+        let found = self.note(what, found);
+        self.figures.changed.extend(found);
+    }
+
     async fn stampede(&mut self, upstream: &Upstream) -> Outcome<Stampede> {
         upstream.reset().await?;
         let running = self.start(upstream).await?;
@@ -190,16 +235,16 @@ impl<'a> Session<'a> {
             self.figures.start_seconds = Some(running.start_seconds);
         }
         for cached in [false, true] {
-            if cached && !self.peer.caches {
+            if cached && self.peer.is_direct() {
                 continue;
             }
-            if cached {
+            if cached && self.peer.caches {
                 self.say("filling the cache");
                 let filled = speed::fill(&running, effort).await;
                 self.note("filling the cache", filled);
             }
             for callers in [1, 32] {
-                let what = if cached { "cached" } else { "uncached" };
+                let what = if cached { "repeated" } else { "uncached" };
                 self.say(&format!("{what}, {callers} callers"));
                 let found = speed::run(upstream, &running, callers, cached, effort).await;
                 let found = self.note(&format!("{what}, {callers} callers"), found);

@@ -1,6 +1,6 @@
 //! The server behind all peers, as a process that can be killed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -67,6 +67,23 @@ impl Upstream {
         let body = serde_json::to_vec(&rules)?.into();
         self.control(Method::POST, "/control/faults", body).await?;
         Ok(())
+    }
+
+    /// Changes items as a person would, past all servers.
+    pub(crate) async fn change(&self, items: BTreeMap<String, String>) -> Outcome<()> {
+        let body = serde_json::to_vec(&items)?.into();
+        self.control(Method::POST, "/control/items", body).await?;
+        Ok(())
+    }
+
+    /// The second server over the same items.
+    pub(crate) fn other(&self) -> Endpoint {
+        self.endpoint.at("/other/mcp")
+    }
+
+    /// The server with sessions.
+    pub(crate) fn sessions(&self) -> Endpoint {
+        self.endpoint.at("/session/mcp")
     }
 
     pub(crate) async fn counts(&self) -> Outcome<Counts> {

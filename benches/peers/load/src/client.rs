@@ -141,6 +141,16 @@ impl Client {
         Ok(())
     }
 
+    /// Ends the session where there is one. A server may refuse that, and loses nothing by it.
+    pub async fn close(mut self) {
+        if self.headers.contains_key(SESSION) {
+            let _ = self
+                .connection
+                .send(Method::DELETE, &self.headers, Bytes::new())
+                .await;
+        }
+    }
+
     async fn send(&mut self, body: Bytes) -> Result<Bytes, Answer> {
         let sent = self
             .connection

@@ -1,11 +1,10 @@
 //! What a measurement asks of the server, beside its tools.
 
-use std::collections::HashMap;
-
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use peers_upstream::{Rule, State};
+use peers_upstream::State;
+use serde::de::DeserializeOwned;
 
 use crate::{Body, text};
 
@@ -19,20 +18,31 @@ pub(crate) async fn answer(request: Request<Incoming>, state: &State) -> Respons
             state.reset();
             text(StatusCode::OK, "")
         }
-        (&Method::POST, "/control/faults") => match rules(request).await {
-            Ok(rules) => {
-                state.faults.set(rules);
-                text(StatusCode::OK, "")
-            }
-            Err(error) => text(StatusCode::BAD_REQUEST, error),
-        },
-        _ => text(StatusCode::NOT_FOUND, "GET counts, POST reset, POST faults"),
+        // `{"flaky_set": {"fault": "drop", "share": 0.3, "seed": 1}}`: all rules there are from now on
+        (&Method::POST, "/control/faults") => take(request, |rules| state.faults.set(rules)).await,
+        // `{"KEY": "VALUE"}`: items that somebody changes without any tool
+        (&Method::POST, "/control/items") => take(request, |items| state.change(items)).await,
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "GET counts, POST reset, POST faults, POST items",
+        ),
     }
 }
 
-/// `{"flaky_set": {"fault": "drop", "share": 0.3, "seed": 1}}`: all rules there are from now on.
-async fn rules(request: Request<Incoming>) -> Result<HashMap<String, Rule>, String> {
+/// Hands over what the body says.
+async fn take<T: DeserializeOwned>(
+    request: Request<Incoming>,
+    with: impl FnOnce(T),
+) -> Response<Body> {
     let body = request.into_body().collect().await;
-    let body = body.map_err(|error| error.to_string())?.to_bytes();
-    serde_json::from_slice(&body).map_err(|error| error.to_string())
+    let parsed = body
+        .map_err(|error| error.to_string())
+        .and_then(|body| serde_json::from_slice(&body.to_bytes()).map_err(|e| e.to_string()));
+    match parsed {
+        Ok(parsed) => {
+            with(parsed);
+            text(StatusCode::OK, "")
+        }
+        Err(error) => text(StatusCode::BAD_REQUEST, error),
+    }
 }

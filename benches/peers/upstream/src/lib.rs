@@ -7,4 +7,4 @@ mod tools;
 
 pub use fault::{Dropped, Fault, Faults, Rule, Verdict};
 pub use state::{Counts, State};
-pub use tools::{ALL, Work, find, hints, schema};
+pub use tools::{ALL, Server, Work, find, hints, schema};

@@ -11,7 +11,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 
-use peers_upstream::{ALL, Fault, State, Verdict, Work, find, hints, schema};
+use peers_upstream::{ALL, Fault, Server, State, Verdict, Work, find, hints, schema};
 
 /// Longer waits are cut to this.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -23,10 +23,11 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn new(state: Arc<State>) -> Self {
+    pub(crate) fn new(server: Server, state: Arc<State>) -> Self {
+        let tools = ALL.iter().filter(|(name, ..)| server.lists(name));
         Self {
             state,
-            listed: ALL.iter().map(listed).collect(),
+            listed: tools.map(listed).collect(),
         }
     }
 }
@@ -65,7 +66,8 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some((name, work)) = find(&request.name) else {
+        let listed = self.listed.iter().any(|tool| tool.name == request.name);
+        let Some((name, work)) = find(&request.name).filter(|_| listed) else {
             let message = format!("no tool {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::fault::{Fault, Faults};
 use crate::tools::Work;
@@ -14,6 +15,8 @@ use crate::tools::Work;
 pub struct State {
     pub faults: Faults,
     noops: AtomicU64,
+    /// When the level was first asked for.
+    began: OnceLock<Instant>,
     inner: Mutex<Inner>,
 }
 
@@ -31,6 +34,8 @@ pub struct Counts {
     /// And of each key with it, except for `noop_get`.
     pub by_key: BTreeMap<String, BTreeMap<String, u64>>,
     pub items: BTreeMap<String, String>,
+    /// What `level_get` answers now.
+    pub level: u64,
 }
 
 impl Counts {
@@ -65,9 +70,23 @@ impl State {
         let count = runs.entry(key.to_owned()).or_default();
         *count += 1;
         let nth = *count;
-        let answer = inner.work(work, key, value);
+        let answer = match work {
+            Work::Level => self.level().to_string(),
+            Work::Count => nth.to_string(),
+            _ => inner.work(work, key, value),
+        };
         drop(inner);
         (answer, self.faults.decide(tool, key, nth))
+    }
+
+    /// Seconds since it was first asked for.
+    fn level(&self) -> u64 {
+        self.began.get_or_init(Instant::now).elapsed().as_secs()
+    }
+
+    /// Gives items new values, without any tool.
+    pub fn change(&self, items: BTreeMap<String, String>) {
+        self.inner().items.extend(items);
     }
 
     pub fn reset(&self) {
@@ -92,6 +111,7 @@ impl State {
             total,
             by_key,
             items: inner.items.clone(),
+            level: self.level(),
         }
     }
 }
@@ -99,7 +119,7 @@ impl State {
 impl Inner {
     fn work(&mut self, work: Work, key: &str, value: &str) -> String {
         match work {
-            Work::Noop | Work::Get | Work::Slow => {
+            Work::Noop | Work::Get | Work::Slow | Work::Level | Work::Count => {
                 let found = self.items.get(key).cloned();
                 found.unwrap_or_else(|| "nothing".to_owned())
             }
@@ -145,6 +165,22 @@ mod tests {
         assert_eq!(state.counts().all("noop_get"), 0);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn the_level_grows_by_one_each_second() {
+        let state = State::default();
+        let level = || state.run("level_get", Work::Level, "k", "").0;
+        assert_eq!(level(), "0");
+        tokio::time::advance(std::time::Duration::from_millis(3_500)).await;
+        assert_eq!((level().as_str(), state.counts().level), ("3", 3));
+    }
+
+    #[test]
+    fn each_key_of_a_counting_tool_counts_for_itself() {
+        let state = State::default();
+        let count = |key| state.run("count_calls", Work::Count, key, "").0;
+        assert_eq!([count("a"), count("a"), count("b")], ["1", "2", "1"]);
+    }
+
     #[test]
     fn items_are_what_was_written() {
         let state = State::default();
@@ -154,5 +190,7 @@ mod tests {
         assert_eq!(run("get_item", Work::Get, ""), "ab");
         run("delete_item", Work::Delete, "");
         assert_eq!(run("get_item", Work::Get, ""), "nothing");
+        state.change(BTreeMap::from([("k".to_owned(), "c".to_owned())]));
+        assert_eq!(run("get_item", Work::Get, ""), "c");
     }
 }

@@ -13,9 +13,39 @@ pub enum Work {
     Append,
     Set,
     Delete,
+    /// Answers a number that grows each second.
+    Level,
+    /// Answers how often the tool was called with the key.
+    Count,
 }
 
-/// Each tool of the server, once.
+/// The servers of the process: one address, three paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// Without sessions.
+    Main,
+    /// Without sessions, over the same items as `Main`: another server that changes its state.
+    Other,
+    /// With sessions, and state of its own for each of them.
+    Sessions,
+}
+
+impl Server {
+    /// Whether the server lists a tool. No name is listed by both `Main` and `Other`.
+    #[must_use]
+    pub fn lists(self, tool: &str) -> bool {
+        match self {
+            Self::Main => tool != OTHER && !tool.starts_with("count_"),
+            Self::Other => tool == OTHER,
+            Self::Sessions => tool != OTHER,
+        }
+    }
+}
+
+/// The tool of [`Server::Other`].
+const OTHER: &str = "other_set";
+
+/// Each tool of the servers, once.
 pub const ALL: &[(&str, Work, &str)] = &[
     ("noop_get", Work::Noop, "Gets 200 bytes"),
     ("get_item", Work::Get, "Gets an item"),
@@ -29,6 +59,10 @@ pub const ALL: &[(&str, Work, &str)] = &[
     ("flaky_delete", Work::Delete, "Deletes an item"),
     ("broken_get", Work::Get, "Gets an item"),
     ("plain_get", Work::Get, "Gets an item"),
+    ("level_get", Work::Level, "Gets the level"),
+    (OTHER, Work::Set, "Replaces an item of the main server"),
+    ("count_calls", Work::Count, "Counts calls"),
+    ("count_reads", Work::Count, "Counts calls"),
 ];
 
 /// The tool of a name, with its name as it is kept.
@@ -44,11 +78,13 @@ pub fn hints(name: &str, work: Work) -> Option<Map<String, Value>> {
         return None;
     }
     let mut hints = match work {
-        Work::Noop | Work::Slow => json!({ "readOnlyHint": true }),
+        Work::Noop | Work::Slow | Work::Level => json!({ "readOnlyHint": true }),
+        // some servers declare so, though what they answer depends on earlier calls
+        Work::Count if name == "count_reads" => json!({ "readOnlyHint": true }),
         Work::Get => {
             json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true })
         }
-        Work::Append => {
+        Work::Append | Work::Count => {
             json!({ "readOnlyHint": false, "destructiveHint": false, "idempotentHint": false })
         }
         Work::Set => {
@@ -74,7 +110,7 @@ pub fn schema(work: Work) -> Map<String, Value> {
             required.push("value");
         }
         Work::Slow => properties["ms"] = json!({ "type": "integer", "minimum": 0 }),
-        Work::Noop | Work::Get | Work::Delete => {}
+        Work::Noop | Work::Get | Work::Delete | Work::Level | Work::Count => {}
     }
     Map::from_iter([
         ("type".to_owned(), json!("object")),
@@ -99,6 +135,16 @@ mod tests {
             }
         }
         assert_eq!(said.len() + 1, ALL.len());
+    }
+
+    #[test]
+    fn no_tool_is_listed_by_two_servers_over_the_same_items() {
+        for (tool, ..) in ALL {
+            let listed = [Server::Main, Server::Other].map(|server| server.lists(tool));
+            assert!(listed != [true, true], "{tool}");
+        }
+        assert!(Server::Other.lists("other_set") && !Server::Sessions.lists("other_set"));
+        assert!(Server::Sessions.lists("count_calls") && !Server::Main.lists("count_calls"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ const SPEED: &[Panel] = &[
                 of: |peer| Some(cell(peer, 32, false)?.summary.share_of_direct * 100.0),
             },
             Series {
-                name: "cached",
+                name: "repeated calls",
                 colour: ORANGE,
                 of: |peer| Some(cell(peer, 32, true)?.summary.share_of_direct * 100.0),
             },
@@ -49,7 +49,7 @@ const SPEED: &[Panel] = &[
                 of: |peer| cell(peer, 32, false)?.summary.cpu_us_per_call,
             },
             Series {
-                name: "cached",
+                name: "repeated calls",
                 colour: ORANGE,
                 of: |peer| cell(peer, 32, true)?.summary.cpu_us_per_call,
             },

@@ -156,7 +156,7 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        name: "Cached, 1 caller",
+        name: "Repeated calls, 1 caller",
         rows: &[
             high("calls/s", |peer| rate(cell(peer, 1, true)?)),
             high("calls/s, % of direct", |peer| share(cell(peer, 1, true)?)),
@@ -164,7 +164,7 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        name: "Cached, 32 callers",
+        name: "Repeated calls, 32 callers",
         rows: &[
             high("calls/s", |peer| rate(cell(peer, 32, true)?)),
             high("calls/s, % of direct", |peer| share(cell(peer, 32, true)?)),

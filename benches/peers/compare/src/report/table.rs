@@ -3,10 +3,12 @@
 use std::fmt::Write;
 
 use crate::figures::{Figures, PeerFigures};
+use crate::report::changed;
 use crate::report::rows::{Better, GROUPS, Row};
 
 const DIRECT: &str = "direct";
 const OURS: &str = "Tollgate";
+const OURS_CACHED: &str = "Tollgate fixed";
 
 pub(crate) fn render(figures: &Figures) -> String {
     let mut page = String::new();
@@ -14,6 +16,7 @@ pub(crate) fn render(figures: &Figures) -> String {
     let _ = head(&mut page, figures)
         .and_then(|()| table(&mut page, figures))
         .and_then(|()| better(&mut page, figures))
+        .and_then(|()| changed::section(&mut page, figures))
         .and_then(|()| setups(&mut page, figures));
     page
 }
@@ -55,6 +58,10 @@ fn table(page: &mut String, figures: &Figures) -> std::fmt::Result {
     for peer in peers {
         write!(page, " {} |", peer.version)?;
     }
+    write!(page, "\n| configuration |")?;
+    for peer in peers {
+        write!(page, " {} |", peer.configuration)?;
+    }
     writeln!(page)?;
     for group in GROUPS {
         writeln!(page, "| **{}** |{}", group.name, " |".repeat(peers.len()))?;
@@ -69,7 +76,7 @@ fn table(page: &mut String, figures: &Figures) -> std::fmt::Result {
 }
 
 fn row(page: &mut String, row: &Row, peers: &[PeerFigures]) -> std::fmt::Result {
-    let best = best(row, peers);
+    let best = best(row, peers.iter().filter(|peer| peer.name != DIRECT));
     write!(page, "| {} |", row.name)?;
     for peer in peers {
         match (row.cell)(peer) {
@@ -84,10 +91,9 @@ fn row(page: &mut String, row: &Row, peers: &[PeerFigures]) -> std::fmt::Result 
 }
 
 /// The best value of a row among peers, where one end is better than the other.
-fn best(row: &Row, peers: &[PeerFigures]) -> Option<f64> {
-    let values = peers.iter().filter(|peer| peer.name != DIRECT);
+fn best<'a>(row: &Row, peers: impl Iterator<Item = &'a PeerFigures>) -> Option<f64> {
     // who is dead, or never came back, is best at nothing
-    let values = values
+    let values = peers
         .filter_map(row.cell)
         .map(|(value, _)| value)
         .filter(|value| value.is_finite());
@@ -98,29 +104,42 @@ fn best(row: &Row, peers: &[PeerFigures]) -> Option<f64> {
     }
 }
 
-/// Every row in which ours is not the best.
+/// Every row in which another peer is better than our defaults, and what our cached configuration has there.
 fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
-    let Some(ours) = figures.peers.iter().find(|peer| peer.name == OURS) else {
+    let named = |name| figures.peers.iter().find(move |peer| peer.name == name);
+    let Some(ours) = named(OURS) else {
         return Ok(());
+    };
+    let others = || {
+        let not_others = [DIRECT, OURS, OURS_CACHED];
+        let peers = figures.peers.iter();
+        peers.filter(move |peer| !not_others.contains(&peer.name.as_str()))
     };
     let mut lines = String::new();
     for (group, row) in GROUPS
         .iter()
         .flat_map(|group| group.rows.iter().map(move |row| (group, row)))
     {
-        let Some(((value, text), best)) = (row.cell)(ours).zip(best(row, &figures.peers)) else {
+        let Some(((value, text), best)) = (row.cell)(ours).zip(best(row, others())) else {
             continue;
         };
-        if value == best {
+        let is_better = match row.better {
+            Better::Low => best < value,
+            Better::High => best > value,
+            Better::Neither => false,
+        };
+        if !is_better {
             continue;
         }
-        let others = figures.peers.iter().filter(|peer| peer.name != DIRECT);
-        for (peer, (value, theirs)) in others.filter_map(|peer| Some((peer, (row.cell)(peer)?))) {
+        let cached = named(OURS_CACHED)
+            .and_then(row.cell)
+            .map_or_else(String::new, |(_, text)| format!(", {OURS_CACHED} {text}"));
+        for (peer, (value, theirs)) in others().filter_map(|peer| Some((peer, (row.cell)(peer)?))) {
             if value == best {
                 let (group, row) = (group.name, row.name);
                 writeln!(
                     lines,
-                    "- {group}: {row}: {} {theirs}, Tollgate {text}",
+                    "- {group}: {row}: {} {theirs}, Tollgate {text}{cached}",
                     peer.name
                 )?;
             }
@@ -137,13 +156,17 @@ fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
 }
 
 fn setups(page: &mut String, figures: &Figures) -> std::fmt::Result {
-    writeln!(page, "\n| name here | version | how it is set up |")?;
-    writeln!(page, "| --- | --- | --- |")?;
+    writeln!(page, "\n### How each is set up\n")?;
+    writeln!(
+        page,
+        "| name here | version | configuration | how it is set up |"
+    )?;
+    writeln!(page, "| --- | --- | --- | --- |")?;
     for peer in &figures.peers {
         writeln!(
             page,
-            "| {} | {} | {} |",
-            peer.name, peer.version, peer.setup
+            "| {} | {} | {} | {} |",
+            peer.name, peer.version, peer.configuration, peer.setup
         )?;
     }
     let failures: Vec<_> = figures
@@ -222,6 +245,24 @@ mod tests {
             "{page}"
         );
         assert!(!page.contains("- After a write"), "{page}");
+    }
+
+    #[test]
+    fn our_cached_configuration_hides_no_row_in_which_the_default_is_worse() {
+        let page = render(&Figures {
+            peers: vec![
+                peer(OURS, 0, 0.5),
+                peer(OURS_CACHED, 0, 0.1),
+                peer("other", 5, 0.25),
+            ],
+            ..Figures::default()
+        });
+        let line = "- Process: start to first listing, s: other 0.25, Tollgate 0.50, Tollgate fixed 0.10\n";
+        assert!(page.contains(line), "{page}");
+        assert!(
+            page.contains("| start to first listing, s | 0.50 | **0.10** | 0.25 |"),
+            "{page}"
+        );
     }
 
     #[test]

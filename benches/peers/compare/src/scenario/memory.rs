@@ -46,7 +46,7 @@ async fn read(caller: &mut dyn Caller, key: &str) -> Answer {
 }
 
 /// The item itself; a peer may have put it into quotes, or into an object.
-fn shows(text: &str, item: &str) -> bool {
+pub(super) fn shows(text: &str, item: &str) -> bool {
     text == item
         || serde_json::from_str::<Value>(text).is_ok_and(|value| match value {
             Value::String(text) => text == item,
