@@ -14,6 +14,7 @@
 pub mod calls;
 mod capacity;
 mod compare;
+pub mod day;
 mod error;
 mod input;
 mod keys;

@@ -27,7 +27,7 @@ use self::blind::Compared;
 use self::drive::{Driver, LastWrites};
 use self::order::{InOrder, Timed};
 use self::tally::Facts;
-use self::tools::Tools;
+pub(crate) use self::tools::Tools;
 use crate::ours::Charge;
 use crate::trace::RecordedCall;
 use crate::{Capacity, ReplayError};

@@ -1,0 +1,102 @@
+//! Hits and stale answers of each lifetime, on recorded agent sessions made into a day of traffic.
+//!
+//! `cargo bench --bench freshness [-- FILE... --seed N --times N --outside N]`. Without a FILE, the
+//! sample in `docs/examples` is replayed. `tollgate_replay::day` says what is recorded and what is
+//! modelled. Nothing is measured by the clock: the figures of one seed are the same on every machine.
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tollgate_replay::day::{Freshness, Model, Traffic, evidence_grid, grid, measure};
+use tollgate_replay::trace::Calls;
+
+const USAGE: &str =
+    "usage: cargo bench --bench freshness -- [--seed N] [--times N] [--outside PER_HOUR] [FILE...]";
+
+/// The number of tools whose evidence is shown.
+const TOOLS: usize = 8;
+
+const LIFETIMES: [(&str, Freshness); 5] = [
+    (
+        "learned, no evidence",
+        Freshness::Learned { days_before: 0 },
+    ),
+    (
+        "learned, after a day",
+        Freshness::Learned { days_before: 1 },
+    ),
+    ("fixed 300 s", Freshness::Fixed(Duration::from_secs(300))),
+    ("fixed 5 s", Freshness::Fixed(Duration::from_secs(5))),
+    ("none", Freshness::Disabled),
+];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("{fault}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let mut model = Model::default();
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--seed" => model.seed = number(&word, words.next().as_deref())?,
+            "--times" => model.times = number(&word, words.next().as_deref())?,
+            "--outside" => model.outside = number(&word, words.next().as_deref())?,
+            // cargo itself passes it
+            "--bench" => {}
+            flag if flag.starts_with("--") => {
+                return Err(format!("{flag:?} is not an option\n{USAGE}"));
+            }
+            file => files.push(file.into()),
+        }
+    }
+    if files.is_empty() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        files.push(root.join("docs/examples/orders.jsonl"));
+    }
+    for file in files {
+        table(&file, &model).map_err(|fault| fault.to_string())?;
+    }
+    Ok(())
+}
+
+fn number<T: FromStr>(option: &str, word: Option<&str>) -> Result<T, String> {
+    let number = word.and_then(|word| word.parse().ok());
+    number.ok_or_else(|| format!("{option} needs a number, not {word:?}\n{USAGE}"))
+}
+
+fn table(file: &Path, model: &Model) -> Result<(), tollgate_replay::ReplayError> {
+    let traffic = Traffic::read(Calls::open(file)?)?;
+    let mut rows = Vec::new();
+    for (name, freshness) in LIFETIMES {
+        rows.push((name, measure(&traffic, model, freshness)?));
+    }
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    println!(
+        "{name}: {} calls in {} sessions, each {} times a day",
+        traffic.calls(),
+        traffic.sessions(),
+        model.times
+    );
+    println!("{}", grid(&rows));
+    let tools = rows.iter().find(|(_, figures)| !figures.tools.is_empty());
+    if let Some((_, figures)) = tools {
+        println!("evidence after a day: equal weight (different of repeats) by gap");
+        println!("{}", evidence_grid(&figures.tools, TOOLS));
+    }
+    Ok(())
+}
