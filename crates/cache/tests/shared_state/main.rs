@@ -29,6 +29,12 @@
 //! - instances that are taken for shared: one session receives another one's answer;
 //! - a burst window of 5 s: old state.
 //!
+//! Each of these faults, put into the cache one at a time, fails the random schedules: a session receives
+//! a kept answer again, as a kept result, by joining a running call twice, or after joining it; sets of a
+//! named group have states of their own; the session is not part of an instance's key. A running call
+//! that is joined up to 5 s after its dispatch is not found within 500 schedules:
+//! `tests/behaviour/fresh/learned.rs` finds it.
+//!
 //! `SHARED_STATE_CASES` sets the number of random schedules, 500 by default. A failing schedule is
 //! shrunk and printed.
 

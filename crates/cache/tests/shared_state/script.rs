@@ -243,12 +243,12 @@ fn action() -> impl Strategy<Value = Action> {
 
 fn ask() -> impl Strategy<Value = Ask> {
     let client = prop_oneof![3 => Just(0), 3 => Just(1), 2 => Just(2), 1 => 3..CLIENTS.len()];
-    let set = prop_oneof![4 => Just(0), 3 => Just(1), 1 => 2..SETS.len()];
+    let set = prop_oneof![5 => Just(0), 3 => Just(1), 1 => Just(2), 4 => 3..SETS.len()];
     let delay = || {
         prop_oneof![
-            5 => Just(0),
-            3 => select(vec![1, 50, 200]),
-            1 => select(vec![499, 500, 600, 2_000]),
+            4 => Just(0),
+            2 => select(vec![1, 50, 200]),
+            3 => select(vec![499, 600, 2_000, 5_000]),
         ]
     };
     let fails = prop::bool::weighted(0.03);
@@ -265,7 +265,7 @@ fn ask() -> impl Strategy<Value = Ask> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let group = prop_oneof![4 => Just(0), 1 => 1..GROUPS];
+    let group = prop_oneof![3 => Just(0), 1 => Just(1), 2 => Just(2)];
     let cell = prop_oneof![4 => Just(0), 1 => 1..CELLS];
     let pass = prop_oneof![
         4 => select(vec![1, 50, 100, 250]),
