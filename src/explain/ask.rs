@@ -93,15 +93,11 @@ impl Stack {
         let is_told = call.is_some() || probe.applied() == Applied::Tool;
         let decision = is_told.then(|| self.0.router.explain(&probe));
         let foresight = call.as_ref().map(|call| self.cache().foresee(call));
-        let evidence = self.cache().evidence(entry.tool().set(), name);
-        Explanation::new(
-            entry.clone(),
-            call,
-            candidates,
-            decision,
-            foresight,
-            settings,
-        )
-        .with_evidence(evidence)
+        let evidence = {
+            let tool = entry.tool();
+            self.cache().evidence(tool.set(), tool.name())
+        };
+        Explanation::new(entry, call, candidates, decision, foresight, settings)
+            .with_evidence(evidence)
     }
 }

@@ -290,7 +290,7 @@ fn cache(of: &Explanation) -> String {
                  with the same arguments{whose}, until {until}.{}",
                 how_long(ttl, lifetime),
                 of.evidence()
-                    .map(|seen| format!(" {}.", evidence(&seen)))
+                    .map(|seen| format!(" {}.", evidence(seen)))
                     .unwrap_or_default()
             )
         }

@@ -27,7 +27,7 @@ pub(crate) struct Listing {
 enum Listed {
     Bound(Arc<Tool>),
     /// It cannot be offered, as it is read now.
-    Refused(ToolDefinition),
+    Refused(Box<ToolDefinition>),
 }
 
 impl Listing {
@@ -68,7 +68,7 @@ impl Listing {
                 }
                 Err(reason) => {
                     listing.refused.push(refuse(reason));
-                    Listed::Refused(definition)
+                    Listed::Refused(Box::new(definition))
                 }
             });
         }
@@ -88,7 +88,7 @@ impl Listing {
     pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
         let definition = |listed: &Listed| match listed {
             Listed::Bound(tool) => tool.definition().clone(),
-            Listed::Refused(definition) => definition.clone(),
+            Listed::Refused(definition) => ToolDefinition::clone(definition),
         };
         self.listed.iter().map(definition).collect()
     }

@@ -184,13 +184,17 @@ impl Upstream {
             return self.run(call).await;
         };
         let lease = pool.lease(owner, call).await?;
-        match &lease.upstream {
+        let result = match &lease.upstream {
             Some(instance) => {
                 instance.first_attempt().await;
                 instance.run(call).await
             }
             None => self.run(call).await,
+        };
+        if let Ok(output) = &result {
+            lease.answered(call, output);
         }
+        result
     }
 
     /// Waits until the first attempt to connect has an outcome, no longer than one may take.

@@ -100,6 +100,30 @@ async fn an_instance_ends_with_its_session() {
     running.await.unwrap().unwrap();
 }
 
+/// Answers the next call with a number.
+async fn count(peer: &mut Peer, number: u32) {
+    let asked = peer.asked("tools/call").await;
+    let result = format!(r#"{{"content":[{{"type":"text","text":"{number}"}}]}}"#);
+    peer.reply(&asked, &result).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_whose_equal_reads_differ_serves_no_other_session() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let [one, two] = [caller("ada", "1"), caller("ada", "2")];
+    for number in 1..=2 {
+        let running = tokio::spawn(upstream.call(call(&one, true)));
+        count(&mut first, number).await;
+        running.await.unwrap().unwrap();
+    }
+    upstream.session_ended(&one);
+    let running = tokio::spawn(upstream.call(call(&two, true)));
+    let mut second = script.accept().await;
+    second.greet_legacy().await;
+    count(&mut second, 1).await;
+    running.await.unwrap().unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
     let (upstream, mut first, mut script) = lead(LONG).await;

@@ -12,6 +12,7 @@
 mod entry;
 mod events;
 mod pool;
+mod repeats;
 mod table;
 
 pub(super) use self::events::Heard;

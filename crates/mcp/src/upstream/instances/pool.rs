@@ -9,9 +9,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tollgate_core::{
     Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
+    ToolOutput,
 };
 
 use super::entry::{Entry, Place};
+use super::repeats::Repeats;
 use super::table::{LEAD, Refused, Table};
 use crate::upstream::builder::Options;
 use crate::upstream::handle::Upstream;
@@ -30,6 +32,7 @@ pub(in crate::upstream) struct Pool {
     is_swept: AtomicBool,
     is_shared: AtomicBool,
     looks_stateful: AtomicBool,
+    repeats: Mutex<Repeats>,
 }
 
 /// A call in flight at an instance, until this is dropped.
@@ -51,6 +54,7 @@ impl Pool {
             is_swept: AtomicBool::new(false),
             is_shared: AtomicBool::new(false),
             looks_stateful: AtomicBool::new(false),
+            repeats: Mutex::default(),
         })
     }
 
@@ -108,9 +112,9 @@ impl Pool {
     }
 
     /// Takes whether the server's tools look as if it kept state between reads: no instance counts as
-    /// clean then.
+    /// clean then. What calls showed stays.
     pub(in crate::upstream) fn set_looks_stateful(&self, looks_so: bool) {
-        self.looks_stateful.store(looks_so, Ordering::Relaxed);
+        self.looks_stateful.fetch_or(looks_so, Ordering::Relaxed);
     }
 
     pub(in crate::upstream) fn session_ended(&self, caller: &Caller) {
@@ -250,6 +254,22 @@ impl fmt::Debug for Pool {
         f.debug_struct("Pool")
             .field("server", &self.lead.id)
             .finish_non_exhaustive()
+    }
+}
+
+impl Lease {
+    /// Takes the answer of a call. An instance is not clean, and no other of the server is from now on,
+    /// if an equal read of it had another answer: the server keeps state between reads, or what it reads
+    /// changes, and the two cannot be told apart.
+    pub(in crate::upstream) fn answered(&self, call: &ToolCall, output: &ToolOutput) {
+        let pool = &self.pool;
+        if call.plan().is_write() || pool.looks_stateful.load(Ordering::Relaxed) {
+            return;
+        }
+        if pool.repeats.lock().differ(self.number, call, output) {
+            pool.looks_stateful.store(true, Ordering::Relaxed);
+            pool.table.lock().taint();
+        }
     }
 }
 

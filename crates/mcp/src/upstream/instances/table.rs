@@ -116,6 +116,13 @@ impl<H: Clone> Table<H> {
         Ok((number, handle))
     }
 
+    /// Takes note that the server keeps state between reads: no instance that ran one is clean.
+    pub(super) fn taint(&mut self) {
+        for entry in self.entries.values_mut() {
+            entry.clean &= entry.calls == 0;
+        }
+    }
+
     /// Takes note that a call has ended, however it did.
     pub(super) fn leave(&mut self, number: u64, now: Instant) {
         let Some(entry) = self.entries.get_mut(&number) else {

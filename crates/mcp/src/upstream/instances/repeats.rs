@@ -1,0 +1,33 @@
+//! Equal reads of one instance whose answers differ: the server keeps state, whatever its tools declare.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use tollgate_core::{ToolCall, ToolOutput};
+
+/// The answers that are remembered. Beyond that, all are forgotten.
+const MAX_ANSWERS: usize = 1_024;
+
+/// What equal reads of one instance were answered last.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    hasher: RandomState,
+    /// By instance, tool and arguments.
+    answers: HashMap<u64, u128>,
+}
+
+impl Repeats {
+    /// Takes the answer of a read. Returns `true` if an equal read of the instance had another one.
+    pub(super) fn differ(&mut self, instance: u64, call: &ToolCall, output: &ToolOutput) -> bool {
+        let Some(digest) = output.answer_digest() else {
+            return false;
+        };
+        let read = (instance, call.tool().name(), call.arguments());
+        let key = self.hasher.hash_one(read);
+        if self.answers.len() >= MAX_ANSWERS && !self.answers.contains_key(&key) {
+            self.answers.clear();
+        }
+        let last = self.answers.insert(key, digest);
+        last.is_some_and(|last| last != digest)
+    }
+}
