@@ -123,7 +123,7 @@ async fn troubled() -> (Gateway, TempDir) {
         ..Script::of_one("get_current_time")
     };
     let config = format!(
-        "{}[servers.narrow]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
+        "{}instances = \"shared\"\n[servers.narrow]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
          calls_per_minute = 60000\n\
          [servers.narrow.tools.add_note]\nrateLimitHint = 1\n",
         once.server("once")

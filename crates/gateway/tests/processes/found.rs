@@ -45,6 +45,8 @@ impl Marked {
     /// Writes a config with one server, whose processes are marked.
     pub(crate) fn config(&self, script: &str) -> NamedTempFile {
         let file = NamedTempFile::with_suffix(".toml").unwrap();
+        // a dollar sign of the shell, not a reference of the config
+        let script = script.replace('$', "$$");
         let text = format!(
             "[servers.s]\ncommand = \"/bin/sh\"\nera = \"legacy\"\nargs = [\"-c\", '''{script}''']\n\
              env = {{ {MARK} = \"{}\" }}\n",
