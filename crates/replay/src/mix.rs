@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::{Instant, advance};
-use tollgate_cache::{CacheConfig, CacheLayer};
-use tollgate_core::{Profile, Tool, ToolCall, ToolError, ToolOutput};
+use tollgate_cache::{CacheConfig, CacheLayer, StateGroup};
+use tollgate_core::{Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolOutput};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -91,6 +91,10 @@ impl Mix {
         };
         let mut config = CacheConfig::default();
         config.key_seed = Some(1);
+        for set in 0..self.sets {
+            let set = ReplicaSetId::new(format!("set-{set}")).map_err(ReplayError::cache)?;
+            config.scopes = config.scopes.with_state(set, StateGroup::Own);
+        }
         let ours = CacheLayer::new(config);
         Ok([
             self.run("none", calls, seed, none)?,
