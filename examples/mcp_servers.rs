@@ -6,13 +6,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tollgate::core::{BoxFuture, BoxStream};
-use tollgate::{CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
+use tollgate::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
 use tollgate_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
 use tollgate_mcp::upstream::{CommandSpec, HttpSpec, Target, Upstream};
 
@@ -76,7 +77,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let child = CommandSpec::new(std::env::current_exe()?).with_args(["clock"]);
     let clock = Upstream::builder("clock".parse()?, Target::Command(child)).start();
     let notes = Upstream::builder("notes".parse()?, Target::Http(HttpSpec::new(&url)?)).start();
-    let stack = Stack::builder().server(clock.clone()).server(notes);
+    // zones seldom change: without this, repeated calls have to show it first
+    let zones = Caching::For(Duration::from_secs(3600));
+    let stack = Stack::builder()
+        .server(Server::new(clock.clone()).caching(zones))
+        .server(notes);
     let stack = stack.build().await?;
 
     for entry in stack.catalogue().entries() {

@@ -122,7 +122,8 @@ fn bind(
     if let Some(operator) = options.overrides.get(definition.name()) {
         hints = hints.with_operator(operator);
     }
-    let profile = options.profile_of(definition.name());
+    let is_volatile = inferred.volatility().is_some();
+    let profile = options.profile_of(definition.name(), is_volatile);
     let judged = judge(&hints, &profile);
     if let Some(reason) = judged.refusal() {
         return Err(reason);

@@ -78,8 +78,8 @@ impl SetOptions {
     }
 
     /// Returns the profile for one tool: with what the operator says of its results, or else of all
-    /// results of the server.
-    pub(crate) fn profile_of(&self, tool: &ToolName) -> Profile {
+    /// results of the server. A TTL of the server is not meant for its clocks and cursors.
+    pub(crate) fn profile_of(&self, tool: &ToolName, is_volatile: bool) -> Profile {
         let mut profile = self.profile.clone();
         if self.freshness == FreshnessMode::Learned {
             let mut learned = Learned::default();
@@ -90,8 +90,10 @@ impl SetOptions {
                 profile.idempotent_lifetime = learned;
             }
         }
-        match self.tool_caching.get(tool).or(self.caching.as_ref()) {
+        let of_tool = self.tool_caching.get(tool);
+        match of_tool.or(self.caching.as_ref()) {
             Some(Caching::Never) => profile.caches = false,
+            Some(Caching::For(_)) if is_volatile && of_tool.is_none() => profile.caches = false,
             Some(Caching::For(ttl)) => {
                 profile.read_ttl = *ttl;
                 profile.read_lifetime = Lifetime::Stated;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use tollgate::LimitsConfig;
+use tollgate::cache::StateGroup;
 use tollgate::core::redact;
 use tollgate::limit::Cap;
 use tollgate::loopguard::LoopGuardConfig;
 use tollgate::retry::hedge::HedgeConfig;
 use tollgate::router::RouterConfig;
+use tollgate::{Caching, LimitsConfig};
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::{
@@ -178,6 +179,14 @@ impl ServerConfig {
             changed.insert("max_message".into(), json!(size));
         }
         changed.extend(self.instances.changed());
+        if self.state != StateGroup::Shared {
+            changed.insert("state".into(), json!(self.state.to_string()));
+        }
+        changed.extend(
+            self.caching
+                .map(cached)
+                .map(|(key, value)| (key.into(), value)),
+        );
         let traits = |capabilities: &[String], zone: Option<&str>, cost_factor: f64| {
             keys([
                 ("capabilities", json!(capabilities)),
@@ -191,11 +200,23 @@ impl ServerConfig {
             if let Some(reader) = &said.verify_with {
                 changed.insert(format!("tools.{tool}.verify_with"), json!(reader.as_str()));
             }
+            if let Some((key, value)) = said.caching.map(cached) {
+                changed.insert(format!("tools.{tool}.{key}"), value);
+            }
             if let Some(places) = said.max_concurrent {
                 changed.insert(format!("tools.{tool}.max_concurrent"), json!(places));
             }
         }
         changed
+    }
+}
+
+/// Returns the key that says whether results are kept, and its value.
+fn cached(caching: Caching) -> (&'static str, Value) {
+    match caching {
+        Caching::Never => ("cache", json!(false)),
+        Caching::For(ttl) => ("ttl", json!(show_duration(ttl))),
+        _ => ("cache", json!(true)),
     }
 }
 
@@ -365,6 +386,16 @@ ttl = \"1m\"
         assert_eq!(changed(all), all);
         let lean = "store = \"lean\"\n";
         assert_eq!(changed(lean), lean);
+    }
+
+    #[test]
+    fn what_decides_how_long_results_are_served_is_shown() {
+        let text = "[servers.a]\ncommand = \"x\"\nttl = \"5m\"\nstate = \"own\"\n\
+                    [servers.a.tools.t]\ncache = false\n";
+        let config = Config::parse(Path::new("t.toml"), text).unwrap();
+        let changed = serde_json::to_value(config.servers[0].changed()).unwrap();
+        let expected = serde_json::json!({"ttl": "5m", "state": "own", "tools.t.cache": false});
+        assert_eq!(changed, expected);
     }
 
     #[test]
