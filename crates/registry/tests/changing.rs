@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_core::infer::RuleSet;
-use tollgate_core::{Annotations, Effect, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use tollgate_core::{
+    Annotations, Caching, Effect, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName,
+};
 use tollgate_registry::{Changes, Registry, SetOptions};
 
 fn set() -> ReplicaSetId {
@@ -112,4 +115,20 @@ fn a_set_that_is_forgotten_leaves_nothing_behind() {
     list(&registry, "a", &two_tools());
     let catalogue = registry.catalogue();
     assert_eq!(catalogue.entries()[0].client_name(), "get_order");
+}
+
+#[test]
+fn a_ttl_of_the_server_is_not_for_its_clocks_unless_the_tool_says_so() {
+    let clock = || json!({"name": "get_current_time", "annotations": {"readOnlyHint": true}});
+    let ttl = Caching::For(Duration::from_secs(60));
+    let mut options = SetOptions::default();
+    options.caching = Some(ttl);
+    let registry = Registry::new();
+    registry.set_options(set(), options.clone());
+    list(&registry, "a", &[clock()]);
+    let kept = |registry: &Registry| tool(registry, "get_current_time").plan().result_ttl();
+    assert_eq!(kept(&registry), None);
+    options.tool_caching.insert(name("get_current_time"), ttl);
+    registry.change_options(&set(), options);
+    assert_eq!(kept(&registry), Some(Duration::from_secs(60)));
 }

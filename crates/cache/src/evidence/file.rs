@@ -107,11 +107,17 @@ impl Evidences {
 impl StateFile {
     /// Takes the lock, in a file beside it; `None` if another process has it.
     fn lock(path: &Path) -> io::Result<Option<Self>> {
+        let lock_path = path.with_added_extension("lock");
+        for path in [path, &lock_path] {
+            // opening a pipe would wait for its other end
+            let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+            if fs::metadata(path).is_ok_and(is_special) {
+                let message = format!("{} is not a regular file", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+        }
         let mut options = private();
-        let lock = options
-            .create(true)
-            .truncate(false)
-            .open(path.with_added_extension("lock"))?;
+        let lock = options.create(true).truncate(false).open(lock_path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Self {
                 path: path.to_owned(),

@@ -257,3 +257,22 @@ fn the_status_tells_repeats_and_needs() {
     assert_eq!(status["buckets"][3]["different"], 1);
     assert_eq!(status["buckets"][1]["passes"], true);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_the_file_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["evidence.jsonl", "evidence.jsonl.lock"] {
+        let pipe = folder.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let opened = Evidences::open(&folder.path().join("evidence.jsonl"), 0.01);
+        assert!(
+            opened
+                .unwrap_err()
+                .to_string()
+                .contains("not a regular file")
+        );
+        std::fs::remove_file(pipe).unwrap();
+    }
+}
