@@ -66,5 +66,7 @@ def run(report, work):
         with raw.Stdio(tap.command, sandbox.log) as peer:
             drive(report, peer, path, tap, False, lambda: None)
         return
-    with stage.Served.run(sandbox, tap.command) as served, raw.Http(served.url) as peer:
+    # nothing but this client changes the files
+    options = ["--ttl", "5m"]
+    with stage.Served.run(sandbox, tap.command, options) as served, raw.Http(served.url) as peer:
         drive(report, peer, path, tap, True, lambda: hits(served.admin))

@@ -54,6 +54,8 @@ def over_http(sandbox, command, era):
 
 def compare(report, name, own, found):
     """Tools by name, whatever their order: a catalogue may sort them."""
+    # tools that run only as tasks are withheld: tasks are not relayed
+    own = [tool for tool in own if tool.get("execution", {}).get("taskSupport") != "required"]
     by_name = [{tool["name"]: tool for tool in tools} for tools in (own, found)]
     lines = raw.differences(*by_name)
     if len(found) != len(own):

@@ -132,9 +132,9 @@ class Served:
         return json.loads(file.read_text())["admin"]
 
     @classmethod
-    def run(cls, sandbox, command=None):
+    def run(cls, sandbox, command=None, options=()):
         port = free_port()
-        return cls([GATEWAY, "run", "--http", f"127.0.0.1:{port}", "--",
+        return cls([GATEWAY, "run", "--http", f"127.0.0.1:{port}", *options, "--",
                     *(command or sandbox.command())], port, sandbox.log)
 
     @classmethod
