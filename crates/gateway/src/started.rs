@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn instructions_are_waited_for_a_moment_and_the_list_until_the_start_is_over() {
+    async fn greetings_wait_briefly_and_lists_until_the_start_is_over() {
         let started = Started::default();
         let mut finished = pin!(started.finished());
         let began = tokio::time::Instant::now();

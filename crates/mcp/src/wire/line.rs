@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_overlong_message_is_told_by_its_id_and_takes_no_more_room_than_the_limit() {
+    async fn an_overlong_message_is_reported_by_id_in_bounded_memory() {
         let (mut theirs, ours) = tokio::io::duplex(4096);
         let writing = tokio::spawn(async move {
             use tokio::io::AsyncWriteExt;
