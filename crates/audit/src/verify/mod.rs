@@ -2,7 +2,8 @@
 
 mod report;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::AuditKey;
@@ -104,7 +105,15 @@ fn of_log(path: &Path, seal: &Seal, progress: &mut dyn FnMut(Progress<'_>)) -> i
         }
         Err(error) => return Err(error),
     };
-    let files = files(path)?;
+    let mut files = files(path)?;
+    if is_begun_anew(&files)? {
+        files.pop();
+        report.notes.push(
+            "the newest file has no whole line yet: it is being written, or the process was killed \
+             when it began it; the next start begins it anew"
+                .into(),
+        );
+    }
     if files.is_empty() {
         if head.is_some() {
             report.fault_of_head(&paths, "the head is there, and every file is gone".into());
@@ -154,6 +163,22 @@ fn of_log(path: &Path, seal: &Seal, progress: &mut dyn FnMut(Progress<'_>)) -> i
         report.fault_of_file(files.last(), &format!("the log itself says: {found}"));
     }
     Ok(report)
+}
+
+/// Says whether the last file follows another one and has no line feed. A file is created first and its
+/// first line written then. If its lines were cut, the head names one of them.
+fn is_begun_anew(files: &[PathBuf]) -> io::Result<bool> {
+    /// No first line is longer.
+    const MOST: u64 = 4096;
+    let [.., before, last] = files else {
+        return Ok(false);
+    };
+    if number_in(before).is_none() || number_in(last).is_some() {
+        return Ok(false);
+    }
+    let mut start = Vec::new();
+    File::open(last)?.take(MOST).read_to_end(&mut start)?;
+    Ok((start.len() as u64) < MOST && !start.contains(&b'\n'))
 }
 
 /// Says whether a log may begin where it does.

@@ -109,3 +109,25 @@ async fn a_log_without_its_head_is_not_whole_now_nor_after_a_start() {
         one_call(&bench).await;
     }
 }
+
+#[tokio::test]
+async fn a_file_without_its_first_line_is_begun_anew() {
+    for begun in ["", "{\"seq\":"] {
+        let bench = Bench::new();
+        one_call(&bench).await;
+        // as a kill between creating the next file and writing to it leaves them
+        let closed = bench.path.with_extension("000001.jsonl");
+        std::fs::rename(&bench.path, closed).unwrap();
+        std::fs::write(&bench.path, begun).unwrap();
+        let before = bench.report();
+        assert!(before.is_whole(), "{before:?}");
+        assert_eq!((before.calls, before.files), (1, 1));
+        one_call(&bench).await;
+        let after = bench.report();
+        assert!(after.is_whole(), "{after:?}");
+        assert_eq!((after.calls, after.files), (2, 2));
+        // a file whose lines were cut is not one that was begun
+        std::fs::write(&bench.path, begun).unwrap();
+        assert!(!bench.report().is_whole());
+    }
+}
