@@ -61,8 +61,8 @@ pub fn url(text: &str) -> String {
 }
 
 /// Returns a command line without what is secret in its arguments: what follows the name of a secret
-/// (`--token=…`, `--api-key …`, `API_KEY=…`), credentials (`Bearer …`), long random texts, and what
-/// [`url`] leaves out of URLs.
+/// (`--token=…`, `--api-key …`, `API_KEY=…`), what follows `-p` unless it looks like a port, a path or a
+/// package, credentials (`Bearer …`), long random texts, and what [`url`] leaves out of URLs.
 ///
 /// A secret that looks like a common word cannot be told from one.
 ///
@@ -79,19 +79,29 @@ pub fn url(text: &str) -> String {
 pub fn command<A: AsRef<str>>(program: &str, args: impl IntoIterator<Item = A>) -> String {
     let shown = Shown::new();
     let mut line = without_random(program).into_owned();
-    let mut hides_next = false;
+    let (mut hides_next, mut after_p) = (false, false);
     for arg in args {
         let arg = arg.as_ref();
         line.push(' ');
         let is_flag = arg.starts_with('-') && arg.len() > 1;
-        if hides_next && !arg.starts_with("--") {
+        if hides_next && !arg.starts_with("--") || after_p && may_be_password(arg) {
             line.push_str(HIDDEN);
         } else {
             line.push_str(&shown.argument(arg));
         }
         hides_next = is_flag && !arg.contains('=') && shown.is_secret(arg);
+        after_p = arg == "-p";
     }
     line
+}
+
+/// Says whether what follows `-p` may be a password: not a port, a path, a package or another flag.
+fn may_be_password(arg: &str) -> bool {
+    let is_port = arg
+        .chars()
+        .all(|c| c.is_ascii_digit() || matches!(c, '.' | ':'));
+    let is_package = arg.starts_with('@') && arg.contains('/');
+    !is_port && !is_package && !arg.starts_with(['-', '/', '.', '~'])
 }
 
 /// What is known of secrets on a command line.
@@ -220,6 +230,9 @@ mod tests {
             (&["--api-key", "s3cr3t"], "--api-key [redacted]"),
             (&["--license-key", "s3cr3t"], "--license-key [redacted]"),
             (&["--token", "-s3cr3t"], "--token [redacted]"),
+            (&["--password", "pw"], "--password [redacted]"),
+            (&["-u", "ada", "-p", "pw"], "-u ada -p [redacted]"),
+            (&["-H", "Authorization: Bearer x"], "-H [redacted]"),
             (&["-e", "GITHUB_PAT=s3cr3t"], "-e GITHUB_PAT=[redacted]"),
             (&["DB_PASSWORD=s3cr3t"], "DB_PASSWORD=[redacted]"),
             (
@@ -265,6 +278,10 @@ mod tests {
             &["mcp-server-time", "--local-timezone=Europe/Berlin"],
             &["-m", "mcp_server_sequential_thinking", "--verbose"],
             &["--api-key", "--verbose"],
+            &["-p", "8080"],
+            &["-p", "127.0.0.1:8080:80", "-p", "--verbose"],
+            &["-p", "./project", "-p", "@acme/server"],
+            &["-p"],
             &["--since", "2026-11-22T14:00:00.000001Z", "--token="],
             &["http://localhost:3000/mcp", ""],
         ] {
