@@ -135,6 +135,7 @@ impl BreakerSet {
         for (_, circuit) in self.all(|other| other == server) {
             circuit.reset();
         }
+        self.reset_instances(server);
     }
 
     /// Forgets the breakers of servers that are not kept, forced ones too. Permits that are out go

@@ -68,9 +68,8 @@ impl CacheHandle {
     #[must_use]
     pub fn all_evidence(&self) -> HashMap<(ReplicaSetId, ToolName), EvidenceStatus> {
         let mut all: HashMap<_, EvidenceStatus> = HashMap::new();
-        for (subject, evidence) in self.shared.evidence.all() {
-            let status = evidence.status();
-            let name = (subject.set, subject.tool);
+        for (set, tool, status) in self.evidence_by_partition() {
+            let name = (set, tool);
             if all
                 .get(&name)
                 .is_none_or(|known| known.repeats < status.repeats)
@@ -79,6 +78,14 @@ impl CacheHandle {
             }
         }
         all
+    }
+
+    /// Returns all evidence: of a tool once for each [partition](crate::Partition) that it is kept for.
+    #[must_use]
+    pub fn evidence_by_partition(&self) -> Vec<(ReplicaSetId, ToolName, EvidenceStatus)> {
+        let all = self.shared.evidence.all().into_iter();
+        all.map(|(subject, evidence)| (subject.set, subject.tool, evidence.status()))
+            .collect()
     }
 
     /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if there is

@@ -36,10 +36,11 @@ impl<S: ToolService> Service<ToolCall> for LoopGuard<S> {
             Some(shared) => shared.decide(&call),
             None => Decision::Pass,
         };
-        match decision {
-            Decision::Answer(output) => LoopGuardFuture::answered(output),
-            Decision::Pass => LoopGuardFuture::sent(self.inner.call(call), None),
-            Decision::Watch(watch) => LoopGuardFuture::sent(self.inner.call(call), Some(watch)),
-        }
+        let watch = match decision {
+            Decision::Answer(output) => return LoopGuardFuture::answered(output),
+            Decision::Pass => None,
+            Decision::Watch(watch) => Some(watch),
+        };
+        LoopGuardFuture::sent(self.inner.call(call), watch)
     }
 }

@@ -45,20 +45,35 @@ pub(crate) struct Row {
     pub(crate) tallies: [Tally; BUCKETS],
     /// The buckets that passed at an equal observation and had no different one since: one bit each.
     granted: u8,
+    /// When the next equal observation in each bucket counts, in milliseconds of the tool's clock.
+    next: [u64; BUCKETS],
 }
 
 impl Row {
     /// Takes what was kept. [`age`](Self::age) is to follow, which removes what does not pass.
     pub(crate) fn restored(tallies: [Tally; BUCKETS], granted: u8) -> Self {
-        Self { tallies, granted }
+        Self {
+            tallies,
+            granted,
+            next: [0; BUCKETS],
+        }
     }
 
     pub(crate) fn is_granted(&self, bucket: Bucket) -> bool {
         self.granted & bucket.bit() != 0
     }
 
+    /// Says whether an equal observation in this bucket counts now. Within the bucket's edge of the last
+    /// one that counted it does not: one event changes what both saw, however many keys there are.
+    pub(crate) fn is_due(&self, bucket: Bucket, now: u64) -> bool {
+        now >= self.next[bucket.0]
+    }
+
     /// Adds an equal observation, which may have no weight. Returns true if the bucket is newly granted.
-    pub(crate) fn add_equal(&mut self, test: &Test, bucket: Bucket, weight: f64) -> bool {
+    pub(crate) fn add_equal(&mut self, test: &Test, bucket: Bucket, weight: f64, now: u64) -> bool {
+        if weight > 0.0 {
+            self.next[bucket.0] = now.saturating_add(u64::from(EDGES[bucket.0]) * 1_000);
+        }
         let tally = &mut self.tallies[bucket.0];
         tally.add_equal(weight);
         let is_new = !self.is_granted(bucket) && test.passes(&self.tallies[bucket.0]);
@@ -150,7 +165,7 @@ mod tests {
     }
 
     fn fill(row: &mut Row, test: &Test, bucket: Bucket) {
-        row.add_equal(test, bucket, test.fewest());
+        row.add_equal(test, bucket, test.fewest(), 0);
     }
 
     #[test]
@@ -168,13 +183,13 @@ mod tests {
         assert_eq!(row.lifetime(), Duration::from_secs(300));
         row.add_different(buckets[3]);
         assert_eq!(row.lifetime(), Duration::from_secs(10));
-        assert!(!row.add_equal(&test, buckets[3], 1.0));
+        assert!(!row.add_equal(&test, buckets[3], 1.0, 0));
         assert_eq!(row.lifetime(), Duration::from_secs(10));
         // with evidence to spare it passes again at the next equal observation
-        row.add_equal(&test, buckets[3], 1_000.0);
+        row.add_equal(&test, buckets[3], 1_000.0, 0);
         row.add_different(buckets[3]);
         assert_eq!(row.lifetime(), Duration::from_secs(10));
-        assert!(row.add_equal(&test, buckets[3], 0.0));
+        assert!(row.add_equal(&test, buckets[3], 0.0, 0));
         assert_eq!(row.lifetime(), Duration::from_secs(300));
     }
 
@@ -183,7 +198,7 @@ mod tests {
         let test = Test::new(0.01);
         let mut row = Row::default();
         let first = Bucket(0);
-        assert!(row.add_equal(&test, first, 2.0 * test.fewest()));
+        assert!(row.add_equal(&test, first, 2.0 * test.fewest(), 0));
         row.age(&test, 0.51);
         assert!(row.is_granted(first));
         row.age(&test, 0.9);

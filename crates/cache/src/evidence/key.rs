@@ -33,20 +33,27 @@ struct Visit {
     session: u64,
     /// In milliseconds of the tool's clock.
     last: u64,
-    /// The buckets with an equal observation, and those with a different one: one bit each.
+    /// The buckets with an equal observation that counts for the key, with one that counts for its
+    /// tool, and with a different one: one bit each.
     equal: u8,
+    equal_of_tool: u8,
     different: u8,
 }
 
-/// What a different observation is to the visit's unit in its bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Difference {
-    /// There was no observation before.
-    New,
-    /// The unit was equal so far and has been counted as such.
-    Turned,
-    /// The unit is different already.
-    Again,
+/// Whether an equal observation counts: for its key, and for its tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Credit {
+    pub(crate) to_key: bool,
+    pub(crate) to_tool: bool,
+}
+
+/// What a visit had in the bucket of a different observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Before {
+    /// The equal observations that turned out different, and are to be taken back.
+    pub(crate) equal: Credit,
+    /// Whether it had a different one already.
+    pub(crate) different: bool,
 }
 
 impl Key {
@@ -60,27 +67,46 @@ impl Key {
         }
     }
 
-    /// Notes an equal observation. Returns true if it counts: it is the visit's first in the bucket.
-    pub(crate) fn note_equal(&mut self, session: u64, bucket: Bucket, now: u64) -> bool {
-        self.visit(session, now).is_some_and(|visit| {
-            let counts = (visit.equal | visit.different) & bucket.bit() == 0;
-            visit.equal |= bucket.bit();
-            counts
-        })
+    /// Notes an equal observation. It counts where it is `due`, once for each visit and bucket.
+    pub(crate) fn note_equal(
+        &mut self,
+        session: u64,
+        bucket: Bucket,
+        now: u64,
+        due: Credit,
+    ) -> Credit {
+        let Some(visit) = self.visit(session, now) else {
+            return Credit::default();
+        };
+        let bit = bucket.bit();
+        let credit = Credit {
+            to_key: due.to_key && (visit.equal | visit.different) & bit == 0,
+            to_tool: due.to_tool && (visit.equal_of_tool | visit.different) & bit == 0,
+        };
+        if credit.to_key {
+            visit.equal |= bit;
+        }
+        if credit.to_tool {
+            visit.equal_of_tool |= bit;
+        }
+        credit
     }
 
     /// Notes a different observation, and says what the visit had in that bucket.
-    pub(crate) fn note_different(&mut self, session: u64, bucket: Bucket, now: u64) -> Difference {
+    pub(crate) fn note_different(&mut self, session: u64, bucket: Bucket, now: u64) -> Before {
         let Some(visit) = self.visit(session, now) else {
-            return Difference::New;
+            return Before::default();
         };
-        let had = match bucket.bit() {
-            bit if visit.different & bit != 0 => Difference::Again,
-            bit if visit.equal & bit != 0 => Difference::Turned,
-            _ => Difference::New,
-        };
-        visit.different |= bucket.bit();
-        had
+        let bit = bucket.bit();
+        let different = visit.different & bit != 0;
+        visit.different |= bit;
+        Before {
+            equal: Credit {
+                to_key: !different && visit.equal & bit != 0,
+                to_tool: !different && visit.equal_of_tool & bit != 0,
+            },
+            different,
+        }
     }
 
     /// Returns the session's visit, a new one if its last is over; `None` if there is no place for it.
@@ -133,6 +159,7 @@ impl Visit {
             session,
             last: now,
             equal: 0,
+            equal_of_tool: 0,
             different: 0,
         }
     }
@@ -150,41 +177,84 @@ mod tests {
         Bucket::numbered(number).unwrap()
     }
 
-    #[test]
-    fn a_visit_counts_once_per_bucket_and_ends_with_a_pause() {
-        let mut key = Key::default();
-        assert!(key.note_equal(1, bucket(0), 0));
-        assert!(!key.note_equal(1, bucket(0), 1_000));
-        assert!(key.note_equal(1, bucket(1), 2_000));
-        assert!(key.note_equal(2, bucket(0), 2_000));
-        // the pause is counted from the last use, in whichever bucket
-        assert!(!key.note_equal(1, bucket(0), 302_000));
-        assert!(!key.note_equal(1, bucket(0), 602_000));
-        assert!(key.note_equal(1, bucket(0), 902_001));
+    const BOTH: Credit = Credit {
+        to_key: true,
+        to_tool: true,
+    };
+
+    /// Notes an equal observation that is due for both, and says whether it counts for both.
+    fn note(key: &mut Key, session: u64, number: usize, now: u64) -> bool {
+        let credit = key.note_equal(session, bucket(number), now, BOTH);
+        assert_eq!(credit.to_key, credit.to_tool);
+        credit.to_key
     }
 
     #[test]
-    fn a_later_difference_turns_the_unit() {
+    fn a_visit_counts_once_per_bucket_and_ends_with_a_pause() {
         let mut key = Key::default();
-        assert_eq!(key.note_different(1, bucket(0), 0), Difference::New);
-        assert_eq!(key.note_different(1, bucket(0), 0), Difference::Again);
-        assert!(!key.note_equal(1, bucket(0), 0));
-        assert!(key.note_equal(1, bucket(1), 0));
-        assert_eq!(key.note_different(1, bucket(1), 0), Difference::Turned);
-        assert_eq!(key.note_different(1, bucket(1), 0), Difference::Again);
-        assert_eq!(key.note_different(1, bucket(1), 300_001), Difference::New);
+        assert!(note(&mut key, 1, 0, 0));
+        assert!(!note(&mut key, 1, 0, 1_000));
+        assert!(note(&mut key, 1, 1, 2_000));
+        assert!(note(&mut key, 2, 0, 2_000));
+        // the pause is counted from the last use, in whichever bucket
+        assert!(!note(&mut key, 1, 0, 302_000));
+        assert!(!note(&mut key, 1, 0, 602_000));
+        assert!(note(&mut key, 1, 0, 902_001));
+    }
+
+    #[test]
+    fn an_observation_that_is_not_due_may_count_later_in_its_visit() {
+        let mut key = Key::default();
+        let only_key = Credit {
+            to_tool: false,
+            ..BOTH
+        };
+        assert_eq!(key.note_equal(1, bucket(0), 0, only_key), only_key);
+        let only_tool = Credit {
+            to_key: false,
+            ..BOTH
+        };
+        assert_eq!(key.note_equal(1, bucket(0), 1_000, BOTH), only_tool);
+        assert_eq!(key.note_equal(1, bucket(0), 2_000, BOTH), Credit::default());
+    }
+
+    #[test]
+    fn a_later_difference_takes_back_what_counted() {
+        let mut key = Key::default();
+        let before = |equal, different| Before { equal, different };
+        let (none, session) = (Credit::default(), 1);
+        assert_eq!(
+            key.note_different(session, bucket(0), 0),
+            before(none, false)
+        );
+        assert_eq!(
+            key.note_different(session, bucket(0), 0),
+            before(none, true)
+        );
+        assert!(!note(&mut key, session, 0, 0));
+        assert!(note(&mut key, session, 1, 0));
+        assert_eq!(
+            key.note_different(session, bucket(1), 0),
+            before(BOTH, false)
+        );
+        assert_eq!(
+            key.note_different(session, bucket(1), 0),
+            before(none, true)
+        );
+        let later = key.note_different(session, bucket(1), 300_001);
+        assert_eq!(later, before(none, false));
     }
 
     #[test]
     fn a_ninth_session_adds_no_equal_observation_until_a_visit_is_over() {
         let mut key = Key::default();
         for session in 0..8 {
-            assert!(key.note_equal(session, bucket(0), session));
+            assert!(note(&mut key, session, 0, session));
         }
-        assert!(!key.note_equal(8, bucket(0), 8));
-        assert_eq!(key.note_different(8, bucket(0), 8), Difference::New);
-        assert!(!key.note_equal(0, bucket(0), 8));
-        assert!(key.note_equal(8, bucket(0), 300_002));
-        assert!(!key.note_equal(8, bucket(0), 300_002));
+        assert!(!note(&mut key, 8, 0, 8));
+        assert_eq!(key.note_different(8, bucket(0), 8), Before::default());
+        assert!(!note(&mut key, 0, 0, 8));
+        assert!(note(&mut key, 8, 0, 300_002));
+        assert!(!note(&mut key, 8, 0, 300_002));
     }
 }

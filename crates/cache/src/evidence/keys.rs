@@ -200,7 +200,7 @@ mod tests {
         let bucket = Bucket::numbered(0).unwrap();
         for key in 0..KEYS_OF_ONE as u128 {
             keys.enter(&test, &mut row, key).contributed[0] = 1.0;
-            row.add_equal(&test, bucket, 1.0);
+            row.add_equal(&test, bucket, 1.0, 0);
         }
         keys.enter(&test, &mut row, 0);
         assert!(row.is_granted(bucket));

@@ -17,8 +17,11 @@
 //! Ageing (half-life one day) is such a weight too, but one that goes on falling. At any one time
 //! the chance is still at most 1/20; over all times it has no such bound, as differences age as well.
 //! The bound is for one bucket: of many keys that pass by their own evidence, some pass by chance.
-//! Observations of several keys over one stretch of time are taken as independent; a single event
-//! that changes many keys makes them less than that.
+//!
+//! One event may change many keys, so equal observations at about the same time are not independent.
+//! In each bucket at most one of them counts for each stretch of time as long as the bucket's edge, of
+//! a tool and of a key: 332 observations within 1 s take at least 332 s, however many clients call.
+//! Different observations all count.
 
 mod bucket;
 mod estimator;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::bucket::{BUCKETS, Bucket, EDGES, Row, is_verified};
 use super::estimator::{Test, ageing};
-use super::key::{Difference, Key};
+use super::key::{Credit, Key};
 use super::keys::Keys;
 use super::status::{BucketStatus, EvidenceStatus};
 
@@ -267,17 +267,24 @@ impl Inner {
     fn equal(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) -> bool {
         let known = self.keys.enter(test, &mut self.row, key);
         let number = bucket.number();
-        let unit = f64::from(u8::from(known.note_equal(session, bucket, at)));
-        if known.row.add_equal(test, bucket, unit) {
+        let due = Credit {
+            to_key: known.row.is_due(bucket, at),
+            to_tool: !known.alone && self.row.is_due(bucket, at),
+        };
+        let credit = known.note_equal(session, bucket, at, due);
+        if known
+            .row
+            .add_equal(test, bucket, f64::from(u8::from(credit.to_key)), at)
+        {
             known.hits[number] = 0;
         }
         if known.alone {
             return false;
         }
         let left = (test.most_of_one_key() - known.contributed[number]).max(0.0);
-        let weight = unit.min(left);
+        let weight = f64::from(u8::from(credit.to_tool)).min(left);
         known.contributed[number] += weight;
-        self.row.add_equal(test, bucket, weight)
+        self.row.add_equal(test, bucket, weight, at)
     }
 
     /// Adds a different observation: to the key's own evidence, and to the tool's if it is the key's
@@ -285,17 +292,17 @@ impl Inner {
     fn different(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) {
         let known = self.keys.enter(test, &mut self.row, key);
         let number = bucket.number();
-        let unit = known.note_different(session, bucket, at);
-        if unit == Difference::Turned {
+        let before = known.note_different(session, bucket, at);
+        if before.equal.to_key {
             known.row.remove_equal(bucket, 1.0);
         }
-        if unit != Difference::Again || known.row.is_granted(bucket) {
+        if !before.different || known.row.is_granted(bucket) {
             known.row.add_different(bucket);
         }
         if known.alone {
             return;
         }
-        if unit == Difference::Turned {
+        if before.equal.to_tool {
             let taken_back = known.contributed[number].min(1.0);
             known.contributed[number] -= taken_back;
             self.row.remove_equal(bucket, taken_back);

@@ -135,12 +135,16 @@ metrics! {
         "Results dropped, by cause";
     CACHE_INVALIDATIONS = Counter "tollgate.cache.invalidations" "{call}" [names::TOOL, names::SERVER_SET]
         "Writes that dropped results";
+    CACHE_LIFETIME = Gauge "tollgate.cache.lifetime" "s" [names::TOOL, names::SERVER_SET]
+        "How long results are served, of tools whose lifetime is learned; 0 while evidence allows none";
     CACHE_LOOKUPS = Counter "tollgate.cache.lookups" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls looked up, by what came of it";
     CACHE_REFRESHES = Counter "tollgate.cache.refreshes" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls that fetch a new result for a stale one";
     CACHE_REFUSALS = Counter "tollgate.cache.refusals" "{result}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Results not kept, by reason";
+    CACHE_REPEATS = Counter "tollgate.cache.repeats" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
+        "Repeated executions that evidence counts, by whether the answer was the same; kept when the gateway restarts";
     CACHE_RESCUES = Counter "tollgate.cache.rescues" "{call}" [names::TOOL, names::SERVER_SET]
         "Failures answered with the last result, stale";
     CACHE_SAVED = Counter "tollgate.cache.saved" "s" [names::TOOL, names::SERVER_SET]

@@ -19,7 +19,7 @@ labels! {
     OUTCOME = "tollgate.outcome" "what became of a call or of an attempt to help it, or what was said to it";
     OVERFLOW = "otel.metric.overflow" "`true` where all that is beyond the limit of series comes together";
     REASON = "tollgate.reason" "why something was not done";
-    RESULT = "tollgate.result" "what came of a look-up, a refresh, a check or a listing";
+    RESULT = "tollgate.result" "what came of a look-up, a refresh, a check, a repeat or a listing";
     SCOPE = "tollgate.scope" "what a limit or a breaker stands before";
     STATE = "tollgate.state" "what a breaker or a server is in";
 }
