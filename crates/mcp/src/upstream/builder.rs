@@ -21,7 +21,8 @@ use crate::wire::{DEFAULT_MAX_LINE, write};
     reason = "there are two eras, and not knowing"
 )]
 pub enum EraChoice {
-    /// Ask the server.
+    /// Ask the server. One that speaks both over HTTP gets 2026-07-28, and `initialize` for each owner of
+    /// an instance, if that opens a session.
     #[default]
     Auto,
     /// Only 2026-07-28 and later.
@@ -181,7 +182,7 @@ impl UpstreamBuilder {
     }
 
     /// Sets how many instances that belong to nobody are kept started for the next session, beginning
-    /// with the first one. Default: 1.
+    /// with the first one. With 0 no instance runs after all have ended, until one is needed. Default: 1.
     pub fn spare(mut self, instances: usize) -> Self {
         self.options.instances.spare = instances;
         self
@@ -193,8 +194,8 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets how many instances there are at most; calls of further owners fail. One that only lists
-    /// the tools is not counted. Default: 32; 0 counts as 1.
+    /// Sets how many instances there are at most. For a further owner one is ended that has no call in
+    /// flight and has run nothing but reads; if there is none, its calls fail. Default: 32; 0 counts as 1.
     pub fn max_instances(mut self, instances: usize) -> Self {
         self.options.instances.max = instances.max(1);
         self

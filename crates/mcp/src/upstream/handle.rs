@@ -1,12 +1,14 @@
 //! The handle: one MCP server as a tool server.
 
+mod owned;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tollgate_core::lint;
 use tollgate_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
@@ -39,7 +41,6 @@ struct Inner {
     link: Link,
     /// The instances that owners have of their own; `None` for one of them.
     pool: Option<Arc<Pool>>,
-    stop: CancellationToken,
     /// Ends the tasks when the last handle goes.
     _last: DropGuard,
 }
@@ -58,7 +59,7 @@ impl Upstream {
     /// Starts the instance that lists the tools. Others follow when owners call.
     pub(super) fn start(shared: Arc<Shared>, target: Target) -> Self {
         let pool = Pool::new(shared.clone(), target.clone());
-        pool.time_lead();
+        pool.watch_lead();
         Self::connect(shared, target, Some(pool))
     }
 
@@ -68,7 +69,7 @@ impl Upstream {
     }
 
     fn connect(shared: Arc<Shared>, target: Target, pool: Option<Arc<Pool>>) -> Self {
-        let stop = CancellationToken::new();
+        let stop = shared.stop().clone();
         let link = match target {
             Target::Command(spec) => {
                 Link::Pipe(PipeLink::start(&shared, pipe::End::Command(spec), &stop))
@@ -80,12 +81,11 @@ impl Upstream {
             shared,
             link,
             pool,
-            _last: stop.clone().drop_guard(),
-            stop,
+            _last: stop.drop_guard(),
         }))
     }
 
-    /// Waits until the server is connected.
+    /// Waits until the server is connected. One that is [idle](UpstreamStatus::Idle) counts as connected.
     ///
     /// # Errors
     ///
@@ -93,10 +93,11 @@ impl Upstream {
     /// `timeout`, or if the upstream was shut down. Attempts go on after it.
     pub async fn ready(&self, timeout: Duration) -> Result<(), ToolError> {
         let mut status = self.0.shared.status();
-        let up =
-            status.wait_for(|status| matches!(status, UpstreamStatus::Up | UpstreamStatus::Closed));
+        let is_up =
+            |status: &UpstreamStatus| matches!(status, UpstreamStatus::Up | UpstreamStatus::Idle);
+        let up = status.wait_for(|status| is_up(status) || *status == UpstreamStatus::Closed);
         let is_up = match tokio::time::timeout(timeout, up).await {
-            Ok(Ok(status)) => *status == UpstreamStatus::Up,
+            Ok(Ok(status)) => is_up(&status),
             Ok(Err(_)) | Err(_) => false,
         };
         if is_up {
@@ -114,6 +115,18 @@ impl Upstream {
     #[must_use]
     pub fn status(&self) -> UpstreamStatus {
         self.0.shared.status().borrow().clone()
+    }
+
+    /// Returns why the server's command could not be started, if that is why the last attempt to connect
+    /// failed: there is no such program, or it may not be executed. Attempts go on all the same.
+    #[must_use]
+    pub fn start_failure(&self) -> Option<String> {
+        match self.status() {
+            UpstreamStatus::Down(reason) if self.0.shared.was_not_started() => {
+                Some(reason.to_string())
+            }
+            _ => None,
+        }
     }
 
     /// Returns what the server last said about itself; nothing before the first connection.
@@ -143,7 +156,7 @@ impl Upstream {
 
     /// Ends the connection, whoever holds a handle.
     pub(super) fn stop(&self) {
-        self.0.stop.cancel();
+        self.0.shared.stop().cancel();
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -172,37 +185,6 @@ impl Upstream {
             Link::Pipe(link) => link.request(ask).await,
             Link::Http(link) => link.request(ask).await,
         }
-    }
-
-    /// Runs a call at the instance of its owner.
-    async fn run_at_owners(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let Some(pool) = &self.0.pool else {
-            return self.run(call).await;
-        };
-        let Some(owner) = call.owner() else {
-            pool.share_lead();
-            return self.run(call).await;
-        };
-        let lease = pool.lease(owner, call).await?;
-        let result = match &lease.upstream {
-            Some(instance) => {
-                instance.first_attempt().await;
-                instance.run(call).await
-            }
-            None => self.run(call).await,
-        };
-        if let Ok(output) = &result {
-            lease.answered(call, output);
-        }
-        result
-    }
-
-    /// Waits until the first attempt to connect has an outcome, no longer than one may take.
-    async fn first_attempt(&self) {
-        let mut status = self.0.shared.status();
-        let over = status.wait_for(|status| *status != UpstreamStatus::Connecting);
-        // where it is not over, the call says what is known of the connection
-        let _ = tokio::time::timeout(self.0.shared.options.connect_timeout, over).await;
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
@@ -251,7 +233,13 @@ impl Upstream {
 
     /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is no
     /// `ping` any more.
+    ///
+    /// Nothing is asked, and nothing started, while the connection is closed because no client needs it.
     async fn sign_of_life(&self) -> Result<(), ToolError> {
+        let open = self.0.pool.as_ref().map(|pool| pool.opened_lead());
+        if matches!(open, Some(None)) || self.0.shared.is_reopening() {
+            return Ok(());
+        }
         // nothing is connected before there is an era, and so nothing is sent
         let era = self.server_info().map_or(Era::Modern, |info| info.era);
         match self.request(&peer::sign_of_life(era)).await {
@@ -278,6 +266,10 @@ impl Upstream {
 
     async fn all_pages_in_time(&self, watch: Option<Watch>) -> Result<Pages, ToolError> {
         let timeout = self.0.shared.options.list_timeout;
+        let _open = match &self.0.pool {
+            Some(pool) => Some(pool.open_lead().await?),
+            None => None,
+        };
         tokio::time::timeout(timeout, self.all_pages(watch))
             .await
             .map_err(|_| {
@@ -342,7 +334,7 @@ impl ToolServer for Upstream {
         call.ensure_idempotency_key();
         Box::pin(async move {
             upstream
-                .run_at_owners(&call)
+                .run_at_owner(&call)
                 .await
                 .map_err(|error| upstream.attach(error))
         })
@@ -368,12 +360,12 @@ impl ToolServer for Upstream {
         })))
     }
 
-    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that opened a
-    /// session; any other HTTP server keeps nothing of its clients.
+    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that opens
+    /// sessions; any other HTTP server keeps nothing of its clients.
     fn instances(&self) -> Instances {
         match &self.0.link {
             Link::Pipe(_) => Instances::Session,
-            Link::Http(link) if link.opens_sessions() => Instances::Session,
+            Link::Http(_) if self.opens_sessions() => Instances::Session,
             Link::Http(_) => Instances::Shared,
         }
     }

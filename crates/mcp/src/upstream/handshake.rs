@@ -7,8 +7,11 @@ use bytes::Bytes;
 
 use super::answer::RequestError;
 use super::ask::Ask;
-use super::info::{Discovery, ServerInfo};
-use crate::wire::{Era, LATEST_LEGACY, RpcError, code};
+use super::info::{Discovery, ServerInfo, shares_legacy};
+use crate::wire::{LATEST_LEGACY, RpcError, code};
+
+/// The method that only modern servers know.
+pub(super) const DISCOVER: &str = "server/discover";
 
 /// What the probe told.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ pub(super) enum Probe {
 
 /// Asks who is there, the modern way.
 pub(super) fn discover() -> Ask<'static> {
-    Ask::new("server/discover", "{}")
+    Ask::new(DISCOVER, "{}")
 }
 
 /// Greets a legacy server.
@@ -47,15 +50,25 @@ pub(super) fn judge(answer: Result<Bytes, RequestError>) -> Probe {
         },
         Err(RequestError::Refused(error)) => judge_refusal(error),
         // over HTTP an old server may refuse the request before it looks at the message
-        Err(RequestError::Failed(error))
-            if error.code().is_some_and(|code| {
-                (400..500).contains(&code) && !matches!(code, 401 | 403 | 429)
-            }) =>
-        {
+        Err(RequestError::Failed(error)) if error.code().is_some_and(is_legacy_status) => {
             Probe::Legacy
         }
         Err(error) => Probe::Failed(error),
     }
+}
+
+/// Says whether a refusal of [`discover`] shows that the server is not modern any more.
+pub(super) fn shows_legacy(error: &RequestError) -> bool {
+    match error {
+        RequestError::Refused(error) => matches!(judge_refusal(error.clone()), Probe::Legacy),
+        RequestError::Failed(error) => error.code().is_some_and(is_legacy_status),
+        _ => false,
+    }
+}
+
+/// Says whether this HTTP status answers a request that the server did not understand.
+fn is_legacy_status(status: i64) -> bool {
+    (400..500).contains(&status) && !matches!(status, 401 | 403 | 429)
 }
 
 fn judge_refusal(error: RpcError) -> Probe {
@@ -77,16 +90,33 @@ fn judge_refusal(error: RpcError) -> Probe {
 }
 
 fn negotiate(supported: &[String]) -> Probe {
-    let shared = supported.iter().any(|version| {
-        Era::of(version) == Era::Legacy && crate::wire::KNOWN_VERSIONS.contains(&version.as_str())
-    });
-    if shared {
+    if shares_legacy(supported) {
         Probe::Legacy
     } else {
         Probe::Failed(RequestError::protocol(format!(
             "the server speaks none of our revisions, only {supported:?}: use another version of it"
         )))
     }
+}
+
+/// Says whether a JSON-RPC or HTTP code that answers `initialize` means that the server does not know
+/// the method, so that asking again cannot help. Any other failure may pass.
+pub(super) fn refuses_initialize(code: i64) -> bool {
+    matches!(
+        code,
+        code::INVALID_REQUEST
+            | code::METHOD_NOT_FOUND
+            | code::INVALID_PARAMS
+            | code::HEADER_MISMATCH
+            | code::MISSING_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_VERSION
+            | 400
+            | 404
+            | 405
+            | 406
+            | 415
+            | 501
+    )
 }
 
 #[cfg(test)]
@@ -123,6 +153,16 @@ mod tests {
             judge(Err(RequestError::lost("gone"))),
             Probe::Failed(_)
         ));
+    }
+
+    #[test]
+    fn only_what_cannot_pass_refuses_a_greeting_for_good() {
+        for code in [-32601, -32600, -32602, -32020, -32022, 400, 404, 405, 501] {
+            assert!(refuses_initialize(code), "{code}");
+        }
+        for code in [-32000, -32603, 0, 401, 403, 408, 429, 500, 502, 503, 504] {
+            assert!(!refuses_initialize(code), "{code}");
+        }
     }
 
     #[test]

@@ -25,6 +25,12 @@ pub struct ServerInfo {
     /// Whether it runs a call it gets twice under one idempotency key only once: whether it declares
     /// the experimental capability `io.tollgate/idempotency`.
     pub takes_idempotency_keys: bool,
+    /// Whether an HTTP server opens a session, with an id, for a client that greets it with
+    /// `initialize`, and so may keep state for each of them. A server of era [`Era::Modern`] may do so
+    /// beside; it is asked only where the era is [`EraChoice::Auto`](super::EraChoice::Auto).
+    pub opens_sessions: bool,
+    /// Whether a discovery lists a revision that begins with `initialize`.
+    pub(super) names_legacy: bool,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +84,8 @@ impl ServerInfo {
             instructions: found.instructions,
             tools_list_changed: list_changed(found.capabilities),
             takes_idempotency_keys: takes_keys(found.capabilities),
+            opens_sessions: false,
+            names_legacy: shares_legacy(&found.supported_versions),
         }))
     }
 
@@ -100,8 +108,17 @@ impl ServerInfo {
             instructions: found.instructions,
             tools_list_changed: list_changed(found.capabilities),
             takes_idempotency_keys: takes_keys(found.capabilities),
+            opens_sessions: false,
+            names_legacy: false,
         })
     }
+}
+
+/// Says whether one of the revisions begins with `initialize` and is spoken here.
+pub(super) fn shares_legacy(versions: &[String]) -> bool {
+    versions.iter().any(|version| {
+        Era::of(version) == Era::Legacy && KNOWN_VERSIONS.contains(&version.as_str())
+    })
 }
 
 fn owned(raw: &RawValue) -> Bytes {
@@ -131,7 +148,7 @@ mod tests {
         let Ok(Discovery::Modern(info)) = ServerInfo::discovered(raw) else {
             panic!("modern");
         };
-        assert!(info.tools_list_changed);
+        assert!(info.tools_list_changed && info.names_legacy);
         assert_eq!(
             info.implementation.as_deref(),
             Some(&br#"{"name":"x","version":"1"}"#[..])

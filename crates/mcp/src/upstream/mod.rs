@@ -35,7 +35,11 @@
 //! to an instance that only its owner uses: a child, or an HTTP session, of its own. It is started with
 //! the owner's first call, which waits for it up to [`connect_timeout`](UpstreamBuilder::connect_timeout),
 //! and ends with the owner's session or when it is [`idle`](UpstreamBuilder::idle). All other calls go
-//! to the instance that lists the tools; the first owner gets that one too.
+//! to the instance that lists the tools; the first owner gets that one too. It ends like any other, and
+//! is started again at once if [`spare`](UpstreamBuilder::spare) ones are kept, else with the next call
+//! or listing. Meanwhile the upstream is up.
+//! An HTTP server that speaks both eras lists its tools in the modern one, which has no sessions: there
+//! each owner with a session gets one of the server's legacy sessions, if the server opens them.
 //!
 //! **Errors.** Each says how far the call got, and is on the safe side where that cannot be known.
 //! What was only partly written counts as not sent: a message without its last bracket is no JSON,
@@ -54,7 +58,7 @@
 //! | a child has closed its input | `ConnectFailed` | `NotSent` |
 //! | over 64 MiB wait for a child that does not read | `ConnectFailed` | `NotSent` |
 //! | the upstream was shut down | `ConnectFailed` | `NotSent` |
-//! | all of [`max_instances`](UpstreamBuilder::max_instances) belong to others | `Overloaded` | `NotSent` |
+//! | all of [`max_instances`](UpstreamBuilder::max_instances) are in use by others, or hold their state | `Overloaded` | `NotSent` |
 //! | the arguments are no JSON object, or cannot be mirrored into headers | `InvalidCall` | `NotSent` |
 //! | a pipe breaks before it has taken the last bracket of the call | `ConnectionLost` | `NotSent` |
 //! | HTTP: the connection breaks before it has taken the last byte of the request | `ConnectionLost` | `NotSent` |

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tollgate_core::{ServerEvent, ServerId};
 
 use super::builder::Options;
@@ -21,6 +22,8 @@ pub enum UpstreamStatus {
     Up,
     /// Not connected, and why. Attempts go on.
     Down(Arc<str>),
+    /// Closed because no client needs it; the next call or listing connects again.
+    Idle,
     /// Shut down for good.
     Closed,
 }
@@ -31,6 +34,7 @@ impl fmt::Display for UpstreamStatus {
             Self::Connecting => f.write_str("connecting"),
             Self::Up => f.write_str("up"),
             Self::Down(reason) => write!(f, "down: {reason}"),
+            Self::Idle => f.write_str("idle"),
             Self::Closed => f.write_str("closed"),
         }
     }
@@ -41,10 +45,16 @@ impl fmt::Display for UpstreamStatus {
 pub(super) struct Shared {
     pub(super) id: ServerId,
     pub(super) options: Options,
+    /// Ends the connection for good.
+    stop: CancellationToken,
+    /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
+    current: watch::Sender<CancellationToken>,
     status: watch::Sender<UpstreamStatus>,
     info: Mutex<Option<Arc<ServerInfo>>>,
     /// The child that runs, by the system's number; 0 is none.
     process: AtomicU32,
+    /// Whether the last attempt failed because the command could not be started.
+    not_started: AtomicBool,
     /// Locked for each change of state, so that a new subscriber misses none and sees none twice.
     subscribers: Mutex<Vec<Subscriber>>,
 }
@@ -108,15 +118,47 @@ impl Events {
 }
 
 impl Shared {
+    /// The connection is open until [`stop`](Self::stop) fires, or as [`open`](Self::open) says.
     pub(super) fn new(id: ServerId, options: Options) -> Arc<Self> {
+        let stop = CancellationToken::new();
         Arc::new(Self {
             id,
             options,
+            current: watch::Sender::new(stop.clone()),
+            stop,
             status: watch::Sender::new(UpstreamStatus::Connecting),
             info: Mutex::new(None),
             process: AtomicU32::new(0),
+            not_started: AtomicBool::new(false),
             subscribers: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Returns what ends the connection for good.
+    pub(super) const fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Opens the connection. It closes when the guard is dropped, and can be opened again after that.
+    pub(super) fn open(&self) -> DropGuard {
+        self.status.send_if_modified(|status| {
+            let is_idle = *status == UpstreamStatus::Idle;
+            if is_idle {
+                *status = UpstreamStatus::Connecting;
+            }
+            is_idle
+        });
+        let current = self.stop.child_token();
+        self.current.send_replace(current.clone());
+        current.drop_guard()
+    }
+
+    /// Waits until the connection is to be open; returns what closes it.
+    pub(super) async fn opened(&self) -> CancellationToken {
+        let mut current = self.current.subscribe();
+        let opened = current.wait_for(|current| !current.is_cancelled()).await;
+        // the sender belongs to `self`, so there is a token
+        opened.map_or_else(|_| self.stop.clone(), |current| current.clone())
     }
 
     pub(super) fn status(&self) -> watch::Receiver<UpstreamStatus> {
@@ -129,6 +171,19 @@ impl Shared {
 
     pub(super) fn is_up(&self) -> bool {
         *self.status.borrow() == UpstreamStatus::Up
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        matches!(*self.status.borrow(), UpstreamStatus::Down(_))
+    }
+
+    /// Says whether the connection was closed by [`idle`](Self::idle) and is not open again yet.
+    pub(super) fn is_reopening(&self) -> bool {
+        let is_closed = match &*self.status.borrow() {
+            UpstreamStatus::Idle | UpstreamStatus::Connecting => true,
+            UpstreamStatus::Up | UpstreamStatus::Down(_) | UpstreamStatus::Closed => false,
+        };
+        is_closed && self.info.lock().is_some()
     }
 
     pub(super) fn info(&self) -> Option<Arc<ServerInfo>> {
@@ -151,12 +206,19 @@ impl Shared {
 
     /// Notes that the server is gone, and why. Only the first of several reasons is announced.
     pub(super) fn down(&self, reason: &str) {
-        let was_down = matches!(*self.status.borrow(), UpstreamStatus::Down(_));
+        let was_down = self.is_down();
         let event = (!was_down).then(|| ServerEvent::Down(reason.to_owned()));
         let changed = self.change(UpstreamStatus::Down(reason.into()), event);
         if changed && !was_down {
             tracing::warn!(server = %self.id, reason, "not connected; attempts go on");
         }
+    }
+
+    /// Notes that the connection was closed until it is [opened](Self::open) again. The server counts as
+    /// up, also if it was down: whether it still is shows when it is needed.
+    pub(super) fn idle(&self) {
+        let event = self.is_down().then_some(ServerEvent::Up);
+        self.change(UpstreamStatus::Idle, event);
     }
 
     /// Notes the end. Streams of events end with it.
@@ -190,6 +252,15 @@ impl Shared {
         self.process.store(id.unwrap_or(0), Ordering::Relaxed);
     }
 
+    /// Says whether the last attempt failed because the command could not be started.
+    pub(super) fn was_not_started(&self) -> bool {
+        self.not_started.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_not_started(&self, value: bool) {
+        self.not_started.store(value, Ordering::Relaxed);
+    }
+
     /// Adds a subscriber. The state of the moment is its first event; while the first connection is
     /// still being made there is none: the server is not there yet, and that is no failure.
     pub(super) fn subscribe(&self) -> Events {
@@ -204,7 +275,7 @@ impl Shared {
         };
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {
-            UpstreamStatus::Up => Some(ServerEvent::Up),
+            UpstreamStatus::Up | UpstreamStatus::Idle => Some(ServerEvent::Up),
             UpstreamStatus::Down(reason) => Some(ServerEvent::Down(reason.to_string())),
             UpstreamStatus::Connecting => None,
             // its sender is dropped, and so the stream ends
@@ -221,7 +292,8 @@ impl Shared {
     fn change(&self, to: UpstreamStatus, event: Option<ServerEvent>) -> bool {
         let mut subscribers = self.subscribers.lock();
         let changed = self.status.send_if_modified(|status| {
-            if *status == to || *status == UpstreamStatus::Closed {
+            // only `open` ends `Idle`, and nothing ends `Closed`
+            if *status == to || matches!(status, UpstreamStatus::Idle | UpstreamStatus::Closed) {
                 return false;
             }
             *status = to;

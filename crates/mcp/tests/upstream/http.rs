@@ -264,8 +264,7 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_once() {
 async fn both_eras_announce_changes() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
-    let probe = server.asked("server/discover").await;
-    probe.result(DISCOVERED_LISTENING).await;
+    server.greet_modern_with(DISCOVERED_LISTENING).await;
     let mut listen = server.asked("subscriptions/listen").await;
     assert_eq!(
         listen.json()["params"]["notifications"],

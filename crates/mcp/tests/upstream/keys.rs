@@ -156,11 +156,7 @@ async fn a_modern_server_over_http_is_asked_in_its_greeting() {
     for (greeting, expected) in [(DISCOVERED.to_owned(), false), (declared(DISCOVERED), true)] {
         let mut server = Server::start().await;
         let upstream = server.upstream().start();
-        server
-            .asked("server/discover")
-            .await
-            .result(&greeting)
-            .await;
+        server.greet_modern_with(&greeting).await;
         upstream.ready(LONG).await.unwrap();
         let running = tokio::spawn(upstream.call(call("x", "{}")));
         let asked = server.asked("tools/call").await;

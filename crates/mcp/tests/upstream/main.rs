@@ -8,6 +8,7 @@
 
 mod boundary;
 mod child;
+mod eras;
 mod failures;
 mod http;
 mod http_faults;

@@ -108,3 +108,23 @@ async fn over_http_too() {
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_is_not_modern_any_more_is_greeted_again() {
+    for status in [400, 404] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        server.greet_modern().await;
+        upstream.ready(LONG).await.unwrap();
+        let pinging = ping(&upstream);
+        let asked = server.asked("server/discover").await;
+        asked.answer(status, "", "Bad Request: no session").await;
+        let _ = pinging.await.unwrap();
+        let calling = tokio::spawn(upstream.call(crate::script::call("x", "{}")));
+        server.greet_legacy("one").await;
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "one");
+        asked.result(r#"{"content":[]}"#).await;
+        calling.await.unwrap().unwrap();
+    }
+}

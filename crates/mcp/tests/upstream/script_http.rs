@@ -85,7 +85,13 @@ impl Server {
     }
 
     pub(crate) async fn greet_modern(&mut self) {
-        self.asked("server/discover").await.result(DISCOVERED).await;
+        self.greet_modern_with(DISCOVERED).await;
+    }
+
+    /// Greets with this discovery, and opens no sessions.
+    pub(crate) async fn greet_modern_with(&mut self, discovered: &str) {
+        self.asked("server/discover").await.result(discovered).await;
+        self.asked("initialize").await.refuse(400, -32601).await;
     }
 
     /// Greets with `initialize`; the session gets this id. Returns the greeting's headers.

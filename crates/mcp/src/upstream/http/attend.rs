@@ -17,11 +17,18 @@ use crate::upstream::peer;
 use crate::upstream::shared::UpstreamStatus;
 use crate::wire::{Era, Message};
 
-/// Runs until `stop` fires, then ends the session.
+/// Runs until `stop` fires. In between, the session may be ended and another one made.
 pub(super) async fn run(link: Arc<HttpLink>, stop: CancellationToken) {
-    stop.run_until_cancelled(watch(&link)).await;
-    link.end().await;
-    link.endpoint.shared.closed();
+    let shared = &link.endpoint.shared;
+    while let Some(current) = stop.run_until_cancelled(shared.opened()).await {
+        current.run_until_cancelled(watch(&link)).await;
+        link.end().await;
+        if stop.is_cancelled() {
+            break;
+        }
+        shared.idle();
+    }
+    shared.closed();
 }
 
 /// Never returns.
@@ -54,7 +61,7 @@ async fn watch(link: &Arc<HttpLink>) {
                 .await;
         };
         tokio::select! {
-            () = gone => {}
+            () = gone => link.forget_modern(),
             () = attend(link) => {}
             () = keep_alive(link) => {}
         }

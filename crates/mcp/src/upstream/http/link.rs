@@ -2,22 +2,25 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http::Response;
 use parking_lot::RwLock;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Delivery, ErrorKind, Outbound, Transport};
 
 use super::answer::AnswerBody;
 use super::attend;
 use super::client::Client;
-use super::exchange::{self, Answered, exchange, unsent};
+use super::exchange::{self, exchange, unsent};
 use super::outgoing::Outgoing;
 use super::reports::Reports;
 use super::session::Session;
+use super::sessions;
 use crate::upstream::answer::RequestError;
 use crate::upstream::ask::Ask;
 use crate::upstream::builder::EraChoice;
@@ -26,7 +29,7 @@ use crate::upstream::info::ServerInfo;
 use crate::upstream::list;
 use crate::upstream::shared::{Shared, UpstreamStatus};
 use crate::upstream::target::HttpSpec;
-use crate::wire::{Era, ParamHeaders, code, write};
+use crate::wire::{Era, ParamHeaders, code};
 
 /// Where requests go.
 #[derive(Debug)]
@@ -42,8 +45,6 @@ pub(super) struct Endpoint {
 pub(in crate::upstream) struct HttpLink {
     pub(super) endpoint: Arc<Endpoint>,
     session: RwLock<Option<Arc<Session>>>,
-    /// Whether the last session that was made has an id.
-    opens_sessions: AtomicBool,
     /// Held while a session is made, so that a hundred calls make one.
     making: tokio::sync::Mutex<()>,
     /// How many attempts there were, and the last failure: who waited for an attempt that failed
@@ -73,7 +74,7 @@ impl Endpoint {
     }
 
     /// Returns the headers that every request to this server carries.
-    fn headers(&self) -> HeaderMap {
+    pub(super) fn headers(&self) -> HeaderMap {
         let client = self.client.as_ref();
         client.map_or_else(|_| HeaderMap::new(), |client| client.headers.clone())
     }
@@ -122,7 +123,6 @@ impl HttpLink {
                 reports: Reports::default(),
             }),
             session: RwLock::new(None),
-            opens_sessions: AtomicBool::new(false),
             making: tokio::sync::Mutex::new(()),
             attempts: AtomicU64::new(0),
             failure: RwLock::new(None),
@@ -134,9 +134,7 @@ impl HttpLink {
 
     /// Sends a request in the session of the moment.
     pub(in crate::upstream) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
-        if *self.endpoint.shared.status().borrow() == UpstreamStatus::Closed {
-            return Err(RequestError::not_sent("the connection was shut down"));
-        }
+        self.check_open()?;
         let session = self
             .session()
             .await
@@ -153,16 +151,38 @@ impl HttpLink {
         answer
     }
 
+    /// Returns what the server last said of itself; greets it if nothing is known yet.
+    pub(in crate::upstream) async fn info(&self) -> Result<Arc<ServerInfo>, RequestError> {
+        self.check_open()?;
+        if let Some(info) = self.endpoint.shared.info() {
+            return Ok(info);
+        }
+        let session = self.session().await;
+        session
+            .map(|session| session.info.clone())
+            .map_err(RequestError::before_the_call)
+    }
+
+    /// Greets the server again and returns what it says of itself now.
+    pub(in crate::upstream) async fn greet_again(&self) -> Result<Arc<ServerInfo>, RequestError> {
+        let session = match self.current() {
+            Some(session) => self.renewed(&session).await?,
+            None => self.session().await?,
+        };
+        Ok(session.info.clone())
+    }
+
+    fn check_open(&self) -> Result<(), RequestError> {
+        if self.endpoint.shared.current_status() == UpstreamStatus::Closed {
+            return Err(RequestError::not_sent("the connection was shut down"));
+        }
+        Ok(())
+    }
+
     /// Says whether the server's era mirrors arguments into headers.
     pub(in crate::upstream) fn mirrors(&self) -> bool {
         self.current()
             .is_some_and(|session| list::mirrors(session.info.era))
-    }
-
-    /// Says whether the server gave the last session an id, and so may keep state for it. A session
-    /// that was lost since shows no less.
-    pub(in crate::upstream) fn opens_sessions(&self) -> bool {
-        self.opens_sessions.load(Ordering::Relaxed)
     }
 
     /// Takes which arguments to mirror, from a fresh listing.
@@ -200,6 +220,11 @@ impl HttpLink {
         };
         let answer = exchange(&self.endpoint, session, ask, mirrored.as_deref()).await;
         self.note(session, answer.as_ref().map(|_| ()));
+        if ask.method == handshake::DISCOVER && answer.as_ref().is_err_and(handshake::shows_legacy)
+        {
+            // a server of earlier revisions is there now: greet it with the next request
+            self.forget_modern();
+        }
         answer.map(|answered| answered.result)
     }
 
@@ -247,6 +272,20 @@ impl HttpLink {
         }
     }
 
+    /// Forgets that the server is modern, so that the next request finds out what is there: the server
+    /// was gone, and may have been replaced.
+    pub(super) fn forget_modern(&self) {
+        let is_auto = self.endpoint.shared.options.era == EraChoice::Auto;
+        let mut session = self.session.write();
+        if is_auto
+            && session
+                .as_ref()
+                .is_some_and(|now| now.info.era == Era::Modern)
+        {
+            *session = None;
+        }
+    }
+
     /// Makes a session, unless somebody did meanwhile.
     async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
         let before = self.attempts.load(Ordering::Acquire);
@@ -261,33 +300,57 @@ impl HttpLink {
         {
             return Err(RequestError::Failed(failure));
         }
-        let timeout = self.endpoint.shared.options.connect_timeout;
+        let shared = &self.endpoint.shared;
+        let timeout = shared.options.connect_timeout;
+        let began = Instant::now();
         let greeted = tokio::time::timeout(timeout, self.greet(lost)).await;
         let made = greeted.unwrap_or_else(|_| {
             Err(RequestError::not_sent(format!(
                 "the server did not answer the greeting within {timeout:?}"
             )))
         });
+        let made = match made {
+            Ok(session) => Ok(self
+                .completed(session, timeout.saturating_sub(began.elapsed()))
+                .await),
+            Err(error) => Err(error),
+        };
         self.attempts.fetch_add(1, Ordering::Release);
         match made {
             Ok(session) => {
                 let session = Arc::new(session);
-                self.opens_sessions
-                    .store(session.can_be_forgotten(), Ordering::Relaxed);
                 *self.session.write() = Some(session.clone());
                 *self.failure.write() = None;
-                self.endpoint.shared.set_info(session.info.clone());
-                self.endpoint.shared.up();
+                let before = shared.info();
+                shared.set_info(session.info.clone());
+                shared.up();
+                let opens = session.info.opens_sessions;
+                if before.is_some_and(|before| before.opens_sessions != opens) {
+                    // whose instance runs a call is read from the server with each listing
+                    shared.tools_changed();
+                }
                 Ok(session)
             }
             Err(error) => {
                 let error = error.into_tool_error();
                 *self.session.write() = None;
                 *self.failure.write() = Some(error.clone());
-                self.endpoint.shared.down(error.message());
+                shared.down(error.message());
                 Err(RequestError::Failed(error))
             }
         }
+    }
+
+    /// Finds out whether a modern server opens sessions too, within the time that is left.
+    async fn completed(&self, mut session: Session, left: Duration) -> Session {
+        let options = &self.endpoint.shared.options;
+        if options.era == EraChoice::Auto && session.info.era == Era::Modern {
+            let names_legacy = session.info.names_legacy;
+            let left = left.min(options.probe_timeout);
+            let opens = sessions::are_opened(&self.endpoint, names_legacy, left).await;
+            Arc::make_mut(&mut session.info).opens_sessions |= opens;
+        }
+        session
     }
 
     /// Finds out the era and greets the server in it. The era belongs to the server, so one that
@@ -296,7 +359,7 @@ impl HttpLink {
         let options = &self.endpoint.shared.options;
         let was_legacy = lost.is_some_and(|lost| lost.info.era == Era::Legacy);
         if options.era == EraChoice::Legacy || was_legacy {
-            return self.initialize().await;
+            return sessions::open(&self.endpoint).await;
         }
         let probe = Arc::new(Session::probe(
             self.endpoint.headers(),
@@ -316,30 +379,12 @@ impl HttpLink {
                 self.endpoint.headers(),
                 &options.client_info,
             )),
-            Probe::Legacy if options.era == EraChoice::Auto => self.initialize().await,
+            Probe::Legacy if options.era == EraChoice::Auto => sessions::open(&self.endpoint).await,
             Probe::Legacy => Err(RequestError::protocol(
                 "the server speaks only legacy revisions, and the era is set to modern",
             )),
             Probe::Failed(error) => Err(error),
         }
-    }
-
-    async fn initialize(&self) -> Result<Session, RequestError> {
-        let client_info = &self.endpoint.shared.options.client_info;
-        // nothing of a session is known yet, and no modern header may be sent
-        let mut blank = Session::probe(self.endpoint.headers(), client_info);
-        blank.context = None;
-        Arc::make_mut(&mut blank.info).era = Era::Legacy;
-        let blank = Arc::new(blank);
-        let ask = handshake::initialize(client_info);
-        let Answered { result, session_id } = exchange(&self.endpoint, &blank, &ask, None).await?;
-        let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
-        let observer = self.endpoint.shared.options.observer.as_ref();
-        let session = Session::new(info, session_id, self.endpoint.headers(), client_info)
-            .observed_by(observer);
-        let ready = write::notification("notifications/initialized", None);
-        exchange::tell(&self.endpoint, &session, ready).await?;
-        Ok(session)
     }
 
     /// Ends the session in good order, if there is one.
@@ -348,13 +393,7 @@ impl HttpLink {
             return;
         };
         if session.can_be_forgotten() {
-            let headers = session.bare_headers();
-            let grace = self.endpoint.shared.options.shutdown_grace;
-            let delete = self
-                .endpoint
-                .send(http::Method::DELETE, headers, Vec::new());
-            // a courtesy: a server that is gone or does not care is none of our business now
-            let _ = tokio::time::timeout(grace, delete).await;
+            sessions::delete(&self.endpoint, &session).await;
         }
     }
 }

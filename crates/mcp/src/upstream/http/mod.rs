@@ -15,5 +15,6 @@ mod outgoing;
 mod pool;
 mod reports;
 mod session;
+mod sessions;
 
 pub(super) use link::HttpLink;

@@ -89,6 +89,8 @@ impl Session {
             instructions: None,
             tools_list_changed: false,
             takes_idempotency_keys: false,
+            opens_sessions: false,
+            names_legacy: false,
         };
         Self::new(info, None, headers, client_info)
     }

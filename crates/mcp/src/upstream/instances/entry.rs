@@ -25,6 +25,7 @@ impl From<Owner<'_>> for Key {
 #[derive(Debug)]
 pub(super) struct Entry<H> {
     pub(super) place: Place<H>,
+    pub(super) is_lead: bool,
     pub(super) owner: Option<Key>,
     /// Whose calls it has run; nobody else's may follow.
     pub(super) principal: Option<Principal>,
@@ -42,20 +43,17 @@ pub(super) struct Entry<H> {
 /// What runs there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place<H> {
-    /// The lead.
-    Lead,
-    /// The lead, which only lists tools: what it holds was some session's.
-    Retired,
-    /// An instance of its own.
-    Own(H),
+    /// An instance, which ends when the last clone of this is dropped.
+    Open(H),
     /// One that was told to end. It counts until it has.
     Ending,
 }
 
 impl<H> Entry<H> {
-    pub(super) fn new(place: Place<H>, now: Instant) -> Self {
+    pub(super) fn new(handle: H, is_lead: bool, now: Instant) -> Self {
         Self {
-            place,
+            place: Place::Open(handle),
+            is_lead,
             owner: None,
             principal: None,
             clean: true,
@@ -69,7 +67,7 @@ impl<H> Entry<H> {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight == 0 && !matches!(self.place, Place::Ending | Place::Retired)
+        self.in_flight == 0 && !matches!(self.place, Place::Ending)
     }
 
     /// Says whether it belongs to nobody and can be given away.
@@ -80,10 +78,5 @@ impl<H> Entry<H> {
     /// Says whether it has served nobody yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.is_free() && self.principal.is_none()
-    }
-
-    /// A lead that only lists counts as none: without it there would be no tools.
-    pub(super) const fn counts(&self) -> bool {
-        !matches!(self.place, Place::Retired)
     }
 }

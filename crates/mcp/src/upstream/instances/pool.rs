@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::DropGuard;
 use tollgate_core::{
     Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
     ToolOutput,
@@ -14,8 +15,8 @@ use tollgate_core::{
 
 use super::entry::{Entry, Place};
 use super::repeats::Repeats;
-use super::table::{LEAD, Refused, Table};
-use crate::upstream::builder::Options;
+use super::table::{Refused, Table};
+use crate::upstream::builder::{EraChoice, Options};
 use crate::upstream::handle::Upstream;
 use crate::upstream::pipe::memory;
 use crate::upstream::shared::{Events, Shared, UpstreamStatus};
@@ -24,7 +25,7 @@ use crate::upstream::target::Target;
 /// The instances of one server.
 pub(in crate::upstream) struct Pool {
     target: Target,
-    table: Mutex<Table<Upstream>>,
+    table: Mutex<Table<Handle>>,
     /// The lead's state. It tells what happens to the others.
     lead: Arc<Shared>,
     /// Told whenever an instance has ended.
@@ -35,17 +36,35 @@ pub(in crate::upstream) struct Pool {
     repeats: Mutex<Repeats>,
 }
 
+/// Keeps an instance open.
+#[derive(Clone)]
+pub(in crate::upstream) struct Handle {
+    /// Where calls go; nothing is the lead.
+    upstream: Option<Upstream>,
+    /// Closes the lead's connection with the last clone.
+    _lead: Option<Arc<DropGuard>>,
+}
+
 /// A call in flight at an instance, until this is dropped.
 pub(in crate::upstream) struct Lease {
     pool: Arc<Pool>,
     number: u64,
-    /// Where the call goes; nothing is the lead.
-    pub(in crate::upstream) upstream: Option<Upstream>,
+    handle: Handle,
+}
+
+impl Handle {
+    fn lead(lead: &Shared) -> Self {
+        Self {
+            upstream: None,
+            _lead: Some(Arc::new(lead.open())),
+        }
+    }
 }
 
 impl Pool {
     pub(in crate::upstream) fn new(lead: Arc<Shared>, target: Target) -> Arc<Self> {
-        let table = Table::new(lead.options.instances, Instant::now());
+        let open = Handle::lead(&lead);
+        let table = Table::new(lead.options.instances, open, Instant::now());
         Arc::new(Self {
             target,
             table: Mutex::new(table),
@@ -58,20 +77,30 @@ impl Pool {
         })
     }
 
-    /// Takes note of how long the lead takes to start.
-    pub(in crate::upstream) fn time_lead(self: &Arc<Self>) {
+    /// Takes note of each start and end of the lead.
+    pub(in crate::upstream) fn watch_lead(self: &Arc<Self>) {
         let mut status = self.lead.status();
         let pool = Arc::downgrade(self);
         tokio::spawn(async move {
-            let up = status
-                .wait_for(|status| *status == UpstreamStatus::Up)
-                .await;
-            if up.is_ok()
-                && let Some(pool) = pool.upgrade()
-            {
-                pool.table.lock().started(LEAD, Instant::now());
+            while status.changed().await.is_ok() {
+                let now = status.borrow_and_update().clone();
+                let Some(pool) = pool.upgrade() else {
+                    return;
+                };
+                match now {
+                    UpstreamStatus::Up => pool.table.lock().lead_started(Instant::now()),
+                    UpstreamStatus::Idle => pool.lead_ended(),
+                    UpstreamStatus::Closed => return,
+                    UpstreamStatus::Connecting | UpstreamStatus::Down(_) => {}
+                }
             }
         });
+    }
+
+    fn lead_ended(self: &Arc<Self>) {
+        let start = |number, is_lead| self.start(number, is_lead);
+        self.table.lock().lead_ended(Instant::now(), start);
+        self.ended.notify_waiters();
     }
 
     /// Finds the instance of a call's owner, starting one if it has none. It may not be connected yet.
@@ -85,29 +114,78 @@ impl Pool {
         owner: Owner<'_>,
         call: &ToolCall,
     ) -> Result<Lease, ToolError> {
+        self.let_others_end(owner).await;
         let writes = call.plan().is_write() || self.looks_stateful.load(Ordering::Relaxed);
+        let entered = self.when_one_ends(|| self.enter(owner, writes)).await;
+        entered.map_err(|refused| match refused {
+            Refused::Full | Refused::UntilOneEnds => self.full(),
+            Refused::Closed => closed(),
+        })
+    }
+
+    /// Lets the instances end that are ending when an owner comes that has none yet, up to the shutdown
+    /// grace: a client that starts its server anew waits for the old one, which may hold a lock.
+    async fn let_others_end(&self, owner: Owner<'_>) {
+        let ending = self.table.lock().ending_before(owner);
+        if ending.is_empty() {
+            return;
+        }
+        let all_ended = self.until(|table| !table.has_any_of(&ending));
+        // one that takes longer is not waited for
+        let _ = tokio::time::timeout(self.lead.options.shutdown_grace, all_ended).await;
+    }
+
+    /// Opens the lead for a request that belongs to no owner. It stays open while the handle exists.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ConnectFailed`], not sent, after a shutdown, or if the lead has not ended in time.
+    pub(in crate::upstream) async fn open_lead(&self) -> Result<Handle, ToolError> {
+        self.try_open_lead(false).await
+    }
+
+    /// Opens the lead for a call that all callers share: no owner may get it from now on.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_lead`](Self::open_lead).
+    pub(in crate::upstream) async fn share_lead(&self) -> Result<(), ToolError> {
+        if !self.is_shared.load(Ordering::Relaxed) {
+            self.try_open_lead(true).await?;
+            self.is_shared.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Returns the lead if it is open.
+    pub(in crate::upstream) fn opened_lead(&self) -> Option<Handle> {
+        self.table.lock().opened_lead()
+    }
+
+    async fn try_open_lead(&self, share: bool) -> Result<Handle, ToolError> {
+        // what is listed is fresh, so no change has to be announced
+        let start = |_, _| Handle::lead(&self.lead);
+        let open = || self.table.lock().open_lead(share, Instant::now(), start);
+        self.when_one_ends(open).await.map_err(|_| closed())
+    }
+
+    /// Tries again when an instance ends, for as long as one may take to connect.
+    async fn when_one_ends<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
         let mut patience = std::pin::pin!(sleep(self.lead.options.connect_timeout));
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             // from here on no end is missed
             ended.as_mut().enable();
-            match self.enter(owner, writes) {
-                Ok(lease) => return Ok(lease),
+            match attempt() {
                 Err(Refused::UntilOneEnds) => tokio::select! {
                     () = ended => {}
-                    () = &mut patience => return Err(self.full()),
+                    () = &mut patience => return Err(Refused::UntilOneEnds),
                 },
-                Err(Refused::Full) => return Err(self.full()),
-                Err(Refused::Closed) => return Err(closed()),
+                other => return other,
             }
-        }
-    }
-
-    /// Takes note that a call went to the lead that all callers share: no owner may get the lead.
-    pub(in crate::upstream) fn share_lead(&self) {
-        if !self.is_shared.load(Ordering::Relaxed) {
-            self.table.lock().share_lead();
-            self.is_shared.store(true, Ordering::Relaxed);
         }
     }
 
@@ -125,20 +203,26 @@ impl Pool {
     }
 
     /// Says whether the lead serves some owner, so that its loss is that owner's.
-    pub(super) fn lead_is_owned(&self) -> bool {
+    pub(in crate::upstream) fn lead_is_owned(&self) -> bool {
         self.table.lock().lead_is_owned()
     }
 
     /// Ends all instances but the lead, and waits until they have ended.
     pub(in crate::upstream) async fn shutdown(&self) {
         let open = self.table.lock().close();
-        for upstream in open {
+        for upstream in open.iter().filter_map(|handle| handle.upstream.as_ref()) {
             upstream.stop();
         }
+        self.until(Table::is_empty).await;
+    }
+
+    /// Waits until enough instances have ended.
+    async fn until(&self, is_enough: impl Fn(&Table<Handle>) -> bool) {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
+            // from here on no end is missed
             ended.as_mut().enable();
-            if self.table.lock().is_empty() {
+            if is_enough(&self.table.lock()) {
                 return;
             }
             ended.await;
@@ -157,19 +241,20 @@ impl Pool {
         found.into_iter().map(|(status, _)| status).collect()
     }
 
-    fn status(&self, entry: &Entry<Upstream>, now: Instant) -> (InstanceStatus, Option<u32>) {
+    fn status(&self, entry: &Entry<Handle>, now: Instant) -> (InstanceStatus, Option<u32>) {
         let shared = match &entry.place {
-            Place::Lead | Place::Retired => Some(&self.lead),
-            Place::Own(upstream) => Some(upstream.shared()),
+            Place::Open(Handle { upstream, .. }) => {
+                Some(upstream.as_ref().map_or(&self.lead, Upstream::shared))
+            }
             Place::Ending => None,
         };
-        let state = match (&entry.place, shared.map(|shared| shared.current_status())) {
-            (_, None) => "ending",
-            (_, Some(UpstreamStatus::Connecting)) => "starting",
-            (_, Some(UpstreamStatus::Down(_) | UpstreamStatus::Closed)) => "down",
-            (Place::Own(_), _) if entry.principal.is_none() => "spare",
-            (Place::Lead | Place::Retired, _) if entry.owner.is_none() => "listing",
-            _ => "up",
+        let state = match shared.map(|shared| shared.current_status()) {
+            None => "ending",
+            Some(UpstreamStatus::Connecting) => "starting",
+            Some(UpstreamStatus::Down(_) | UpstreamStatus::Closed) => "down",
+            Some(_) if entry.is_lead && entry.owner.is_none() => "listing",
+            Some(_) if entry.principal.is_none() => "spare",
+            Some(_) => "up",
         };
         let age = now.saturating_duration_since(entry.since);
         let mut status = InstanceStatus::new(state, age);
@@ -182,29 +267,40 @@ impl Pool {
     }
 
     fn enter(self: &Arc<Self>, owner: Owner<'_>, writes: bool) -> Result<Lease, Refused> {
-        let lead_is_up = !self.is_shared.load(Ordering::Relaxed) && self.lead.is_up();
-        let entered =
-            self.table
-                .lock()
-                .enter(owner, writes, Instant::now(), lead_is_up, |number| {
-                    self.start(number)
-                });
-        let (number, upstream) = entered?;
+        let start = |number, is_lead| self.start(number, is_lead);
+        let (now, lead_is_down) = (Instant::now(), self.lead.is_down());
+        let entered = self
+            .table
+            .lock()
+            .enter(owner, writes, now, lead_is_down, start);
+        let (number, handle) = entered?;
         self.sweep_from_now_on();
         Ok(Lease {
             pool: self.clone(),
             number,
-            upstream,
+            handle,
         })
     }
 
-    fn start(self: &Arc<Self>, number: u64) -> Upstream {
-        let options: Options = self.lead.options.clone();
+    fn start(self: &Arc<Self>, number: u64, is_lead: bool) -> Handle {
+        if is_lead {
+            // started again, it may list other tools
+            self.lead.tools_changed();
+            return Handle::lead(&self.lead);
+        }
+        let mut options: Options = self.lead.options.clone();
+        if self.lead.info().is_some_and(|info| info.opens_sessions) {
+            // what belongs to one owner is kept in a session, whichever revision the lead speaks
+            options.era = EraChoice::Legacy;
+        }
         let shared = Shared::new(self.lead.id.clone(), options);
         let events = shared.subscribe();
         let upstream = Upstream::start_one(shared, self.target.clone());
         tokio::spawn(follow(Arc::downgrade(self), number, events));
-        upstream
+        Handle {
+            upstream: Some(upstream),
+            _lead: None,
+        }
     }
 
     /// Ends instances when they are idle, beginning with the first one that an owner has.
@@ -230,7 +326,7 @@ impl Pool {
     }
 
     fn sweep(&self, now: Instant) -> Option<Instant> {
-        let swept = self.table.lock().sweep(now);
+        let swept = self.table.lock().sweep(now, self.lead.is_down());
         if swept.lost {
             self.lead.stale();
         }
@@ -258,6 +354,11 @@ impl fmt::Debug for Pool {
 }
 
 impl Lease {
+    /// Returns where the call goes; nothing is the lead.
+    pub(in crate::upstream) const fn upstream(&self) -> Option<&Upstream> {
+        self.handle.upstream.as_ref()
+    }
+
     /// Takes the answer of a call. An instance is not clean, and no other of the server is from now on,
     /// if an equal read of it had another answer: the server keeps state between reads, or what it reads
     /// changes, and the two cannot be told apart.

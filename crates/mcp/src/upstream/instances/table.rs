@@ -32,14 +32,14 @@ impl Default for Limits {
     }
 }
 
-/// The lead's number.
-pub(super) const LEAD: u64 = 0;
-
-/// All instances of one server. `H` is what calls go through.
+/// All instances of one server. `H` keeps one open, and is what calls go through. The lead is not among
+/// them while it is closed.
 #[derive(Debug)]
 pub(super) struct Table<H> {
     limits: Limits,
     entries: BTreeMap<u64, Entry<H>>,
+    /// The lead serves calls that all share: it ends with no owner, and serves no further one.
+    lead_is_shared: bool,
     owners: HashMap<Key, u64>,
     next: u64,
     closed: bool,
@@ -66,26 +66,28 @@ pub(super) struct Swept {
 }
 
 impl<H: Clone> Table<H> {
-    pub(super) fn new(limits: Limits, now: Instant) -> Self {
+    pub(super) fn new(limits: Limits, lead: H, now: Instant) -> Self {
         Self {
             limits,
-            entries: BTreeMap::from([(LEAD, Entry::new(Place::Lead, now))]),
+            entries: BTreeMap::from([(0, Entry::new(lead, true, now))]),
+            lead_is_shared: false,
             owners: HashMap::new(),
-            next: LEAD + 1,
+            next: 1,
             closed: false,
         }
     }
 
     /// Counts a call of an owner as in flight at its instance, giving it one if it has none; `start`
-    /// starts one more. Returns its number, and what leads there, which is nothing for the lead.
+    /// starts one more, from its number and whether it is the lead. Returns its number, and what leads
+    /// there.
     pub(super) fn enter(
         &mut self,
         owner: Owner<'_>,
         writes: bool,
         now: Instant,
-        lead_is_up: bool,
-        mut start: impl FnMut(u64) -> H,
-    ) -> Result<(u64, Option<H>), Refused> {
+        lead_is_down: bool,
+        mut start: impl FnMut(u64, bool) -> H,
+    ) -> Result<(u64, H), Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
@@ -93,7 +95,7 @@ impl<H: Clone> Table<H> {
         let number = match self.owners.get(&key) {
             Some(number) => *number,
             None => {
-                let number = self.assign(&key, now, lead_is_up, &mut start)?;
+                let number = self.assign(&key, now, lead_is_down, &mut start)?;
                 // sessions come and go; principals stay
                 if key.session.is_some() {
                     self.warm(now, &mut start);
@@ -109,11 +111,63 @@ impl<H: Clone> Table<H> {
         entry.calls += 1;
         entry.clean &= !writes;
         entry.used = now;
-        let handle = match &entry.place {
-            Place::Own(handle) => Some(handle.clone()),
-            Place::Lead | Place::Retired | Place::Ending => None,
-        };
-        Ok((number, handle))
+        match &entry.place {
+            Place::Open(handle) => Ok((number, handle.clone())),
+            // one that ends has no owner
+            Place::Ending => Err(Refused::UntilOneEnds),
+        }
+    }
+
+    /// Returns the instances that are ending, if the owner has none of its own yet.
+    pub(super) fn ending_before(&self, owner: Owner<'_>) -> Vec<u64> {
+        let is_ending = |entry: &Entry<H>| matches!(entry.place, Place::Ending);
+        if !self.entries.values().any(is_ending) || self.owners.contains_key(&Key::from(owner)) {
+            return Vec::new();
+        }
+        let ending = self.entries.iter().filter(|(_, entry)| is_ending(entry));
+        ending.map(|(number, _)| *number).collect()
+    }
+
+    /// Says whether any of these instances is still there.
+    pub(super) fn has_any_of(&self, numbers: &[u64]) -> bool {
+        numbers
+            .iter()
+            .any(|number| self.entries.contains_key(number))
+    }
+
+    /// Returns the lead, which stays open while a clone of it exists; starts it if it is closed. With
+    /// `share` no owner has it from now on, since it serves calls that all share: one that had it gets
+    /// another instance with its next call.
+    pub(super) fn open_lead(
+        &mut self,
+        share: bool,
+        now: Instant,
+        mut start: impl FnMut(u64, bool) -> H,
+    ) -> Result<H, Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        if self.lead().is_none() {
+            self.start(now, &mut start);
+        }
+        let handle = self.opened_lead().ok_or(Refused::UntilOneEnds)?;
+        if share {
+            self.lead_is_shared = true;
+            let mut entries = self.entries.values_mut();
+            let lead = entries.find(|entry| entry.is_lead);
+            if let Some(owner) = lead.and_then(|lead| lead.owner.take()) {
+                self.owners.remove(&owner);
+            }
+        }
+        Ok(handle)
+    }
+
+    /// Returns the lead if it is open.
+    pub(super) fn opened_lead(&self) -> Option<H> {
+        match &self.lead()?.1.place {
+            Place::Open(handle) => Some(handle.clone()),
+            Place::Ending => None,
+        }
     }
 
     /// Takes note that the server keeps state between reads: no instance that ran one is clean.
@@ -160,14 +214,28 @@ impl<H: Clone> Table<H> {
         }
     }
 
-    /// Takes note of how long an instance took to start; says whether it has started before.
-    pub(super) fn started(&mut self, number: u64, now: Instant) -> bool {
-        match self.entries.get_mut(&number) {
-            Some(entry) if entry.startup.is_none() => {
-                entry.startup = Some(now.saturating_duration_since(entry.since));
-                false
-            }
-            _ => true,
+    /// Takes note of how long an instance took to start.
+    pub(super) fn started(&mut self, number: u64, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            let took = now.saturating_duration_since(entry.since);
+            entry.startup.get_or_insert(took);
+        }
+    }
+
+    /// Takes note of how long the lead took to start.
+    pub(super) fn lead_started(&mut self, now: Instant) {
+        if let Some((number, _)) = self.lead() {
+            self.started(number, now);
+        }
+    }
+
+    /// Forgets the lead, which has ended. It is started again at once if spare instances are kept.
+    pub(super) fn lead_ended(&mut self, now: Instant, mut start: impl FnMut(u64, bool) -> H) {
+        if let Some((number, _)) = self.lead() {
+            self.ended(number);
+        }
+        if self.limits.spare > 0 && !self.closed {
+            self.start(now, &mut start);
         }
     }
 
@@ -177,15 +245,24 @@ impl<H: Clone> Table<H> {
         self.owners.retain(|_, owned| *owned != number);
     }
 
-    /// Ends instances that were not used for long enough.
-    pub(super) fn sweep(&mut self, now: Instant) -> Swept {
+    /// Ends instances that were not used for long enough, and spare ones beyond the limit or without owners
+    /// to come. The lead stays as the spare one, and while it is down, so that attempts to connect go on.
+    pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> Swept {
         let mut swept = Swept::default();
         let is_owned = !self.owners.is_empty();
+        let mut surplus = self.spares().saturating_sub(self.limits.spare);
         let mut overdue = Vec::new();
         for (number, entry) in &self.entries {
-            let waits = entry.is_fresh() && is_owned;
-            let only_lists = *number == LEAD && entry.owner.is_none();
-            if !entry.is_idle() || waits || only_lists {
+            let waits = match (entry.is_fresh(), entry.is_lead) {
+                (true, true) => self.limits.spare > 0 || self.lead_is_shared || lead_is_down,
+                (true, false) if surplus > 0 => {
+                    surplus -= 1;
+                    false
+                }
+                (true, false) => is_owned,
+                (false, _) => false,
+            };
+            if !entry.is_idle() || waits {
                 continue;
             }
             match entry.used.checked_add(self.limits.idle) {
@@ -203,36 +280,27 @@ impl<H: Clone> Table<H> {
                 self.owners.remove(&owner);
                 swept.lost |= !entry.clean;
             }
-            if number == LEAD {
-                self.let_go(number);
-            } else {
+            if !(entry.is_lead && self.lead_is_shared) {
                 entry.place = Place::Ending;
             }
         }
         swept
     }
 
-    /// Says whether the lead serves some owner.
+    /// Says whether the lead serves some owner, or is closed after it did.
     pub(super) fn lead_is_owned(&self) -> bool {
-        let lead = self.entries.get(&LEAD);
-        lead.is_some_and(|lead| lead.owner.is_some() || lead.abandoned)
+        let is_owned = |lead: &Entry<H>| {
+            lead.owner.is_some() || lead.abandoned || matches!(lead.place, Place::Ending)
+        };
+        self.lead().is_none_or(|(_, lead)| is_owned(lead))
     }
 
-    /// Gives the lead to no owner from now on: it serves calls that all share.
-    pub(super) fn share_lead(&mut self) {
-        if let Some(lead) = self.entries.get_mut(&LEAD)
-            && lead.is_free()
-        {
-            lead.place = Place::Retired;
-        }
-    }
-
-    /// Starts no more instances; returns those to end.
+    /// Starts no more instances; returns those to end, all but the lead.
     pub(super) fn close(&mut self) -> Vec<H> {
         self.closed = true;
         let mut open = Vec::new();
-        for entry in self.entries.values_mut() {
-            if let Place::Own(handle) = &entry.place {
+        for entry in self.entries.values_mut().filter(|entry| !entry.is_lead) {
+            if let Place::Open(handle) = &entry.place {
                 open.push(handle.clone());
                 entry.place = Place::Ending;
             }
@@ -242,7 +310,7 @@ impl<H: Clone> Table<H> {
 
     /// Says whether only the lead is left.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.keys().all(|number| *number == LEAD)
+        self.entries.values().all(|entry| entry.is_lead)
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<H>> {
@@ -254,12 +322,12 @@ impl<H: Clone> Table<H> {
         &mut self,
         key: &Key,
         now: Instant,
-        lead_is_up: bool,
-        start: &mut impl FnMut(u64) -> H,
+        lead_is_down: bool,
+        start: &mut impl FnMut(u64, bool) -> H,
     ) -> Result<u64, Refused> {
-        let fits = |(number, entry): &(&u64, &Entry<H>)| {
+        let fits = |(_, entry): &(&u64, &Entry<H>)| {
             entry.is_free()
-                && (**number != LEAD || lead_is_up)
+                && !(entry.is_lead && (lead_is_down || self.lead_is_shared))
                 && match &entry.principal {
                     None => true,
                     Some(principal) => {
@@ -272,7 +340,7 @@ impl<H: Clone> Table<H> {
             .entries
             .iter()
             .filter(fits)
-            .min_by_key(|(number, entry)| (entry.is_fresh(), **number))
+            .min_by_key(|(number, entry)| (entry.is_fresh(), !entry.is_lead, **number))
             .map(|(number, _)| *number);
         let number = match found {
             Some(number) => number,
@@ -299,35 +367,28 @@ impl<H: Clone> Table<H> {
             return Err(Refused::UntilOneEnds);
         }
         let can_end = |entry: &Entry<H>| {
-            entry.is_idle() && !entry.abandoned && (entry.owner.is_none() || entry.clean)
+            entry.is_idle()
+                && !entry.abandoned
+                && (entry.owner.is_none() || entry.clean)
+                && !(entry.is_lead && self.lead_is_shared)
         };
         let idle = self.entries.iter().filter(|(_, entry)| can_end(entry));
         let oldest = idle
             .min_by_key(|(_, entry)| entry.used)
             .map(|(number, _)| *number);
-        let Some((number, entry)) =
-            oldest.and_then(|number| Some((number, self.entries.get_mut(&number)?)))
-        else {
+        let Some(entry) = oldest.and_then(|number| self.entries.get_mut(&number)) else {
             return Err(Refused::Full);
         };
         if let Some(owner) = entry.owner.take() {
             self.owners.remove(&owner);
-        }
-        if number == LEAD {
-            entry.place = Place::Retired;
-            return Ok(());
         }
         entry.place = Place::Ending;
         Err(Refused::UntilOneEnds)
     }
 
     /// Starts what is missing of the spare ones.
-    fn warm(&mut self, now: Instant, start: &mut impl FnMut(u64) -> H) {
-        let fresh = |entry: &&Entry<H>| entry.is_fresh();
-        let missing = self
-            .limits
-            .spare
-            .saturating_sub(self.entries.values().filter(fresh).count());
+    fn warm(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) {
+        let missing = self.limits.spare.saturating_sub(self.spares());
         for _ in 0..missing {
             if self.count() >= self.limits.max {
                 return;
@@ -336,12 +397,20 @@ impl<H: Clone> Table<H> {
         }
     }
 
-    fn start(&mut self, now: Instant, start: &mut impl FnMut(u64) -> H) -> u64 {
+    /// Starts the lead if it is closed, else an instance of its own.
+    fn start(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) -> u64 {
         let number = self.next;
         self.next += 1;
-        let place = Place::Own(start(number));
-        self.entries.insert(number, Entry::new(place, now));
+        let is_lead = self.lead().is_none();
+        let entry = Entry::new(start(number, is_lead), is_lead, now);
+        self.entries.insert(number, entry);
         number
+    }
+
+    fn lead(&self) -> Option<(u64, &Entry<H>)> {
+        let mut entries = self.entries.iter();
+        let lead = entries.find(|(_, entry)| entry.is_lead);
+        lead.map(|(number, entry)| (*number, entry))
     }
 
     /// Gives an instance without calls to the next session of its principal, or ends it.
@@ -350,19 +419,23 @@ impl<H: Clone> Table<H> {
             return;
         };
         entry.abandoned = false;
-        if entry.clean || self.limits.reuse || !entry.is_idle() {
-            return;
+        let is_shared = entry.is_lead && self.lead_is_shared;
+        if entry.is_idle() && !(entry.clean || self.limits.reuse || is_shared) {
+            entry.place = Place::Ending;
         }
-        entry.place = if number == LEAD {
-            Place::Retired
-        } else {
-            Place::Ending
-        };
     }
 
+    /// Returns how many instances there are, without a lead that only serves calls that all share.
     fn count(&self) -> usize {
-        let counts = |entry: &&Entry<H>| entry.counts();
-        self.entries.values().filter(counts).count()
+        let is_one = |entry: &&Entry<H>| !(entry.is_lead && self.lead_is_shared && entry.is_free());
+        self.entries.values().filter(is_one).count()
+    }
+
+    /// Returns how many instances have served no owner and can be given to one.
+    fn spares(&self) -> usize {
+        let is_one =
+            |entry: &&Entry<H>| entry.is_fresh() && !(entry.is_lead && self.lead_is_shared);
+        self.entries.values().filter(is_one).count()
     }
 }
 

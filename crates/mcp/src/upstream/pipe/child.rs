@@ -60,6 +60,8 @@ pub(super) struct Process {
     group: Group,
     /// Whether the child is a supervisor, which has started the server.
     supervised: bool,
+    /// Whether the supervisor said that it could not start the server.
+    not_started: bool,
     tail: Arc<Mutex<VecDeque<String>>>,
     forwarding: Option<JoinHandle<()>>,
     program: String,
@@ -110,6 +112,7 @@ impl Process {
                     child,
                     group,
                     supervised: supervisor.is_some(),
+                    not_started: false,
                     tail,
                     forwarding,
                     program,
@@ -123,6 +126,11 @@ impl Process {
     /// Returns the number that the system knows the child by, while it runs.
     pub(super) fn id(&self) -> Option<u32> {
         self.child.id()
+    }
+
+    /// Says whether the [epitaph](Self::epitaph) showed that the server was not started.
+    pub(super) const fn was_not_started(&self) -> bool {
+        self.not_started
     }
 
     /// Says why the output has ended, which `reason` calls it: how the child exited, and what it last
@@ -143,6 +151,7 @@ impl Process {
                     && self.supervised
                     && was_not_started(program, status, said)
                 {
+                    self.not_started = true;
                     return said.clone();
                 }
                 format!("{program} ended ({status})")

@@ -1,5 +1,6 @@
 //! One connection: a task that writes, a task that reads, and the requests between them.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -37,6 +38,8 @@ pub(super) struct Connection {
     next_id: AtomicU64,
     /// Whether anything was read since the flag was last lowered.
     heard: AtomicBool,
+    /// Whether a line was read that is not a message.
+    saw_other_line: AtomicBool,
     closed: CancellationToken,
     /// Fires when nothing more is written, and what was is known.
     written: CancellationToken,
@@ -57,6 +60,7 @@ impl Connection {
             waiting: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             heard: AtomicBool::new(false),
+            saw_other_line: AtomicBool::new(false),
             closed: CancellationToken::new(),
             written: CancellationToken::new(),
             reason: Mutex::new(None),
@@ -247,9 +251,23 @@ impl Connection {
             }
             Err(error) => match error.id() {
                 Some(id) => self.answer(shared, id, Err(RequestError::unreadable(&error))),
-                // some servers print to the wrong stream
-                None => tracing::debug!(server = %shared.id, %error, "a line that is no message"),
+                None => self.skip_other_line(shared, &error),
             },
+        }
+    }
+
+    /// Logs a line that is not a message, or an answer under an id that no request ever has: some servers
+    /// print to the wrong stream. The first one of a connection is a warning, as it may have been the
+    /// answer to a call.
+    fn skip_other_line(&self, shared: &Shared, error: &dyn fmt::Display) {
+        let server = &shared.id;
+        match self.saw_other_line.swap(true, Ordering::Relaxed) {
+            false => tracing::warn!(
+                %server,
+                %error,
+                "the server wrote a line that is not a message; it is skipped, and more are logged as debug"
+            ),
+            true => tracing::debug!(%server, %error, "a line that is not a message"),
         }
     }
 
@@ -278,7 +296,12 @@ impl Connection {
         let found = id
             .as_u64()
             .is_some_and(|id| self.waiters.lock().answer(id, answer));
-        if !found {
+        if id.as_u64().is_none() {
+            // the server chose it: it may be of any length
+            let id: String = id.to_raw().chars().take(64).collect();
+            let error = format_args!("an answer with the id {id}, which is not a whole number");
+            self.skip_other_line(shared, &error);
+        } else if !found {
             tracing::debug!(server = %shared.id, %id, "an answer nobody waits for");
         }
     }

@@ -67,7 +67,7 @@ pub(in crate::upstream) struct PipeLink {
 /// Whether there is a connection.
 #[derive(Debug, Clone)]
 pub(super) enum LinkState {
-    /// There was none yet.
+    /// There was none yet, or none since the last one was closed as not needed.
     Connecting,
     Live(Live),
     /// The last one ended then.
@@ -118,7 +118,7 @@ impl PipeLink {
 
     fn no_connection(&self) -> ToolError {
         let message = match &*self.shared.status().borrow() {
-            UpstreamStatus::Connecting | UpstreamStatus::Up => {
+            UpstreamStatus::Connecting | UpstreamStatus::Up | UpstreamStatus::Idle => {
                 "the server is not connected yet: wait for it to be ready".to_owned()
             }
             UpstreamStatus::Down(reason) => format!(

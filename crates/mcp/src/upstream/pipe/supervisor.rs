@@ -25,15 +25,34 @@ struct Opened {
     process: Option<Process>,
 }
 
-/// Runs until `stop` fires, then ends the connection in good order.
+/// Runs until `stop` fires. In between, the connection may be closed and opened again.
 pub(super) async fn run(
     shared: Arc<Shared>,
     link: Arc<PipeLink>,
     end: End,
     stop: CancellationToken,
 ) {
-    let mut backoff = Backoff::new(shared.options.reconnect_cap);
     let mut known = KnownEra::Unknown;
+    while let Some(current) = stop.run_until_cancelled(shared.opened()).await {
+        keep_connected(&shared, &link, &end, &mut known, &current).await;
+        if stop.is_cancelled() {
+            break;
+        }
+        link.set(LinkState::Connecting);
+        shared.idle();
+    }
+    shared.closed();
+}
+
+/// Connects again after each loss until `stop` fires, then ends the connection in good order.
+async fn keep_connected(
+    shared: &Arc<Shared>,
+    link: &PipeLink,
+    end: &End,
+    known: &mut KnownEra,
+    stop: &CancellationToken,
+) {
+    let mut backoff = Backoff::new(shared.options.reconnect_cap);
     while !stop.is_cancelled() {
         let pause = backoff.next(fastrand::f64());
         if stop
@@ -43,35 +62,34 @@ pub(super) async fn run(
         {
             break;
         }
-        let Some(opened) = stop.run_until_cancelled(open(&shared, &end)).await else {
+        let Some(opened) = stop.run_until_cancelled(open(shared, end)).await else {
             break;
         };
         let reason = match opened {
             Err(reason) => reason,
             Ok(mut opened) => {
                 let greeted = stop
-                    .run_until_cancelled(greet(&shared, &opened, &mut known))
+                    .run_until_cancelled(greet(shared, &opened, known))
                     .await;
                 let reason = match greeted {
                     None => "shutting down".to_owned(),
                     Some(Err(reason)) => reason,
                     Some(Ok(info)) => {
                         let since = tokio::time::Instant::now();
-                        let reason = attend(&shared, &link, &opened, info, &stop).await;
+                        let reason = attend(shared, link, &opened, info, stop).await;
                         if since.elapsed() >= backoff.cap() {
                             backoff.reset();
                         }
                         reason
                     }
                 };
-                finish(&shared, &mut opened, reason, &stop).await
+                finish(shared, &mut opened, reason, stop).await
             }
         };
         if !stop.is_cancelled() {
             shared.down(&reason);
         }
     }
-    shared.closed();
 }
 
 async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
@@ -79,7 +97,10 @@ async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
         End::Command(spec) => {
             let supervisor = shared.options.supervisor();
             let (process, stdin, stdout) = Process::spawn(&shared.id, spec, supervisor.as_ref())
-                .map_err(|error| not_started(&spec.program.to_string_lossy(), &error))?;
+                .map_err(|error| {
+                    shared.set_not_started(true);
+                    not_started(&spec.program.to_string_lossy(), &error)
+                })?;
             shared.set_process(process.id());
             Ok(Opened {
                 connection: Connection::open(shared, stdout, stdin),
@@ -231,6 +252,7 @@ async fn finish(
         && !stop.is_cancelled()
     {
         reason = process.epitaph(&reason).await;
+        shared.set_not_started(process.was_not_started());
     }
     opened.connection.fail_all(&reason).await;
     if let Some(process) = opened.process.take() {

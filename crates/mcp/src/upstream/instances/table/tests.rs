@@ -4,12 +4,15 @@ use super::*;
 
 const IDLE: Duration = Duration::from_secs(60);
 
+/// The number of the first lead.
+const LEAD: u64 = 0;
+
 /// A table whose handles are the numbers of the instances, and how many were started.
 struct World {
     table: Table<u64>,
     started: usize,
     now: Instant,
-    lead_is_up: bool,
+    lead_is_down: bool,
 }
 
 impl World {
@@ -21,27 +24,37 @@ impl World {
         change(&mut limits);
         let now = Instant::now();
         Self {
-            table: Table::new(limits, now),
+            table: Table::new(limits, LEAD, now),
             started: 0,
             now,
-            lead_is_up: true,
+            lead_is_down: false,
         }
     }
 
     fn enter(&mut self, caller: &Caller, writes: bool) -> Result<u64, Refused> {
         let owner = Instances::Session.owner(caller).unwrap();
         let started = &mut self.started;
-        let start = |number| {
+        let start = |number, _| {
             *started += 1;
             number
         };
         let entered = self
             .table
-            .enter(owner, writes, self.now, self.lead_is_up, start);
+            .enter(owner, writes, self.now, self.lead_is_down, start);
         entered.map(|(number, handle)| {
-            assert_eq!(handle.unwrap_or(LEAD), number);
+            assert_eq!(handle, number);
             number
         })
+    }
+
+    /// Ends the lead, which is ending; returns the number of the next one, if it was started.
+    fn lead_ends(&mut self) -> Option<u64> {
+        assert_eq!(self.table.opened_lead(), None);
+        self.table.lead_ended(self.now, |number, is_lead| {
+            assert!(is_lead);
+            number
+        });
+        self.table.opened_lead()
     }
 
     /// Makes one call.
@@ -55,6 +68,10 @@ impl World {
         let session = caller.session.as_ref().unwrap();
         self.table
             .session_ended(&caller.principal, session, self.now);
+    }
+
+    fn sweep(&mut self) -> Swept {
+        self.table.sweep(self.now, self.lead_is_down)
     }
 
     fn places(&self) -> Vec<&Place<u64>> {
@@ -110,7 +127,7 @@ fn a_hundred_reading_sessions_in_a_row_need_two_processes() {
 #[test]
 fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
     let mut world = World::new(|limits| limits.spare = 0);
-    world.lead_is_up = false;
+    world.lead_is_down = true;
     let first = world.call(&session("ada", "1"), READ).unwrap();
     world.end(&session("ada", "1"));
     let eve = world.call(&session("eve", "1"), READ).unwrap();
@@ -122,10 +139,10 @@ fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
     assert_eq!(
         world.places(),
         [
-            &Place::Lead,
+            &Place::Open(LEAD),
             &Place::Ending,
-            &Place::Own(eve),
-            &Place::Own(third)
+            &Place::Open(eve),
+            &Place::Open(third)
         ]
     );
 }
@@ -141,23 +158,87 @@ fn reuse_gives_the_next_session_what_a_write_left_behind() {
 }
 
 #[test]
-fn a_lead_that_ran_a_write_only_lists_afterwards() {
+fn a_lead_that_ran_a_write_ends_with_its_session() {
     let mut world = World::new(|limits| limits.spare = 0);
     assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
     world.end(&session("ada", "1"));
-    assert_eq!(world.places(), [&Place::Retired]);
-    assert_ne!(world.call(&session("ada", "2"), WRITE), Ok(LEAD));
+    assert_eq!(world.places(), [&Place::Ending]);
+    let meanwhile = world.call(&session("ada", "2"), WRITE).unwrap();
+    assert_ne!(meanwhile, LEAD, "the lead has not ended");
+    assert_eq!(world.lead_ends(), None, "no spare one is wanted");
+    let lead = world.call(&session("ada", "3"), WRITE).unwrap();
+    assert_eq!(world.table.opened_lead(), Some(lead), "it is started again");
+}
+
+#[test]
+fn a_lead_is_started_again_at_once_as_the_spare_one() {
+    let mut world = World::new(|_| {});
+    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
+    world.end(&session("ada", "1"));
+    let lead = world.lead_ends().unwrap();
+    assert_eq!(world.started, 1, "with the first session");
+    assert_eq!(world.call(&session("eve", "1"), WRITE), Ok(lead));
+    assert_eq!(world.started, 1, "one is left");
+}
+
+#[test]
+fn a_lead_whose_session_never_ends_ends_when_it_is_idle() {
+    for writes in [READ, WRITE] {
+        let mut world = World::new(|limits| limits.spare = 0);
+        assert_eq!(world.call(&session("ada", "1"), writes), Ok(LEAD));
+        world.now += IDLE;
+        assert_eq!(world.sweep().lost, writes);
+        assert_eq!(world.places(), [&Place::Ending]);
+    }
+}
+
+#[test]
+fn a_lead_that_serves_nobody_stays_only_as_a_spare_one() {
+    for (spare, place) in [(1, Place::Open(LEAD)), (0, Place::Ending)] {
+        let mut world = World::new(|limits| limits.spare = spare);
+        world.now += IDLE;
+        world.sweep();
+        assert_eq!(world.places(), [&place]);
+    }
+}
+
+#[test]
+fn a_spare_one_beside_the_lead_ends_when_it_is_idle() {
+    let mut world = World::new(|_| {});
+    let long = session("eve", "1");
+    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
+    assert_eq!(world.enter(&long, WRITE), Ok(1));
+    world.end(&session("ada", "1"));
+    // the lead, and the one that was started for the second session
+    let lead = world.lead_ends().unwrap();
+    world.now += IDLE;
+    world.sweep();
+    let left = [&Place::Open(1), &Place::Ending, &Place::Open(lead)];
+    assert_eq!(world.places(), left);
+}
+
+#[test]
+fn a_closed_lead_is_started_for_a_listing_and_not_while_it_ends() {
+    let mut world = World::new(|limits| limits.spare = 0);
+    world.call(&session("ada", "1"), WRITE).unwrap();
+    world.end(&session("ada", "1"));
+    let start = |number, _| number;
+    let listed = world.table.open_lead(false, world.now, start);
+    assert_eq!(listed, Err(Refused::UntilOneEnds));
+    world.lead_ends();
+    let lead = world.table.open_lead(false, world.now, start).unwrap();
+    assert_eq!(world.call(&session("ada", "2"), WRITE), Ok(lead));
 }
 
 #[test]
 fn a_session_that_leaves_calls_behind_frees_its_instance_after_them() {
-    for (writes, place) in [(READ, Place::Own(1)), (WRITE, Place::Ending)] {
+    for (writes, place) in [(READ, Place::Open(1)), (WRITE, Place::Ending)] {
         let mut world = World::new(|limits| limits.spare = 0);
-        world.lead_is_up = false;
+        world.lead_is_down = true;
         let caller = session("ada", "1");
         let number = world.enter(&caller, writes).unwrap();
         world.end(&caller);
-        assert_eq!(world.places(), [&Place::Lead, &Place::Own(number)]);
+        assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Open(number)]);
         // not even the same session gets it while the old call runs
         assert_ne!(world.enter(&caller, READ), Ok(number));
         world.table.leave(number, world.now);
@@ -221,16 +302,16 @@ fn principals_without_sessions_need_no_spare_one() {
 #[test]
 fn an_instance_ends_when_it_is_idle_and_not_while_a_call_runs() {
     let mut world = World::new(|limits| limits.spare = 0);
-    world.lead_is_up = false;
+    world.lead_is_down = true;
     let number = world.enter(&session("ada", "1"), WRITE).unwrap();
     world.now += IDLE * 2;
-    assert_eq!(world.table.sweep(world.now), Swept::default());
+    assert_eq!(world.sweep(), Swept::default());
     world.table.leave(number, world.now);
-    let swept = world.table.sweep(world.now);
+    let swept = world.sweep();
     assert_eq!(swept.next, Some(world.now + IDLE));
     world.now += IDLE;
-    assert!(world.table.sweep(world.now).lost, "its owner may have read");
-    assert_eq!(world.places(), [&Place::Lead, &Place::Ending]);
+    assert!(world.sweep().lost, "its owner may have read");
+    assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Ending]);
     world.table.ended(number);
     assert_ne!(world.call(&session("ada", "1"), WRITE), Ok(number));
 }
@@ -241,17 +322,27 @@ fn the_spare_one_ends_when_nobody_is_left() {
     world.call(&session("ada", "1"), READ).unwrap();
     world.now += IDLE;
     // the owner's is idle now, and the spare one waits for the next owner until then
-    world.table.sweep(world.now);
-    assert_eq!(world.places(), [&Place::Lead, &Place::Own(1)]);
-    world.table.sweep(world.now);
-    assert_eq!(world.places(), [&Place::Lead, &Place::Ending]);
+    world.sweep();
+    assert_eq!(world.places(), [&Place::Ending, &Place::Open(1)]);
+    world.sweep();
+    assert_eq!(world.places(), [&Place::Ending, &Place::Ending]);
 }
 
 #[test]
 fn a_lead_that_serves_all_is_given_to_no_owner() {
-    let mut world = World::new(|_| {});
-    world.table.share_lead();
-    assert_ne!(world.call(&session("ada", "1"), READ), Ok(LEAD));
+    let mut world = World::new(|limits| limits.max = 1);
+    let ada = session("ada", "1");
+    assert_eq!(world.call(&ada, WRITE), Ok(LEAD));
+    let shared = world.table.open_lead(true, world.now, |number, _| number);
+    assert_eq!(shared, Ok(LEAD));
+    // it does not count as one, and who had it gets another one
+    assert_eq!(world.call(&ada, READ), Ok(1));
+    world.end(&ada);
+    assert_eq!(world.places()[0], &Place::Open(LEAD), "others use it");
+    assert_eq!(world.call(&session("ada", "2"), READ), Ok(1));
+    world.now += IDLE;
+    world.sweep();
+    assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Ending]);
 }
 
 #[test]
