@@ -82,6 +82,13 @@ impl Stack {
         Ok(())
     }
 
+    /// Stops following the servers: nothing is listed any more, and a lost connection is not noticed. For
+    /// the end of a process, before it shuts its servers down, so that this is not reported as a failure
+    /// of theirs. Calls go on as before. It cannot be undone.
+    pub fn stop_discovery(&self) {
+        self.0.roster.load().all().for_each(Known::stop);
+    }
+
     /// Removes a server. It gets no new calls; those it has run to their end, and what is returned says
     /// when that is. Its tools go, but for those that others of its set offer; clients are told. Calls
     /// of a tool that is gone fail: [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool), or

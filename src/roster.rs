@@ -167,7 +167,8 @@ impl Known {
         self.stop();
     }
 
-    fn stop(&self) {
+    /// Ends what follows the server.
+    pub(crate) fn stop(&self) {
         if let Some(scan) = self.scan.get() {
             scan.abort();
         }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use tollgate::breaker::BreakerConfig;
 use tollgate::limit::Cap;
 use tollgate::retry::hedge::HedgeConfig;
-use tollgate::{Annotations, LimitsConfig, Server, Stack, StackBuilder, ToolSpec, Tools};
+use tollgate::{
+    Annotations, FreshnessMode, LimitsConfig, Profile, Server, Stack, StackBuilder, ToolSpec, Tools,
+};
 
 fn replica(id: &str) -> Server {
     let mut tools = Tools::new(id).unwrap();
@@ -135,4 +137,53 @@ async fn budgets_are_told_of_sets_that_were_called() {
     assert_eq!(budgets.len(), 1, "{budgets:?}");
     let of = |budget: &tollgate::retry::BudgetStatus| (budget.set.to_string(), budget.tokens);
     assert_eq!(budgets.iter().map(of).next(), Some(("shop".to_owned(), 3)));
+}
+
+/// Calls the read twice for each of these orders, each of them so late that it counts.
+async fn repeat(stack: &Stack, ids: std::ops::Range<u32>) {
+    for id in ids {
+        for _ in 0..2 {
+            let arguments = json!({"id": id});
+            stack.call("shop.get_order", arguments).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_learned_lifetime_is_explained_with_the_missing_evidence() {
+    let stack = stack(Stack::builder().freshness(FreshnessMode::Learned)).await;
+    let says = |part: &str| has(&stack.explain("shop.get_order").unwrap().to_string(), part);
+    says("Not cached beyond the burst window (500 ms): no repeated call is counted.");
+    repeat(&stack, 0..14).await;
+    says(
+        "Not cached beyond the burst window (500 ms): repeats within 1 s need about 332 equal \
+         observations, 14 are counted.",
+    );
+    let learned = stack.learned_lifetimes();
+    assert_eq!(learned.len(), 1, "writes learn none: {learned:?}");
+    repeat(&stack, 14..400).await;
+    says("Served for up to 1 s: 400 repeats, 0 different.");
+    let learned = stack.learned_lifetimes();
+    let of_read = learned.values().next().unwrap();
+    assert_eq!(of_read.served, Duration::from_secs(1));
+    assert_eq!(of_read.missing, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_without_a_ttl_is_explained_so_whatever_the_evidence() {
+    let mut profile = Profile::standard();
+    profile.read_ttl = Duration::ZERO;
+    let builder = Stack::builder().freshness(FreshnessMode::Learned);
+    let stack = stack(builder.profile(profile)).await;
+    repeat(&stack, 0..400).await;
+    let prose = stack.explain("shop.get_order").unwrap().to_string();
+    has(
+        &prose,
+        "Not cached beyond the burst window (500 ms): its TTL is 0 s.",
+    );
+    assert_eq!(
+        stack.learned_lifetimes().values().next().unwrap().served,
+        Duration::ZERO
+    );
 }

@@ -24,6 +24,8 @@ mod guards;
 mod prose;
 mod trail;
 
+pub(crate) use prose::seconds;
+
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
 /// Its `Display` is prose for people, with the plan and each hint's source and reason below. The

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_cache::{EvidenceStatus, Partition, StateGroup};
+use tollgate_cache::{Partition, StateGroup};
 use tollgate_core::refine::{Applied, RefinedRule};
 use tollgate_core::{
     AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, Lifetime,
@@ -12,6 +12,7 @@ use tollgate_core::{
 use tollgate_router::StrategyName;
 
 use super::{Candidate, Explanation, guards};
+use crate::learned::LearnedLifetime;
 
 /// Says everything that the plan decides, each decision in a sentence or two.
 pub(super) fn sentences(of: &Explanation) -> Vec<String> {
@@ -289,9 +290,7 @@ fn cache(of: &Explanation) -> String {
                 "Its result is looked up in the cache first. A new one is kept for {}, for calls \
                  with the same arguments{whose}, until {until}.{}",
                 how_long(ttl, lifetime),
-                of.evidence()
-                    .map(|seen| format!(" {}.", evidence(seen)))
-                    .unwrap_or_default()
+                evidence(of).unwrap_or_default()
             )
         }
         (CacheRule::KeepOwn { ttl, lifetime }, None) if config.idempotent_writes => {
@@ -355,15 +354,12 @@ fn how_long(ttl: Duration, lifetime: Lifetime) -> String {
 }
 
 /// Says what repeated calls of the tool showed.
-fn evidence(seen: &EvidenceStatus) -> String {
-    let time = match seen.allowed.is_zero() {
-        true => "Not served yet".to_owned(),
-        false => format!("Served for up to {}", seconds(seen.allowed)),
-    };
-    format!(
-        "{time}: {} repeats, {} different",
-        seen.repeats, seen.different
-    )
+fn evidence(of: &Explanation) -> Option<String> {
+    let burst = of.settings.cache.burst;
+    let learned = LearnedLifetime::new(of.plan(), of.evidence(), burst)?.to_string();
+    let mut rest = learned.chars();
+    let first = rest.next()?.to_ascii_uppercase();
+    Some(format!(" {first}{}.", rest.as_str()))
 }
 
 /// Lists scopes within a sentence.
@@ -401,6 +397,6 @@ fn kept(plan: &CallPlan) -> Option<String> {
     (!out.is_empty()).then(|| out.join(" "))
 }
 
-pub(super) fn seconds(time: Duration) -> String {
+pub(crate) fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }

@@ -5,7 +5,7 @@ use tollgate_cache::Counts;
 use tollgate_telemetry::metrics::{Series, overflow};
 use tollgate_telemetry::names::metric::{self, Metric, label};
 
-use super::{Offered, Watched};
+use super::{Offered, Watched, of_set, of_tool};
 use crate::stack::Stack;
 
 pub(super) fn observe(watched: &Watched<'_>) {
@@ -47,7 +47,37 @@ pub(super) fn observe(watched: &Watched<'_>) {
             series.add(counts.saved.as_secs_f64(), of.iter().cloned());
         });
     });
+    learned(watched);
     store(watched);
+}
+
+/// Tools whose lifetime is learned.
+fn learned(watched: &Watched<'_>) {
+    watched.gauge(metric::CACHE_LIFETIME, |stack, series| {
+        for ((set, tool), lifetime) in stack.learned_lifetimes() {
+            series.add(
+                lifetime.served.as_secs_f64(),
+                [of_tool(&tool), of_set(&set)],
+            );
+        }
+    });
+    watched.counter(metric::CACHE_REPEATS, |stack, series| {
+        let result = |word| KeyValue::new(label::RESULT, word);
+        for word in ["same", "different"] {
+            series.add(0, [overflow(), result(word)]);
+        }
+        let learned = stack.learned_lifetimes();
+        // all partitions together: the sum does not go back when another one has the most
+        for (set, tool, seen) in stack.cache().evidence_by_partition() {
+            let of = [of_tool(&tool), of_set(&set)];
+            if learned.contains_key(&(set, tool)) {
+                let same = seen.repeats.saturating_sub(seen.different);
+                for (word, count) in [("same", same), ("different", seen.different)] {
+                    series.add(count, of.iter().cloned().chain([result(word)]));
+                }
+            }
+        }
+    });
 }
 
 /// Takes a count, with the attribute that tells it from its like.

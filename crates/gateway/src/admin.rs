@@ -9,6 +9,7 @@
 //! Nobody is authenticated here, so it listens on loopback or on a socket with mode 0600, and refuses
 //! what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::AdminAddress;
 use crate::error::AppError;
-use crate::http::{Operator, bind, json, scrape};
+use crate::http::{Operator, bind, json, scrape, shown_host};
 use crate::readiness::Readiness;
 use crate::{api, connections};
 
@@ -117,7 +118,7 @@ async fn for_operators(request: Request, next: Next) -> Response {
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Says why a request is refused; nothing if it is not.
-fn refused(headers: &HeaderMap) -> Option<&'static str> {
+fn refused(headers: &HeaderMap) -> Option<Cow<'static, str>> {
     let of_a_page = |site: &[u8]| site != b"none";
     if headers.contains_key(header::ORIGIN)
         || headers
@@ -125,13 +126,18 @@ fn refused(headers: &HeaderMap) -> Option<&'static str> {
             .iter()
             .any(|site| of_a_page(site.as_bytes()))
     {
-        return Some("web pages may not use the admin API");
+        return Some("web pages may not use the admin API".into());
     }
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
-    (!host.is_some_and(is_loopback) || hosts.next().is_some()).then_some(
-        "the admin API serves loopback names only: 127.0.0.1, [::1] or localhost as `Host`",
-    )
+    (!host.is_some_and(is_loopback) || hosts.next().is_some()).then(|| {
+        let host = shown_host(headers);
+        format!(
+            "the Host {host} is not allowed: the admin API (`admin.listen`) answers the names \
+             127.0.0.1, [::1] and localhost only"
+        )
+        .into()
+    })
 }
 
 /// Says whether a `Host` names this machine, on any port.
@@ -182,6 +188,18 @@ mod tests {
             assert_eq!(refused(&headers).is_none(), want, "{host}");
         }
         assert!(refused(&HeaderMap::new()).is_some());
+    }
+
+    #[test]
+    fn a_refusal_names_the_host_and_the_key() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "evil.example:7421".parse().unwrap());
+        let why = refused(&headers).unwrap();
+        assert!(
+            why.contains(r#"the Host "evil.example:7421" is not"#),
+            "{why}"
+        );
+        assert!(why.contains("`admin.listen`"), "{why}");
     }
 
     #[test]

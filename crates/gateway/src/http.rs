@@ -9,6 +9,7 @@
 //!
 //! What operators ask is on the [admin listener](crate::admin).
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -124,11 +125,25 @@ pub(crate) fn gateway(operator: Arc<Operator>, config: &HttpConfig) -> Result<Ro
 }
 
 /// Says why a request may not see the metrics; nothing if it may.
-fn refused(headers: &HeaderMap, allowed_hosts: &[String]) -> Option<&'static str> {
+fn refused(headers: &HeaderMap, allowed_hosts: &[String]) -> Option<Cow<'static, str>> {
     if headers.contains_key(header::ORIGIN) {
-        return Some("web pages may not ask here");
+        return Some("web pages may not ask here".into());
     }
-    (!host_is_allowed(headers, allowed_hosts)).then_some("this Host is not in `http.allowed_hosts`")
+    (!host_is_allowed(headers, allowed_hosts)).then(|| {
+        let host = shown_host(headers);
+        format!("the Host {host} is not allowed: add it to `http.allowed_hosts` of the config")
+            .into()
+    })
+}
+
+/// Quotes the `Host` of a request for a message: the client chose it, so it is escaped and cut.
+pub(crate) fn shown_host(headers: &HeaderMap) -> String {
+    const LONGEST: usize = 200;
+    let Some(host) = headers.get(header::HOST) else {
+        return "of a request without one".to_owned();
+    };
+    let text = String::from_utf8_lossy(host.as_bytes());
+    format!("{:?}", text.chars().take(LONGEST).collect::<String>())
 }
 
 /// Compares the name in `Host`, without its port.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::state_dir::{StateDir, create_private};
+use crate::state_dir::{StateDir, create_private, create_private_file};
 
 /// The folder of the files in the state directory.
 const FOLDER: &str = "gateways";
@@ -47,7 +47,7 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Writes the file.
+    /// Writes the file, readable by its owner only, and removes files of processes that ended.
     ///
     /// # Errors
     ///
@@ -56,13 +56,14 @@ impl Registration {
         state.ensure()?;
         let folder = state.path(FOLDER);
         create_private(&folder)?;
+        let _ = gateways(state);
         // containers that share a home directory may share process ids, too
         let name = format!("{}-{:08x}", gateway.pid, fastrand::u32(..));
         let (path, unfinished) = (
             folder.join(format!("{name}.json")),
             folder.join(format!("{name}.tmp")),
         );
-        let mut file = File::create_new(&unfinished)?;
+        let mut file = create_private_file(&unfinished)?;
         // locked before it has its name: nobody ever sees it without a lock, and takes it for stale
         let written = file
             .lock_shared()
@@ -149,6 +150,31 @@ mod tests {
         std::fs::write(&path, content).unwrap();
         assert_eq!(gateways(&state), []);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_new_gateway_removes_files_of_processes_that_ended() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::locate(Some(place.path())).unwrap();
+        std::fs::create_dir(state.path(FOLDER)).unwrap();
+        let left = state.path(FOLDER).join("1-00000000.json");
+        std::fs::write(&left, serde_json::to_vec(&gateway(1)).unwrap()).unwrap();
+        let running = Registration::new(&state, &gateway(2)).unwrap();
+        assert!(!left.exists());
+        assert!(running.path.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_and_its_folder_are_for_their_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
+        let registered = Registration::new(&state, &gateway(1)).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&registered.path), 0o600);
+        assert_eq!(mode(&state.path(FOLDER)), 0o700);
     }
 
     #[test]

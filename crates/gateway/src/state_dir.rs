@@ -1,6 +1,7 @@
 //! The folder for what outlives one run: which gateways are running, and evidence about answers.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -56,6 +57,19 @@ pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// Creates a file, on Unix with access for the owner only.
+///
+/// # Errors
+///
+/// What the system says; also if there is such a file.
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 #[cfg(windows)]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::{Deserialize, Serialize};
-use tollgate::cache::EvidenceStatus;
 use tollgate::core::activity::Activity;
 use tollgate::core::infer::Volatile;
 use tollgate::core::resolve::{Provenance, Resolved};
@@ -16,7 +15,7 @@ use tollgate::core::{
     Strength,
 };
 use tollgate::registry::Entry;
-use tollgate::{CallPlan, Effect, Stack, Tool};
+use tollgate::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
 
 use crate::config::show_duration;
 
@@ -60,21 +59,26 @@ pub(crate) struct ToolView {
 }
 
 /// What repeated calls of a tool showed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EvidenceView {
     /// How long results are served by it, in seconds.
     pub(crate) served_s: f64,
     pub(crate) repeats: u64,
     pub(crate) different: u64,
+    /// Why results are not served by it, with the evidence that is missing; absent if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missing: Option<String>,
 }
 
 impl EvidenceView {
-    pub(crate) fn of(status: &EvidenceStatus) -> Self {
-        Self {
-            served_s: status.allowed.as_secs_f64(),
-            repeats: status.repeats,
-            different: status.different,
-        }
+    /// Describes what is learned of a tool; `None` without a repeated call.
+    pub(crate) fn of(learned: &LearnedLifetime) -> Option<Self> {
+        (learned.repeats > 0).then(|| Self {
+            served_s: learned.served.as_secs_f64(),
+            repeats: learned.repeats,
+            different: learned.different,
+            missing: learned.missing.clone(),
+        })
     }
 }
 
@@ -84,12 +88,15 @@ impl std::fmt::Display for EvidenceView {
             served_s,
             repeats,
             different,
+            missing,
         } = self;
-        match *served_s > 0.0 {
-            true => write!(f, "served for up to {served_s} s")?,
-            false => write!(f, "not served yet")?,
+        match missing {
+            Some(missing) => f.write_str(missing),
+            None => write!(
+                f,
+                "served for up to {served_s} s: {repeats} repeats, {different} different"
+            ),
         }
-        write!(f, ": {repeats} repeats, {different} different")
     }
 }
 
@@ -218,27 +225,17 @@ impl ToolView {
     /// Describes all tools of a stack, in the order clients see them.
     pub(crate) fn all(stack: &Stack) -> Vec<Self> {
         let catalogue = stack.catalogue();
-        let evidence = stack.cache().all_evidence();
+        let learned = stack.learned_lifetimes();
         let view = |entry: &Arc<Entry>| {
             let tool = entry.tool();
-            let seen = evidence.get(&(tool.set().clone(), tool.name().clone()));
+            let seen = learned.get(&(tool.set().clone(), tool.name().clone()));
             Self {
-                evidence: seen.filter(|_| learns(tool.plan())).map(EvidenceView::of),
+                evidence: seen.and_then(EvidenceView::of),
                 ..Self::of(entry.client_name(), tool)
             }
         };
         catalogue.entries().iter().map(view).collect()
     }
-}
-
-const fn learns(plan: &CallPlan) -> bool {
-    matches!(
-        plan.cache,
-        CacheRule::Store {
-            lifetime: Lifetime::Learned(_),
-            ..
-        }
-    )
 }
 
 /// Says how long results are kept, in a few words.

@@ -1,6 +1,8 @@
 //! What an operator's order says, read and carried out.
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::Response;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,19 +10,23 @@ use serde::de::DeserializeOwned;
 use crate::http::json;
 use crate::view::ErrorView;
 
+/// Refuses a POST whose content type is not JSON: a page of any site may send such a request without
+/// a preflight.
+pub(super) async fn only_json(request: Request, next: Next) -> Response {
+    if request.method() == Method::POST && !is_json(request.headers()) {
+        let text = "expected `content-type: application/json`";
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+    }
+    next.run(request).await
+}
+
 /// Reads the body as `expected` says, and does what it asks for. What cannot be done is told with 404:
 /// the body names something that is not there.
 pub(super) fn obey<T: DeserializeOwned, R: Serialize>(
-    headers: &HeaderMap,
     body: &[u8],
     expected: &str,
     act: impl FnOnce(T) -> Result<R, String>,
 ) -> Response {
-    // pages can post other types to any address without asking it first
-    if !is_json(headers) {
-        let text = "expected `content-type: application/json`";
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
-    }
     match serde_json::from_slice::<T>(body) {
         Ok(what) => match act(what) {
             Ok(done) => json(StatusCode::OK, &done),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::body::obey;
@@ -17,14 +17,8 @@ pub(super) async fn all(State(operator): State<Arc<Operator>>) -> Response {
 }
 
 /// Does with one what the body says.
-pub(super) async fn force(
-    State(operator): State<Arc<Operator>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(super) async fn force(State(operator): State<Arc<Operator>>, body: Bytes) -> Response {
     let expected = "an object with `action` (open, close or release), `server`, and at most one of \
                     `tool` and `discovery`";
-    obey(&headers, &body, expected, |what: Force| {
-        what.act(&operator.stack)
-    })
+    obey(&body, expected, |what: Force| what.act(&operator.stack))
 }

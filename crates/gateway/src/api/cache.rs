@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use tollgate::{Principal, Stack};
 
@@ -22,13 +22,9 @@ pub(super) async fn stats(State(operator): State<Arc<Operator>>) -> Response {
 }
 
 /// Forgets what the body names.
-pub(super) async fn purge(
-    State(operator): State<Arc<Operator>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(super) async fn purge(State(operator): State<Arc<Operator>>, body: Bytes) -> Response {
     let expected = format!("an object with exactly one of {}", Purge::KEYS);
-    obey(&headers, &body, &expected, |what: Purge| {
+    obey(&body, &expected, |what: Purge| {
         forget(&operator.stack, &what)
     })
 }

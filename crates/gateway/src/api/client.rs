@@ -17,6 +17,9 @@ use crate::view::{
     MissingView, NewWeight, Nothing, Order, Ordered, Purge, Purged, ServerView, ToolView,
 };
 
+/// The content type of every request with a body.
+const JSON: &str = "application/json";
+
 /// A running gateway.
 pub(crate) struct Remote {
     client: Client,
@@ -92,6 +95,7 @@ impl Remote {
             Some(arguments) => self
                 .client
                 .post(self.at(&["api", "tools", tool, "explain"]))
+                .header(CONTENT_TYPE, JSON)
                 .body(arguments),
         };
         self.read(request.send().await).await
@@ -109,7 +113,11 @@ impl Remote {
         if let Some(pin) = pin {
             url.query_pairs_mut().append_pair(SERVER, pin.as_str());
         }
-        let request = self.client.post(url).body(arguments);
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, JSON)
+            .body(arguments);
         self.read(request.send().await).await
     }
 
@@ -179,7 +187,7 @@ impl Remote {
         let request = self
             .client
             .post(self.at(path))
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, JSON)
             .body(body);
         self.read(request.send().await).await
     }

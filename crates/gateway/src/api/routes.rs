@@ -5,11 +5,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
+use axum::middleware;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use tollgate::{Caller, Delivery, ErrorKind, Principal, ServerId, ToolError};
 
+use super::body::only_json;
 use super::{breakers, cache, events, limits, servers};
 use crate::http::{Operator, json};
 use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
@@ -31,6 +33,7 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))
         .route("/tools/{tool}/explain", post(explain_call))
+        .layer(middleware::from_fn(only_json))
         .with_state(operator)
 }
 

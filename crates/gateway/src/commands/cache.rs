@@ -58,7 +58,7 @@ fn show(view: &CacheView, screen: &Screen) {
         total.evicted
     ));
     for tool in &view.tools {
-        if let Some(evidence) = tool.evidence {
+        if let Some(evidence) = &tool.evidence {
             let name = tool.name.as_deref().unwrap_or(&tool.tool);
             screen.out(format_args!("{name}: {evidence}"));
         }

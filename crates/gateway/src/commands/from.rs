@@ -104,6 +104,7 @@ impl Place {
     /// Ends what was started for the command.
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
+            own.stack.stop_discovery();
             end(&own.upstreams).await;
             if let Some(log) = own.stack.audit() {
                 log.close().await;

@@ -1,7 +1,10 @@
 //! `tollgate run`: the stack around one MCP server.
 
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+
+use tollgate_mcp::upstream::Upstream;
 
 use crate::args::Run;
 use crate::assemble::{self, Environment, Running};
@@ -9,7 +12,7 @@ use crate::audit;
 use crate::backend::StackBackend;
 use crate::commands::serve::{Announce, Listeners, Served};
 use crate::commands::{from, serve};
-use crate::error::Outcome;
+use crate::error::{AppError, Outcome};
 use crate::inflight::Inflight;
 use crate::log::Log;
 use crate::metrics::Telemetry;
@@ -51,6 +54,7 @@ pub(crate) async fn run(
             telemetry,
             recorder,
             listeners,
+            needs_start: true,
         };
         let announce = Announce::default();
         return served.run(&config, announce, state, &stop, screen).await;
@@ -75,6 +79,10 @@ pub(crate) async fn run(
     let backend = Arc::new(backend.with_reports(config.reports()));
     let starting = async {
         started.follow(startup).await;
+        // without it there is nothing to serve: a client that starts the server itself sees the same
+        if let Some(reason) = upstreams.iter().find_map(Upstream::start_failure) {
+            return AppError::Remote(reason);
+        }
         for server in stack.servers().into_iter().filter(|server| !server.up) {
             let reason = server
                 .last_error
@@ -86,11 +94,21 @@ pub(crate) async fn run(
         }
         match evidence::keep(stack.clone()).await {}
     };
-    let served = tokio::select! {
+    let mut starting = pin!(starting);
+    let mut served = tokio::select! {
+        error = &mut starting => Err(error),
         served = stdio::serve(backend, &calls, config.http.drain, &stop, screen) => served,
-        never = starting => never,
     };
+    if served.is_ok() && !started.is_finished() {
+        // the client left before it was known whether there is a server
+        served = tokio::select! {
+            biased;
+            error = &mut starting => Err(error),
+            () = started.soon() => Ok(()),
+        };
+    }
     evidence::save(&stack).await;
+    stack.stop_discovery();
     shutdown::end_servers(&upstreams, &stop).await;
     recorder.finish(screen).await;
     audit::close(&stack, screen).await;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tollgate::registry::Catalogue;
+use tollgate_mcp::upstream::Upstream;
 
 use crate::admin;
 use crate::args::Serve;
@@ -85,6 +86,7 @@ pub(crate) async fn run(
         telemetry,
         recorder,
         listeners,
+        needs_start: false,
     };
     served.run(&config, announce, state, &stop, screen).await
 }
@@ -173,6 +175,8 @@ pub(crate) struct Served {
     pub(crate) telemetry: Telemetry,
     pub(crate) recorder: Recorder,
     pub(crate) listeners: Listeners,
+    /// End with an error if the command of a server cannot be started.
+    pub(crate) needs_start: bool,
 }
 
 impl Served {
@@ -190,6 +194,7 @@ impl Served {
             telemetry,
             recorder,
             listeners: Listeners { public, admin },
+            needs_start,
         } = self;
         let Running {
             stack,
@@ -230,6 +235,10 @@ impl Served {
         };
         let starting = async {
             started.follow(startup).await;
+            let failure = servers.iter().find_map(Upstream::start_failure);
+            if let Some(reason) = failure.filter(|_| needs_start) {
+                return AppError::Remote(reason);
+            }
             if announce.table {
                 screen.table(&table(&ToolView::all(&stack)));
             }
@@ -238,10 +247,11 @@ impl Served {
         };
         let served = tokio::select! {
             served = http::serve(serving, &calls, ending, stop, screen) => served,
-            never = starting => never,
+            error = starting => Err(error),
         };
         drop(registration);
         evidence::save(&audited).await;
+        audited.stop_discovery();
         shutdown::end_servers(&servers, stop).await;
         recorder.finish(screen).await;
         audit::close(&audited, screen).await;

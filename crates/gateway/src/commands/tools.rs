@@ -20,7 +20,15 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) 
     place.end().await;
     let tools = only(tools?, &args.only);
     match (args.by_safety, args.json) {
-        (false, false) => screen.table(&table(&tools)),
+        (false, false) => {
+            screen.table(&table(&tools));
+            for tool in &tools {
+                let seen = tool.evidence.as_ref();
+                if let Some(missing) = seen.and_then(|seen| seen.missing.as_ref()) {
+                    screen.out(format_args!("{}: {missing}", tool.name));
+                }
+            }
+        }
         (false, true) => {
             for tool in &tools {
                 screen.json(tool);
@@ -123,7 +131,7 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
 
 /// Says how long results are kept; where that is learned, how long they are served by now.
 fn cache(tool: &ToolView) -> String {
-    match tool.evidence {
+    match &tool.evidence {
         Some(seen) => format!("learned:{}s", seen.served_s),
         None => tool.plan.cache.clone(),
     }

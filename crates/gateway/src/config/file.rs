@@ -209,7 +209,7 @@ pub(crate) struct Server {
     pub(crate) adaptive: Adaptive,
     pub(crate) idempotency_keys: Option<bool>,
     pub(crate) instances: Option<Instances>,
-    pub(crate) spare: usize,
+    pub(crate) spare: Option<usize>,
     #[serde(deserialize_with = "duration")]
     pub(crate) idle: Duration,
     pub(crate) max_instances: usize,
@@ -248,7 +248,7 @@ impl Default for Server {
             adaptive: Adaptive::default(),
             idempotency_keys: None,
             instances: None,
-            spare: 1,
+            spare: None,
             idle: Duration::from_secs(300),
             max_instances: 32,
             reuse: false,

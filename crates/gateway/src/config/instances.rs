@@ -28,10 +28,11 @@ impl Default for InstanceConfig {
 }
 
 impl InstanceConfig {
-    pub(super) const fn of(written: &Server) -> Self {
+    pub(super) fn of(written: &Server) -> Self {
+        let fits = written.max_instances.saturating_sub(1);
         Self {
             mode: written.instances,
-            spare: written.spare,
+            spare: written.spare.unwrap_or_else(|| fits.min(1)),
             idle: written.idle,
             max: written.max_instances,
             reuse: written.reuse,
@@ -95,6 +96,18 @@ mod tests {
         assert_eq!(a.changed().len(), 5);
         assert_eq!(b.instances, InstanceConfig::default());
         assert_eq!(b.changed(), Keys::new());
+    }
+
+    #[test]
+    fn the_default_of_spare_fits_max_instances() {
+        for (line, want) in [("max_instances = 1", 0), ("max_instances = 2", 1), ("", 1)] {
+            let config = parse(&format!("[servers.a]\ncommand = \"x\"\n{line}\n")).unwrap();
+            assert_eq!(config.servers[0].instances.spare, want, "{line}");
+        }
+        let error = parse("[servers.a]\ncommand = \"x\"\nmax_instances = 1\nspare = 1\n");
+        assert!(error.unwrap_err().to_string().contains("servers.a.spare"));
+        let error = parse("[servers.a]\ncommand = \"x\"\nmax_instances = 0\n").unwrap_err();
+        assert!(!error.to_string().contains("spare"), "{error}");
     }
 
     #[test]

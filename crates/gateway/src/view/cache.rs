@@ -93,13 +93,13 @@ impl CacheView {
         let mut total: TotalView = read(&stats)?;
         total.counts.hit_rate = stats.counts.hit_rate();
         let tools = stack.cache().tools();
-        let evidence = stack.cache().all_evidence();
+        let learned = stack.learned_lifetimes();
         let tools = tools.iter().map(|stats| {
             let mut view: ToolCountsView = read(stats)?;
             view.counts.hit_rate = stats.counts.hit_rate();
             view.name = client_name(&catalogue, &stats.set, &stats.tool);
-            let seen = evidence.get(&(stats.set.clone(), stats.tool.clone()));
-            view.evidence = seen.filter(|seen| seen.repeats > 0).map(EvidenceView::of);
+            let seen = learned.get(&(stats.set.clone(), stats.tool.clone()));
+            view.evidence = seen.and_then(EvidenceView::of);
             Ok(view)
         });
         Ok(Self {

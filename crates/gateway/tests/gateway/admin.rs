@@ -252,3 +252,18 @@ async fn a_gateway_over_stdio_listens_nowhere() {
     }
     assert!(pipe.close().await);
 }
+
+#[tokio::test]
+async fn a_post_that_needs_no_preflight_calls_no_tool() {
+    let gateway = Gateway::sample().await;
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        for path in ["call", "explain"] {
+            let request = http()
+                .post(gateway.at(&format!("/api/tools/orders__get_order/{path}")))
+                .header("content-type", kind)
+                .body(r#"{"order_id": 1}"#);
+            let answer = within(path, request.send()).await.unwrap();
+            assert_eq!(answer.status(), 415, "{kind} {path}");
+        }
+    }
+}

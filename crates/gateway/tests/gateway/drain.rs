@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::scripted::Script;
 use crate::support::{Gateway, Pipe, TOLLGATE, ends, signal, until};
 
 async fn running(gateway: &Gateway) {
@@ -136,4 +137,18 @@ async fn servers_may_end_in_good_order_when_the_gateway_does() {
     let (well, said) = gateway.ended().await;
     assert!(well, "{said}");
     assert!(left(&path), "serve: {said}");
+}
+
+#[tokio::test]
+async fn a_clean_stop_of_stdio_servers_logs_no_warning() {
+    let orders = "command = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+    let legacy = Script::of_one("get_city");
+    let config = format!("[servers.orders]\n{orders}{}", legacy.server("world"));
+    let gateway = Gateway::configured(&config).await;
+    for tool in ["orders__get_order", "world__get_city"] {
+        let answer = gateway.mcp(tool, json!({"order_id": 1})).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    let said = gateway.stopped().await;
+    assert!(!said.contains(" WARN "), "{said}");
 }

@@ -103,8 +103,8 @@ async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
     plain.finds(&told, |line| line.starts_with(&told)).await;
 
     let url = gateway.at("/api/tools/shop__orders_stats/call?server=a");
-    let ask = json!({"ask": "pid"}).to_string();
-    let answer = within("the pid", http().post(url).body(ask).send()).await;
+    let ask = json!({"ask": "pid"});
+    let answer = within("the pid", http().post(url).json(&ask).send()).await;
     let stats: Value = serde_json::from_str(&answer.unwrap().text().await.unwrap()).unwrap();
     assert_eq!(stats["server"], "a", "{stats}");
     let pid = &stats["result"]["structuredContent"]["pid"];

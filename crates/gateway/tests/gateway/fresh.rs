@@ -1,9 +1,11 @@
 //! Answers beyond their lifetime, and answers that are checked, behind the real binary.
 
 use serde_json::{Value, json};
+use tollgate::telemetry::names::metric;
 
+use crate::scrape::{Scrape, family};
 use crate::scripted::Script;
-use crate::support::{Gateway, ends, file, text, until};
+use crate::support::{Gateway, ends, file, text, until, within};
 
 const KEY: &str = "io.tollgate/cache";
 
@@ -85,6 +87,76 @@ async fn an_answer_that_is_over_is_served_while_a_new_one_is_fetched() {
         let (status, said) = ask().await;
         assert_ne!(status, "miss");
         (said != "run 1").then_some(())
+    })
+    .await;
+}
+
+/// The value of `tollgate_cache_repeats_total` with this result.
+fn repeats(scrape: &Scrape, result: &str) -> f64 {
+    let is_it = |(name, labels, _): &&(String, Vec<(String, String)>, f64)| {
+        let has = |name: &str, value: &str| labels.contains(&(name.into(), value.into()));
+        *name == family(metric::CACHE_REPEATS)
+            && has("tollgate_result", result)
+            && has("gen_ai_tool_name", "get_city")
+            && has("tollgate_server_set", "world")
+    };
+    scrape.samples.iter().find(is_it).unwrap().2
+}
+
+#[tokio::test]
+async fn evidence_is_shown_in_metrics_in_tools_and_in_explain() {
+    let script = Script {
+        call: ANSWERS,
+        ..Script::of_one("get_city")
+    };
+    let server = script.server("world");
+    let config = format!("[cache]\nburst = \"0s\"\nstale_odds = 0.4\n{server}");
+    let gateway = Gateway::configured(&config).await;
+    let shown = async |args: &[&str]| {
+        let done = ends(&[args, &["--url", &gateway.admin]].concat()).await;
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout).to_owned()
+    };
+    let tool = "world__get_city";
+    let twice = async |arguments: Value| {
+        for _ in 0..2 {
+            gateway.call(tool, arguments.clone()).await;
+        }
+    };
+    twice(json!({"name": "steady", "n": 0})).await;
+    let missing = "repeats within 1 s need about 7 equal observations, 0 are counted";
+    let said = shown(&["explain", tool]).await;
+    assert!(said.contains(missing), "{said}");
+    let lines = shown(&["tools"]).await;
+    assert!(
+        lines.contains(&format!("{tool}: not cached: {missing}")),
+        "{lines}"
+    );
+    let scrape = Scrape::of(&gateway).await;
+    assert_eq!(scrape.value(metric::CACHE_LIFETIME), 0.0);
+    assert!(scrape.has(metric::CACHE_LIFETIME));
+    assert_eq!(repeats(&scrape, "same"), 1.0);
+
+    let mut numbers = 1..;
+    let scrape = within("a lifetime", async {
+        loop {
+            twice(json!({"name": "steady", "n": numbers.next()})).await;
+            let scrape = Scrape::of(&gateway).await;
+            if scrape.value(metric::CACHE_LIFETIME) >= 1.0 {
+                return scrape;
+            }
+        }
+    })
+    .await;
+    assert!(repeats(&scrape, "same") > 7.0);
+    assert_eq!(repeats(&scrape, "different"), 0.0);
+    assert!(shown(&["tools"]).await.contains("learned:1s"));
+    assert!(shown(&["cache"]).await.contains("served for up to 1 s: "));
+
+    within("a difference", async {
+        while repeats(&Scrape::of(&gateway).await, "different") < 1.0 {
+            twice(json!({"name": "moves", "n": numbers.next()})).await;
+        }
     })
     .await;
 }

@@ -23,7 +23,7 @@ fn counter(more: &str) -> String {
 
 /// A server behind `url` that opens sessions, each of which has a counter.
 fn behind(url: &str, more: &str) -> String {
-    format!("[servers.counter]\nurl = {url:?}\nera = \"legacy\"\nprefix = false\n{more}\n")
+    format!("[servers.counter]\nurl = {url:?}\nprefix = false\n{more}\n")
 }
 
 /// Makes so many sessions count to three at the same time, each on its own.
@@ -74,17 +74,21 @@ async fn sessions_of_a_child_see_nothing_of_each_other() {
 
 #[tokio::test]
 async fn sessions_of_an_http_server_see_nothing_of_each_other() {
-    let inner = Gateway::configured(&counter("max_instances = 64")).await;
-    let outer = Gateway::configured(&behind(&inner.url, "max_instances = 64")).await;
-    each_counts_for_itself(&outer.url, 2).await;
-    each_counts_for_itself(&outer.url, 50).await;
-    // the sessions there end with those here, but for that of the instance that lists the tools
-    until("the end of all", || async {
-        (owned(&instances(&inner).await) <= 1).then_some(())
-    })
-    .await;
-    outer.stopped().await;
-    inner.stopped().await;
+    // the server speaks both eras, and keeps state in the sessions of the earlier one
+    for era in ["auto", "legacy"] {
+        let inner = Gateway::configured(&counter("max_instances = 64")).await;
+        let more = format!("era = {era:?}\nmax_instances = 64");
+        let outer = Gateway::configured(&behind(&inner.url, &more)).await;
+        each_counts_for_itself(&outer.url, 2).await;
+        each_counts_for_itself(&outer.url, 50).await;
+        // the sessions there end with those here
+        until("the end of all", || async {
+            (owned(&instances(&inner).await) == 0).then_some(())
+        })
+        .await;
+        outer.stopped().await;
+        inner.stopped().await;
+    }
 }
 
 #[tokio::test]
@@ -117,6 +121,39 @@ async fn a_session_after_one_that_wrote_begins_anew() {
         client.end().await;
     }
     gateway.stopped().await;
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn the_process_that_listed_the_tools_ends_with_its_session() {
+    let server = Script {
+        call: r#"says "$$ $runs""#,
+        ..Script::counting(&tools())
+    };
+    for spare in [0, 1] {
+        let config = format!("{}spare = {spare}\n", server.server("counter"));
+        let gateway = Gateway::configured(&config).await;
+        let mut ended = Vec::new();
+        for _ in 0..3 {
+            let client = Legacy::open(&gateway.url).await;
+            let answer = client.call("counter__add", json!({})).await;
+            let (process, run) = answer.split_once(' ').unwrap();
+            assert_eq!(run, "1", "of a fresh process");
+            let process = format!("/proc/{process}");
+            assert!(!ended.contains(&process));
+            client.end().await;
+            until("the end of its process", || async {
+                (!std::path::Path::new(&process).exists()).then_some(())
+            })
+            .await;
+            let (status, tools) = gateway.get("/api/tools").await;
+            assert!(status == 200 && tools.contains("counter__add"), "{tools}");
+            let (status, ready) = gateway.get("/readyz").await;
+            assert_eq!(status, 200, "{ready}");
+            ended.push(process);
+        }
+        gateway.stopped().await;
+    }
 }
 
 #[tokio::test]

@@ -90,8 +90,8 @@ async fn a_server_that_answers_no_pings_is_unreachable_until_it_does() {
     .await;
     let mut raw = Follower::of(&gateway, &["--json"]).await;
     let url = gateway.at("/api/tools/shop__orders_stats/call?server=a");
-    let ask = json!({"ask": "pid"}).to_string();
-    let answer = within("the pid", http().post(url).body(ask).send()).await;
+    let ask = json!({"ask": "pid"});
+    let answer = within("the pid", http().post(url).json(&ask).send()).await;
     let stats: Value = serde_json::from_str(&answer.unwrap().text().await.unwrap()).unwrap();
     let pid = &stats["result"]["structuredContent"]["pid"];
     let pid = u32::try_from(pid.as_u64().unwrap()).unwrap();

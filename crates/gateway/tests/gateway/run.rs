@@ -3,9 +3,13 @@
 use rmcp::ServiceExt;
 use rmcp::transport::TokioChildProcess;
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use crate::support::{Pipe, TOLLGATE, call, signal, structured, until, within};
+use crate::scripted::Script;
+use crate::support::{
+    Pipe, TOLLGATE, call, file, signal, structured, text, tollgate, until, within,
+};
 
 #[tokio::test]
 async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
@@ -101,6 +105,45 @@ async fn standard_output_carries_the_protocol_even_when_everything_is_logged() {
     assert!(wrapped.close().await);
 }
 
+/// What `run` with these arguments says on standard error, and how it ends.
+async fn failing(args: &[&str], waits: bool) -> (Option<i32>, String) {
+    let mut command = tollgate(args);
+    if waits {
+        command.stdin(std::process::Stdio::piped());
+    }
+    let mut child = command.spawn().unwrap();
+    // a client that waits: the input stays open until the end
+    let stdin = child.stdin.take();
+    let done = within("the end", child.wait_with_output()).await.unwrap();
+    drop(stdin);
+    (done.status.code(), text(&done.stderr).to_owned())
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_started_ends_run_with_an_error() {
+    let not_executable = file("");
+    let not_executable = not_executable.path().to_str().unwrap();
+    for (program, why) in [
+        ("/nonexistent/mcp-server", "No such file or directory"),
+        (not_executable, "Permission denied"),
+    ] {
+        let over_http = ["run", "--http", "127.0.0.1:0", "--", program];
+        let over_stdio = ["run", "--", program];
+        for (args, waits) in [
+            (&over_stdio[..], true),
+            (&over_stdio, false),
+            (&over_http, false),
+        ] {
+            let (code, said) = failing(args, waits).await;
+            assert_eq!(code, Some(1), "{said}");
+            assert!(
+                said.contains(&format!("{program} cannot be started: {why}")),
+                "{said}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_call_in_flight_is_answered_after_sigterm() {
     let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
@@ -123,6 +166,23 @@ async fn a_call_in_flight_is_answered_after_sigterm() {
     assert!(answer.contains("\"region\":\"x\""), "{answer}");
     let status = within("the end", wrapped.child.wait()).await.unwrap();
     assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_logs_no_warning() {
+    let orders = [TOLLGATE, "sample"].map(str::to_owned).to_vec();
+    for server in [orders, Script::of_one("get_city").command().to_vec()] {
+        let args: Vec<_> = server.iter().map(String::as_str).collect();
+        let args = [&["run", "--log", "info", "--"], &args[..]].concat();
+        let mut wrapped = Pipe::open(&args).await;
+        assert_ne!(wrapped.raw_tools().await.len(), 0);
+        let mut stderr = wrapped.child.stderr.take().unwrap();
+        assert!(wrapped.close().await);
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).await.unwrap();
+        assert!(said.contains(" INFO "), "{said}");
+        assert!(!said.contains(" WARN "), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -114,7 +114,11 @@ async fn what_is_no_object_never_reaches_a_server() {
     let gateway = Gateway::sample().await;
     let url = gateway.at("/api/tools/orders__get_order/call");
     for body in ["", "[]", "{", "{}\n{\"jsonrpc\":\"2.0\"}"] {
-        let answer = crate::support::http().post(&url).body(body).send();
+        let answer = crate::support::http()
+            .post(&url)
+            .header("content-type", "application/json")
+            .body(body)
+            .send();
         assert_eq!(
             within(body, answer).await.unwrap().status(),
             400,

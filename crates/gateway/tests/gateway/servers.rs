@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::scripted::Script;
 use crate::support::{Gateway, ends, http, text, within};
 
 const PRIMARY: &str = "orders-primary";
@@ -217,4 +218,41 @@ async fn what_cannot_be_done_is_told_and_changes_nothing() {
     let done = ends(&["servers", "--url", "http://127.0.0.1:1/mcp"]).await;
     assert!(!done.status.success());
     assert!(text(&done.stderr).contains("nothing answers"), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_line_that_is_not_a_message_is_logged_once_as_a_warning() {
+    let mut config = String::new();
+    let printed = [
+        "oops",
+        "{",
+        r"\377",
+        r#"{"jsonrpc":"2.0","id":1.5,"result":{}}"#,
+    ];
+    for (at, line) in printed.into_iter().enumerate() {
+        let call = format!("printf '{line}\\n'; printf '{line}\\n'; says here");
+        let script = Script {
+            call: &call,
+            ..Script::of_one("get_city")
+        };
+        config.push_str(&script.server(&format!("s{at}")));
+        config.push_str("instances = \"shared\"\n");
+    }
+    let gateway = Gateway::configured(&config).await;
+    for at in 0..printed.len() {
+        let answer = gateway.call(&format!("s{at}__get_city"), json!({})).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "here", "{answer}");
+    }
+    let said = gateway.stopped().await;
+    for at in 0..printed.len() {
+        let of_server = |line: &&str| {
+            line.contains("a line that is not a message") && line.contains(&format!("server=s{at}"))
+        };
+        let lines: Vec<_> = said.lines().filter(of_server).collect();
+        assert_eq!(lines.len(), 1, "{at}: {said}");
+        assert!(
+            lines[0].contains(" WARN ") && lines[0].contains("error="),
+            "{lines:?}"
+        );
+    }
 }

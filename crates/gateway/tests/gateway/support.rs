@@ -280,7 +280,7 @@ impl Gateway {
     /// Calls a tool by the operator's route: the answer says what became of the call.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let url = self.at(&format!("/api/tools/{tool}/call"));
-        let answer = self.http.post(url).body(arguments.to_string()).send();
+        let answer = self.http.post(url).json(&arguments).send();
         let answer = within(tool, answer).await.unwrap();
         serde_json::from_str(&answer.text().await.unwrap()).unwrap()
     }

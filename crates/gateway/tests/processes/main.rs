@@ -9,17 +9,17 @@ mod server;
 use std::fs::File;
 use std::future::Future;
 use std::process::Stdio;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::process::Command;
-use tollgate::core::ServerEvent;
+use tollgate::core::{Caller, Principal, ServerEvent, SessionId};
 use tollgate::{ErrorKind, ToolServer};
 use tollgate_mcp::upstream::{Upstream, UpstreamStatus};
 
 use found::{Marked, until};
-use server::{STUBBORN, Script, TOLLGATE, call};
+use server::{STUBBORN, Script, TOLLGATE, call, write_of};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -207,6 +207,50 @@ fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
         }
         until("none is left", || marked.count() == 0).await;
         // those of the first session may not all have been closed when they were counted
+        until("no descriptor is left", || descriptors() <= before).await;
+    });
+}
+
+#[test]
+fn a_new_session_finds_no_lock_of_the_one_that_ended() {
+    beside_others(async {
+        let marked = Marked::new("locks");
+        let folder = tempfile::tempdir().unwrap();
+        let script = Script::locks(&folder.path().join("lock"));
+        let upstream = script.upstream(&marked).shutdown_grace(LONG).start();
+        up(&upstream).await;
+        for number in 0..4 {
+            let caller = Caller::new(Principal::new("ada"));
+            let caller = Arc::new(caller.with_session(SessionId::new(number.to_string())));
+            upstream.call(write_of(&caller)).await.unwrap();
+            upstream.session_ended(&caller);
+        }
+        upstream.shutdown().await;
+    });
+}
+
+#[test]
+fn two_hundred_sessions_that_write_leave_no_process_and_no_descriptor() {
+    let _alone = DESCRIPTORS.write().unwrap_or_else(PoisonError::into_inner);
+    block_on(async {
+        let marked = Marked::new("writes");
+        let script = Script::begins_with("setsid sleep 1000 >/dev/null 2>&1 &");
+        let upstream = script.upstream(&marked).spare(0).start();
+        up(&upstream).await;
+        let session = async |number: usize| {
+            let caller = Caller::new(Principal::new("ada"));
+            let caller = Arc::new(caller.with_session(SessionId::new(number.to_string())));
+            upstream.call(write_of(&caller)).await.unwrap();
+            upstream.session_ended(&caller);
+        };
+        session(0).await;
+        until("none is left", || marked.count() == 0).await;
+        let before = descriptors();
+        for number in 1..=200 {
+            session(number).await;
+        }
+        // the instance that lists the tools has ended too
+        until("none is left", || marked.count() == 0).await;
         until("no descriptor is left", || descriptors() <= before).await;
     });
 }

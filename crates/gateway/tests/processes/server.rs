@@ -1,7 +1,11 @@
 //! A server as a shell script, and what it starts.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde_json::json;
 use tollgate::ToolCall;
+use tollgate::core::{Caller, Instances, Tool};
 use tollgate_mcp::upstream::UpstreamBuilder;
 
 use crate::found::Marked;
@@ -38,6 +42,15 @@ impl Script {
         }
     }
 
+    /// Holds this folder from its only call until a moment after its input has ended.
+    pub(crate) fn locks(folder: &Path) -> Self {
+        let folder = folder.display();
+        Self {
+            first: format!("trap \"sleep 0.3; rmdir {folder}\" EXIT;"),
+            at_a_call: format!("mkdir {folder} || exit 3;"),
+        }
+    }
+
     /// Returns the script; it has no apostrophes but in pairs, and no three of them.
     pub(crate) fn text(&self) -> String {
         let Self { first, at_a_call } = self;
@@ -71,4 +84,11 @@ done"
 /// A call of the tool that the script has.
 pub(crate) fn call() -> ToolCall {
     tollgate_testkit::call(&tollgate_testkit::tool("x").build(), json!({}))
+}
+
+/// A call of a session, which writes.
+pub(crate) fn write_of(session: &Arc<Caller>) -> ToolCall {
+    let tool = Tool::clone(&tollgate_testkit::tool("x").build());
+    let tool = Arc::new(tool.with_instances(Instances::Session));
+    tollgate_testkit::call(&tool, json!({})).with_caller(Arc::clone(session))
 }

@@ -13,7 +13,9 @@ impl Faults<'_, '_> {
             "expected 1 or more",
         );
         self.expect(
-            server.spare < server.max_instances.max(1),
+            server
+                .spare
+                .is_none_or(|spare| spare < server.max_instances.max(1)),
             &at("spare"),
             "expected less than `max_instances`: a spare instance counts too",
         );

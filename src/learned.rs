@@ -1,0 +1,126 @@
+//! How long the results of tools are served whose lifetimes are learned, and the evidence for that.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use tollgate_cache::EvidenceStatus;
+use tollgate_core::{CacheRule, CallPlan, Learned, Lifetime, ReplicaSetId, ToolName};
+
+use crate::explain::seconds;
+use crate::stack::Stack;
+
+/// How long the results of a tool are served, by the evidence about them.
+///
+/// Its `Display` is a clause for people.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LearnedLifetime {
+    /// The lifetime that evidence and the plan allow now, from the dispatch of a call, for arguments
+    /// without evidence of their own; 0 if none.
+    pub served: Duration,
+    /// Executions that repeated an earlier one after at most 300 s.
+    pub repeats: u64,
+    /// Of these, the ones with another answer.
+    pub different: u64,
+    /// Why nothing is served beyond the burst window, with the evidence that is missing. `None` where a
+    /// lifetime is allowed.
+    pub missing: Option<String>,
+}
+
+impl LearnedLifetime {
+    /// Reads it off a plan and the evidence; `None` if the plan's lifetime is not learned. `burst` is the
+    /// cache's [burst window](tollgate_cache::CacheConfig::burst).
+    pub(crate) fn new(
+        plan: &CallPlan,
+        seen: Option<&EvidenceStatus>,
+        burst: Duration,
+    ) -> Option<Self> {
+        let CacheRule::Store {
+            ttl,
+            lifetime: Lifetime::Learned(rule),
+        } = plan.cache
+        else {
+            return None;
+        };
+        let served = seen.map_or(Duration::ZERO, |seen| seen.allowed.min(ttl));
+        let missing = || {
+            let window = window(rule, burst);
+            match seen {
+                _ if ttl.is_zero() => format!("{window}: its TTL is 0 s"),
+                Some(seen) => format!("{window}: {}", lacks(seen)),
+                None => format!("{window}: no repeated call is counted"),
+            }
+        };
+        Some(Self {
+            served,
+            repeats: seen.map_or(0, |seen| seen.repeats),
+            different: seen.map_or(0, |seen| seen.different),
+            missing: served.is_zero().then(missing),
+        })
+    }
+}
+
+impl fmt::Display for LearnedLifetime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.missing {
+            Some(missing) => f.write_str(missing),
+            None => write!(
+                f,
+                "served for up to {}: {} repeats, {} different",
+                seconds(self.served),
+                self.repeats,
+                self.different
+            ),
+        }
+    }
+}
+
+/// Says what is served without evidence.
+fn window(rule: Learned, burst: Duration) -> String {
+    match rule.volatile || burst.is_zero() {
+        true => "not cached".to_owned(),
+        false => format!(
+            "not cached beyond the burst window ({} ms)",
+            burst.as_millis()
+        ),
+    }
+}
+
+/// Says which observations the first bucket that does not pass needs.
+fn lacks(seen: &EvidenceStatus) -> String {
+    let bucket = seen.buckets.iter().find(|bucket| !bucket.passes);
+    let (Some(bucket), Some(needed)) = (bucket, seen.needed) else {
+        return "no evidence is enough for these `stale_odds`".to_owned();
+    };
+    let (up_to, needed) = (bucket.up_to_s, needed.ceil());
+    let (equal, different) = (bucket.equal_weight.floor(), bucket.different_weight.ceil());
+    match different > 0.0 {
+        false => format!(
+            "repeats within {up_to} s need about {needed} equal observations, {equal} are counted"
+        ),
+        true => format!(
+            "repeats within {up_to} s need about {needed} equal observations, and more for each \
+             different one; {equal} equal and {different} different are counted"
+        ),
+    }
+}
+
+impl Stack {
+    /// Returns how long the results of each offered tool are served whose lifetime is learned, by the
+    /// evidence of the principal with the most.
+    #[must_use]
+    pub fn learned_lifetimes(&self) -> HashMap<(ReplicaSetId, ToolName), LearnedLifetime> {
+        let catalogue = self.catalogue();
+        let evidence = self.cache().all_evidence();
+        let config = &self.0.settings.cache;
+        let entries = catalogue.entries().iter().filter(|_| config.enabled);
+        let learned = entries.filter_map(|entry| {
+            let tool = entry.tool();
+            let name = (tool.set().clone(), tool.name().clone());
+            let lifetime = LearnedLifetime::new(tool.plan(), evidence.get(&name), config.burst)?;
+            Some((name, lifetime))
+        });
+        learned.collect()
+    }
+}
