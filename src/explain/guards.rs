@@ -137,7 +137,15 @@ pub(super) fn loops(of: &Explanation) -> Option<String> {
     Some(format!(
         "If it fails {often} for {whose} with the same arguments, the loop guard answers the next \
          in the server's place, for {}.",
-        seconds(guard.window)
+        match seconds(guard.window) {
+            longest if guard.window > LoopGuardConfig::FIRST_WAIT => {
+                format!(
+                    "{} at first and twice as long each time, up to {longest}",
+                    seconds(LoopGuardConfig::FIRST_WAIT)
+                )
+            }
+            only => only,
+        }
     ))
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn answer(tool: &str, failures: u32, told: &str, wait: Duration) -> T
     };
     ToolOutput::error_text(format!(
         "Not sent: this same call of `{tool}`, with the same arguments, failed {failures} times in a \
-         row, {said}\nSending it again will not help. Change course: use other arguments or another \
+         row, {said}\nSending it again now will not help. Change course: use other arguments or another \
          tool, or tell the user what fails and ask how to go on. Nothing but this exact call is held \
          back; it may be tried once more in {}.",
         in_words(wait)

@@ -11,8 +11,8 @@ use tollgate_core::InvalidConfig;
 pub struct LoopGuardConfig {
     /// After how many failures in a row. Default: 5.
     pub failures: u32,
-    /// How long after the last failure one try is let through again. Default: 5 min. Failures further
-    /// apart than this are not in a row.
+    /// The longest time after a failure until one try is let through again. The first is
+    /// [`FIRST_WAIT`](Self::FIRST_WAIT), and each try that fails doubles it. Default: 5 min. Failures further apart than this are not in a row.
     pub window: Duration,
     /// How many failing calls are remembered, of all sessions together. Default: 4096. When there are
     /// more, those that failed longest ago are forgotten.
@@ -45,6 +45,10 @@ impl Default for LoopGuardConfig {
 }
 
 impl LoopGuardConfig {
+    /// How long a call is held back at first: 2 s, or less if the window is shorter. A poll sees a
+    /// change that nobody told the guard of after about twice the time that it has polled.
+    pub const FIRST_WAIT: Duration = Duration::from_secs(2);
+
     /// Sets after how many failures in a row a call is answered in its server's place.
     #[must_use]
     pub const fn with_failures(mut self, failures: u32) -> Self {
@@ -52,7 +56,7 @@ impl LoopGuardConfig {
         self
     }
 
-    /// Sets how long after the last failure one try is let through again.
+    /// Sets the longest time after a failure until one try is let through again.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.window = window;

@@ -38,9 +38,10 @@
 //! Servers that are down are so for everybody, and for breakers to notice. But a call that loses the
 //! connection or times out each time counts: it may be these arguments that the server cannot bear.
 //!
-//! [`LoopGuardConfig::window`] after the last failure one try is let through again, and one only: if it
-//! succeeds all is forgotten, if it fails the guard answers for another window. Failures further apart
-//! than a window are not in a row.
+//! 2 s after the last of them one try is let through, and one only: if it succeeds all is forgotten, if it
+//! fails the guard answers for twice as long as before, up to [`LoopGuardConfig::window`]. So a call that
+//! waits for something from outside of the gateway sees it. Failures further apart than a window are not
+//! in a row.
 //!
 //! Callers without a session are passed by default ([`WithoutSession`]): the principal alone may stand
 //! for many conversations (all anonymous clients of a stateless server are one), and the failures of one
@@ -53,7 +54,7 @@
 //!
 //! # Cancellation
 //!
-//! A call that is dropped counts as no failure. If it was the one try of its window, the next call gets
+//! A call that is dropped counts as no failure. If it was the one try of its wait, the next call gets
 //! the try. It may have run, so it resets the failures of other calls.
 //!
 //! # Clone

@@ -54,7 +54,7 @@ pub(crate) enum Admission {
         told: Box<str>,
         wait: Duration,
     },
-    /// Send it: it is the one try of this window. To be given back if it comes to no end.
+    /// Send it: it is the one try of this wait. To be given back if it comes to no end.
     Try,
 }
 
@@ -104,7 +104,7 @@ impl Table {
             .trying
             .map_or(call.last, |trying| trying.max(call.last));
         let held_back = now.saturating_duration_since(since);
-        match self.window.checked_sub(held_back) {
+        match self.wait_after(call.failures).checked_sub(held_back) {
             None | Some(Duration::ZERO) => {
                 call.trying = Some(now);
                 Admission::Try
@@ -236,6 +236,13 @@ impl Table {
     fn is_past(&self, call: &Failing, now: Instant) -> bool {
         let windows = if call.failures < self.failures { 1 } else { 2 };
         now.saturating_duration_since(call.last) > self.window.saturating_mul(windows)
+    }
+
+    /// Returns how long a call is held back after so many failures, at least as many as hold it back.
+    fn wait_after(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(self.failures).min(31);
+        let wait = LoopGuardConfig::FIRST_WAIT.saturating_mul(1 << doublings);
+        wait.min(self.window)
     }
 
     fn is_within(&self, last: Instant, now: Instant) -> bool {

@@ -6,6 +6,7 @@ use super::*;
 
 const FAILURES: u32 = 3;
 const WINDOW: Duration = Duration::from_secs(60);
+const FIRST_WAIT: Duration = LoopGuardConfig::FIRST_WAIT;
 
 fn table(capacity: usize) -> Table {
     Table::new(
@@ -39,25 +40,38 @@ async fn failures_far_apart_are_not_in_a_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_try_a_window_and_one_that_never_ends_holds_nobody_for_ever() {
+async fn one_try_a_wait_and_one_that_never_ends_holds_nobody_for_ever() {
     let (table, begin) = (table(64), Instant::now());
     (0..FAILURES).for_each(|_| fail(&table, 1, begin));
-    let later = begin + WINDOW;
+    let later = begin + FIRST_WAIT;
     assert_eq!(table.admit(1, later), Admission::Try);
     let stopped = Admission::Stop {
         failures: FAILURES,
         told: "no".into(),
-        wait: WINDOW,
+        wait: FIRST_WAIT,
     };
     assert_eq!(table.admit(1, later), stopped);
-    assert_eq!(table.admit(1, later + WINDOW), Admission::Try);
+    assert_eq!(table.admit(1, later + FIRST_WAIT), Admission::Try);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_try_that_fails_doubles_the_wait_up_to_the_window() {
+    let (table, mut now) = (table(64), Instant::now());
+    (0..FAILURES).for_each(|_| fail(&table, 1, now));
+    for secs in [2, 4, 8, 16, 32, 60, 60] {
+        now += Duration::from_secs(secs) - Duration::from_millis(1);
+        assert!(matches!(table.admit(1, now), Admission::Stop { .. }));
+        now += Duration::from_millis(1);
+        assert_eq!(table.admit(1, now), Admission::Try, "after {secs} s");
+        fail(&table, 1, now);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_try_given_back_too_late_takes_nobody_elses() {
     let (table, begin) = (table(64), Instant::now());
     (0..FAILURES).for_each(|_| fail(&table, 1, begin));
-    let (first, second) = (begin + WINDOW, begin + WINDOW * 2);
+    let (first, second) = (begin + FIRST_WAIT, begin + FIRST_WAIT * 2);
     assert_eq!(table.admit(1, first), Admission::Try);
     assert_eq!(table.admit(1, second), Admission::Try);
     table.give_back(1, first);
@@ -160,7 +174,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (0..3_u128).prop_map(Step::Begin),
         5 => (0..8_usize, end).prop_map(|(place, end)| Step::End(place, end)),
-        2 => (1..80_u64).prop_map(Step::Wait),
+        2 => prop_oneof![1..5_u64, 1..80_u64].prop_map(Step::Wait),
         1 => Just(Step::Write),
     ]
 }
@@ -186,11 +200,13 @@ proptest! {
                 Step::Begin(key) => {
                     let (count, last) = model.in_a_row(key);
                     let open = count < FAILURES;
-                    let over = last.is_none_or(|last| now - last >= WINDOW);
-                    // a try that runs less than a window, and began after the last failure
+                    let wait = (0..count.saturating_sub(FAILURES))
+                        .fold(FIRST_WAIT, |wait, _| WINDOW.min(wait * 2));
+                    let over = last.is_none_or(|last| now - last >= wait);
+                    // a try that runs less than the wait, and began after the last failure
                     let tried = running.iter().any(|(of, trial)| {
                         *of == key && trial.is_some_and(|at| {
-                            now - at < WINDOW && last.is_none_or(|last| at >= last)
+                            now - at < wait && last.is_none_or(|last| at >= last)
                         })
                     });
                     let admission = table.admit(key, now);
