@@ -124,6 +124,22 @@ async fn a_session_after_one_that_wrote_begins_anew() {
 }
 
 #[tokio::test]
+async fn a_session_after_one_with_reads_nobody_declares_begins_anew() {
+    let server = Script::counting(&json!([
+        {"name": "search_docs", "inputSchema": {"type": "object"}},
+        {"name": "list_docs", "inputSchema": {"type": "object"}},
+    ]));
+    let gateway = Gateway::configured(&server.server("docs")).await;
+    for number in 0..3 {
+        let client = Legacy::open(&gateway.url).await;
+        let words = json!({"query": number});
+        assert_eq!(client.call("docs__search_docs", words).await, "run 1");
+        client.end().await;
+    }
+    gateway.stopped().await;
+}
+
+#[tokio::test]
 #[cfg(target_os = "linux")]
 async fn the_process_that_listed_the_tools_ends_with_its_session() {
     let server = Script {

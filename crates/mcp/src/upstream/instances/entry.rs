@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Owner, Principal, SessionId};
+use tollgate_core::{Field, Owner, Principal, SessionId, Source, ToolCall};
 
 /// An owner, with names of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,6 +21,17 @@ impl From<Owner<'_>> for Key {
     }
 }
 
+/// What a call may leave behind in its instance, in rising order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ran {
+    /// Nothing: the server or the operator says that it reads.
+    DeclaredReads,
+    /// What was asked, perhaps: the tool looks like a read, and nobody says that it is one.
+    InferredReads,
+    /// State that its owner needs.
+    Writes,
+}
+
 /// One instance.
 #[derive(Debug)]
 pub(super) struct Entry<H> {
@@ -29,8 +40,8 @@ pub(super) struct Entry<H> {
     pub(super) owner: Option<Key>,
     /// Whose calls it has run; nobody else's may follow.
     pub(super) principal: Option<Principal>,
-    /// It has run no call that may have left something behind.
-    pub(super) clean: bool,
+    /// The call that it has run of the highest kind.
+    pub(super) ran: Ran,
     /// Its owner's session has ended while calls were in flight.
     pub(super) abandoned: bool,
     pub(super) in_flight: usize,
@@ -49,6 +60,23 @@ pub(super) enum Place<H> {
     Ending,
 }
 
+impl Ran {
+    /// Returns the kind of a call.
+    pub(super) fn of(call: &ToolCall) -> Self {
+        let resolved = call.tool().resolved_applied(call.applied());
+        let source = resolved
+            .provenance(Field::ReadOnly)
+            .map(|entry| entry.source);
+        match source {
+            _ if call.plan().is_write() => Self::Writes,
+            Some(Source::Declared | Source::Operator | Source::ServerDefault) => {
+                Self::DeclaredReads
+            }
+            _ => Self::InferredReads,
+        }
+    }
+}
+
 impl<H> Entry<H> {
     pub(super) fn new(handle: H, is_lead: bool, now: Instant) -> Self {
         Self {
@@ -56,7 +84,7 @@ impl<H> Entry<H> {
             is_lead,
             owner: None,
             principal: None,
-            clean: true,
+            ran: Ran::DeclaredReads,
             abandoned: false,
             in_flight: 0,
             calls: 0,
@@ -64,6 +92,11 @@ impl<H> Entry<H> {
             startup: None,
             used: now,
         }
+    }
+
+    /// Says whether another session can learn nothing from it.
+    pub(super) fn is_clean(&self) -> bool {
+        self.ran == Ran::DeclaredReads
     }
 
     pub(super) fn is_idle(&self) -> bool {

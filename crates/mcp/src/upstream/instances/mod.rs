@@ -7,9 +7,9 @@
 //! The lead is opened again at once if spare instances are kept, else when a call or a listing needs it.
 //!
 //! **Isolation.** An instance serves one owner at a time. It goes to another one only if that is the
-//! next session of the same principal, and only if it is clean: it has run nothing but calls whose plan
-//! is read-only, of a server whose tools do not look stateful. With `reuse`, clean or not. An instance
-//! is never taken from an owner that may still need what it holds: at the limit, a call fails.
+//! next session of the same principal, and only if it is clean: it has run nothing but reads that are
+//! declared to be reads, of a server whose tools do not look stateful. With `reuse`, clean or not. An
+//! instance that has run a write is never taken from its owner: at the limit, a call fails.
 
 mod entry;
 mod events;

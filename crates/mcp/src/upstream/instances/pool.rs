@@ -13,7 +13,7 @@ use tollgate_core::{
     ToolOutput,
 };
 
-use super::entry::{Entry, Place};
+use super::entry::{Entry, Place, Ran};
 use super::repeats::Repeats;
 use super::table::{Refused, Table};
 use crate::upstream::builder::{EraChoice, Options};
@@ -115,8 +115,11 @@ impl Pool {
         call: &ToolCall,
     ) -> Result<Lease, ToolError> {
         self.let_others_end(owner).await;
-        let writes = call.plan().is_write() || self.looks_stateful.load(Ordering::Relaxed);
-        let entered = self.when_one_ends(|| self.enter(owner, writes)).await;
+        let ran = match self.looks_stateful.load(Ordering::Relaxed) {
+            true => Ran::Writes,
+            false => Ran::of(call),
+        };
+        let entered = self.when_one_ends(|| self.enter(owner, ran)).await;
         entered.map_err(|refused| match refused {
             Refused::Full | Refused::UntilOneEnds => self.full(),
             Refused::Closed => closed(),
@@ -266,13 +269,13 @@ impl Pool {
         (status, shared.and_then(|shared| shared.process()))
     }
 
-    fn enter(self: &Arc<Self>, owner: Owner<'_>, writes: bool) -> Result<Lease, Refused> {
+    fn enter(self: &Arc<Self>, owner: Owner<'_>, ran: Ran) -> Result<Lease, Refused> {
         let start = |number, is_lead| self.start(number, is_lead);
         let (now, lead_is_down) = (Instant::now(), self.lead.is_down());
         let entered = self
             .table
             .lock()
-            .enter(owner, writes, now, lead_is_down, start);
+            .enter(owner, ran, now, lead_is_down, start);
         let (number, handle) = entered?;
         self.sweep_from_now_on();
         Ok(Lease {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::{Owner, Principal, SessionId};
 
-use super::entry::{Entry, Key, Place};
+use super::entry::{Entry, Key, Place, Ran};
 
 /// How many instances there may be, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(in crate::upstream) struct Limits {
     pub(in crate::upstream) idle: Duration,
     /// How many there are at most, those included that are ending.
     pub(in crate::upstream) max: usize,
-    /// Whether one that has run writes may serve the next session of its principal.
+    /// Whether one that is not clean may serve the next session of its principal.
     pub(in crate::upstream) reuse: bool,
 }
 
@@ -83,7 +83,7 @@ impl<H: Clone> Table<H> {
     pub(super) fn enter(
         &mut self,
         owner: Owner<'_>,
-        writes: bool,
+        ran: Ran,
         now: Instant,
         lead_is_down: bool,
         mut start: impl FnMut(u64, bool) -> H,
@@ -109,7 +109,7 @@ impl<H: Clone> Table<H> {
         };
         entry.in_flight += 1;
         entry.calls += 1;
-        entry.clean &= !writes;
+        entry.ran = entry.ran.max(ran);
         entry.used = now;
         match &entry.place {
             Place::Open(handle) => Ok((number, handle.clone())),
@@ -172,8 +172,8 @@ impl<H: Clone> Table<H> {
 
     /// Takes note that the server keeps state between reads: no instance that ran one is clean.
     pub(super) fn taint(&mut self) {
-        for entry in self.entries.values_mut() {
-            entry.clean &= entry.calls == 0;
+        for entry in self.entries.values_mut().filter(|entry| entry.calls > 0) {
+            entry.ran = Ran::Writes;
         }
     }
 
@@ -278,7 +278,7 @@ impl<H: Clone> Table<H> {
             };
             if let Some(owner) = entry.owner.take() {
                 self.owners.remove(&owner);
-                swept.lost |= !entry.clean;
+                swept.lost |= !entry.is_clean();
             }
             if !(entry.is_lead && self.lead_is_shared) {
                 entry.place = Place::Ending;
@@ -331,7 +331,7 @@ impl<H: Clone> Table<H> {
                 && match &entry.principal {
                     None => true,
                     Some(principal) => {
-                        *principal == key.principal && (entry.clean || self.limits.reuse)
+                        *principal == key.principal && (entry.is_clean() || self.limits.reuse)
                     }
                 }
         };
@@ -369,7 +369,7 @@ impl<H: Clone> Table<H> {
         let can_end = |entry: &Entry<H>| {
             entry.is_idle()
                 && !entry.abandoned
-                && (entry.owner.is_none() || entry.clean)
+                && (entry.owner.is_none() || entry.ran < Ran::Writes)
                 && !(entry.is_lead && self.lead_is_shared)
         };
         let idle = self.entries.iter().filter(|(_, entry)| can_end(entry));
@@ -420,7 +420,7 @@ impl<H: Clone> Table<H> {
         };
         entry.abandoned = false;
         let is_shared = entry.is_lead && self.lead_is_shared;
-        if entry.is_idle() && !(entry.clean || self.limits.reuse || is_shared) {
+        if entry.is_idle() && !(entry.is_clean() || self.limits.reuse || is_shared) {
             entry.place = Place::Ending;
         }
     }

@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    fn enter(&mut self, caller: &Caller, writes: bool) -> Result<u64, Refused> {
+    fn enter(&mut self, caller: &Caller, ran: Ran) -> Result<u64, Refused> {
         let owner = Instances::Session.owner(caller).unwrap();
         let started = &mut self.started;
         let start = |number, _| {
@@ -40,7 +40,7 @@ impl World {
         };
         let entered = self
             .table
-            .enter(owner, writes, self.now, self.lead_is_down, start);
+            .enter(owner, ran, self.now, self.lead_is_down, start);
         entered.map(|(number, handle)| {
             assert_eq!(handle, number);
             number
@@ -58,8 +58,8 @@ impl World {
     }
 
     /// Makes one call.
-    fn call(&mut self, caller: &Caller, writes: bool) -> Result<u64, Refused> {
-        let number = self.enter(caller, writes)?;
+    fn call(&mut self, caller: &Caller, ran: Ran) -> Result<u64, Refused> {
+        let number = self.enter(caller, ran)?;
         self.table.leave(number, self.now);
         Ok(number)
     }
@@ -83,8 +83,8 @@ fn session(principal: &str, session: &str) -> Caller {
     Caller::new(Principal::new(principal)).with_session(SessionId::new(session))
 }
 
-const READ: bool = false;
-const WRITE: bool = true;
+const READ: Ran = Ran::DeclaredReads;
+const WRITE: Ran = Ran::Writes;
 
 #[test]
 fn each_owner_has_an_instance_of_its_own_and_keeps_it() {
@@ -136,13 +136,20 @@ fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
     world.end(&session("ada", "2"));
     let third = world.call(&session("ada", "3"), READ).unwrap();
     assert_ne!(third, first, "it has run a write");
+    world
+        .call(&session("ada", "3"), Ran::InferredReads)
+        .unwrap();
+    world.end(&session("ada", "3"));
+    let fourth = world.call(&session("ada", "4"), READ).unwrap();
+    assert_ne!(fourth, third, "nobody declares what it has run");
     assert_eq!(
         world.places(),
         [
             &Place::Open(LEAD),
             &Place::Ending,
             &Place::Open(eve),
-            &Place::Open(third)
+            &Place::Ending,
+            &Place::Open(fourth)
         ]
     );
 }
@@ -183,11 +190,11 @@ fn a_lead_is_started_again_at_once_as_the_spare_one() {
 
 #[test]
 fn a_lead_whose_session_never_ends_ends_when_it_is_idle() {
-    for writes in [READ, WRITE] {
+    for ran in [READ, Ran::InferredReads, WRITE] {
         let mut world = World::new(|limits| limits.spare = 0);
-        assert_eq!(world.call(&session("ada", "1"), writes), Ok(LEAD));
+        assert_eq!(world.call(&session("ada", "1"), ran), Ok(LEAD));
         world.now += IDLE;
-        assert_eq!(world.sweep().lost, writes);
+        assert_eq!(world.sweep().lost, ran != READ);
         assert_eq!(world.places(), [&Place::Ending]);
     }
 }
@@ -232,11 +239,15 @@ fn a_closed_lead_is_started_for_a_listing_and_not_while_it_ends() {
 
 #[test]
 fn a_session_that_leaves_calls_behind_frees_its_instance_after_them() {
-    for (writes, place) in [(READ, Place::Open(1)), (WRITE, Place::Ending)] {
+    for (ran, place) in [
+        (READ, Place::Open(1)),
+        (Ran::InferredReads, Place::Ending),
+        (WRITE, Place::Ending),
+    ] {
         let mut world = World::new(|limits| limits.spare = 0);
         world.lead_is_down = true;
         let caller = session("ada", "1");
-        let number = world.enter(&caller, writes).unwrap();
+        let number = world.enter(&caller, ran).unwrap();
         world.end(&caller);
         assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Open(number)]);
         // not even the same session gets it while the old call runs
@@ -268,7 +279,9 @@ fn beyond_the_limit_a_call_fails_and_nobody_loses_state() {
 fn at_the_limit_an_idle_instance_without_state_makes_place() {
     let mut world = World::new(|limits| limits.max = 2);
     world.call(&session("ada", "1"), WRITE).unwrap();
-    let clean = world.call(&session("ada", "2"), READ).unwrap();
+    let clean = world
+        .call(&session("ada", "2"), Ran::InferredReads)
+        .unwrap();
     assert_eq!(
         world.call(&session("eve", "1"), READ),
         Err(Refused::UntilOneEnds)
