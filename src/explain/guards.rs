@@ -134,18 +134,16 @@ pub(super) fn loops(of: &Explanation) -> Option<String> {
         1 => "once".to_owned(),
         times => format!("{times} times in a row"),
     };
+    let (first, longest) = (LoopGuardConfig::FIRST_WAIT, guard.window);
+    let wait = if longest > first {
+        let (first, longest) = (seconds(first), seconds(longest));
+        format!("{first} at first and twice as long each time, up to {longest}")
+    } else {
+        seconds(longest)
+    };
     Some(format!(
         "If it fails {often} for {whose} with the same arguments, the loop guard answers the next \
-         in the server's place, for {}.",
-        match seconds(guard.window) {
-            longest if guard.window > LoopGuardConfig::FIRST_WAIT => {
-                format!(
-                    "{} at first and twice as long each time, up to {longest}",
-                    seconds(LoopGuardConfig::FIRST_WAIT)
-                )
-            }
-            only => only,
-        }
+         in the server's place, for {wait}."
     ))
 }
 
