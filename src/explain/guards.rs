@@ -134,16 +134,10 @@ pub(super) fn loops(of: &Explanation) -> Option<String> {
         1 => "once".to_owned(),
         times => format!("{times} times in a row"),
     };
-    let (first, longest) = (LoopGuardConfig::FIRST_WAIT, guard.window);
-    let wait = if longest > first {
-        let (first, longest) = (seconds(first), seconds(longest));
-        format!("{first} at first and twice as long each time, up to {longest}")
-    } else {
-        seconds(longest)
-    };
     Some(format!(
         "If it fails {often} for {whose} with the same arguments, the loop guard answers the next \
-         in the server's place, for {wait}."
+         in the server's place, for {}.",
+        seconds(guard.wait)
     ))
 }
 

@@ -11,8 +11,10 @@ use tollgate_core::InvalidConfig;
 pub struct LoopGuardConfig {
     /// After how many failures in a row. Default: 5.
     pub failures: u32,
-    /// The longest time after a failure until one try is let through again. The first is
-    /// [`FIRST_WAIT`](Self::FIRST_WAIT), and each try that fails doubles it. Default: 5 min. Failures further apart than this are not in a row.
+    /// How long after the last failure one try is let through. Default: 2 s, so that a call which waits
+    /// for something from outside of the gateway is not held back for longer.
+    pub wait: Duration,
+    /// Failures further apart than this are not in a row. Default: 5 min.
     pub window: Duration,
     /// How many failing calls are remembered, of all sessions together. Default: 4096. When there are
     /// more, those that failed longest ago are forgotten.
@@ -37,6 +39,7 @@ impl Default for LoopGuardConfig {
     fn default() -> Self {
         Self {
             failures: 5,
+            wait: Duration::from_secs(2),
             window: Duration::from_secs(5 * 60),
             capacity: 4096,
             without_session: WithoutSession::default(),
@@ -45,10 +48,6 @@ impl Default for LoopGuardConfig {
 }
 
 impl LoopGuardConfig {
-    /// How long a call is held back at first: 2 s, or less if the window is shorter. A poll sees a
-    /// change that nobody told the guard of after about twice the time that it has polled.
-    pub const FIRST_WAIT: Duration = Duration::from_secs(2);
-
     /// Sets after how many failures in a row a call is answered in its server's place.
     #[must_use]
     pub const fn with_failures(mut self, failures: u32) -> Self {
@@ -56,7 +55,14 @@ impl LoopGuardConfig {
         self
     }
 
-    /// Sets the longest time after a failure until one try is let through again.
+    /// Sets how long after the last failure one try is let through.
+    #[must_use]
+    pub const fn with_wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Sets how far apart failures in a row may be.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.window = window;
@@ -90,6 +96,12 @@ impl LoopGuardConfig {
                 "is 0, which would answer every call; use 1 or more",
             );
         }
+        if self.wait.is_zero() {
+            return fault("wait", "is 0, which would hold no call back");
+        }
+        if self.wait > LONGEST_WINDOW {
+            return fault("wait", "is above 1 day; a call would be held back for ever");
+        }
         if self.window.is_zero() {
             return fault("window", "is 0, in which nothing is in a row");
         }
@@ -122,6 +134,8 @@ mod tests {
             (config.with_failures(0), "failures"),
             (config.with_window(Duration::ZERO), "window"),
             (config.with_window(Duration::MAX), "window"),
+            (config.with_wait(Duration::ZERO), "wait"),
+            (config.with_wait(Duration::MAX), "wait"),
             (config.with_capacity(0), "capacity"),
             (config.with_capacity(usize::MAX), "capacity"),
         ] {

@@ -38,10 +38,10 @@
 //! Servers that are down are so for everybody, and for breakers to notice. But a call that loses the
 //! connection or times out each time counts: it may be these arguments that the server cannot bear.
 //!
-//! 2 s after the last of them one try is let through, and one only: if it succeeds all is forgotten, if it
-//! fails the guard answers for twice as long as before, up to [`LoopGuardConfig::window`]. So a call that
-//! waits for something from outside of the gateway sees it. Failures further apart than a window are not
-//! in a row.
+//! [`LoopGuardConfig::wait`] after the last of them, 2 s by default, one try is let through, and one only:
+//! if it succeeds all is forgotten, if it fails the guard answers for as long again. So a call that waits
+//! for something from outside of the gateway sees it. Failures further apart than
+//! [`LoopGuardConfig::window`] are not in a row.
 //!
 //! Callers without a session are passed by default ([`WithoutSession`]): the principal alone may stand
 //! for many conversations (all anonymous clients of a stateless server are one), and the failures of one

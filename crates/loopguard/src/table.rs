@@ -26,6 +26,7 @@ pub(crate) struct Table {
     /// How many writes may have changed something since the first failure was held.
     writes: AtomicU64,
     failures: u32,
+    wait: Duration,
     window: Duration,
     per_shard: usize,
 }
@@ -67,6 +68,7 @@ impl Table {
             slots: std::array::from_fn(|_| AtomicU32::new(0)),
             writes: AtomicU64::new(0),
             failures: config.failures,
+            wait: config.wait,
             window: config.window,
             per_shard: config.capacity.div_ceil(SHARDS),
         }
@@ -104,7 +106,7 @@ impl Table {
             .trying
             .map_or(call.last, |trying| trying.max(call.last));
         let held_back = now.saturating_duration_since(since);
-        match self.wait_after(call.failures).checked_sub(held_back) {
+        match self.wait.checked_sub(held_back) {
             None | Some(Duration::ZERO) => {
                 call.trying = Some(now);
                 Admission::Try
@@ -236,13 +238,6 @@ impl Table {
     fn is_past(&self, call: &Failing, now: Instant) -> bool {
         let windows = if call.failures < self.failures { 1 } else { 2 };
         now.saturating_duration_since(call.last) > self.window.saturating_mul(windows)
-    }
-
-    /// Returns how long a call is held back after so many failures, at least as many as hold it back.
-    fn wait_after(&self, failures: u32) -> Duration {
-        let doublings = failures.saturating_sub(self.failures).min(31);
-        let wait = LoopGuardConfig::FIRST_WAIT.saturating_mul(1 << doublings);
-        wait.min(self.window)
     }
 
     fn is_within(&self, last: Instant, now: Instant) -> bool {

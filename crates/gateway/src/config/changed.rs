@@ -92,6 +92,7 @@ fn loop_guard(config: Option<LoopGuardConfig>) -> Keys {
     keys([
         ("enabled", json!(enabled)),
         ("failures", json!(config.failures)),
+        ("wait", json!(show_duration(config.wait))),
         ("window", json!(show_duration(config.window))),
         ("capacity", json!(config.capacity)),
         ("without_session", json!(config.without_session)),

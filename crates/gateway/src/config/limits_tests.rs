@@ -26,6 +26,7 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
         ("hedge", "min_delay = \"2d\"", "min_delay", "at most a day"),
         ("hedge", "delay = \"1s\"", "delay", "`min_delay`"),
         ("loop_guard", "failures = 0", "failures", "1 or more"),
+        ("loop_guard", "wait = \"0s\"", "wait", "hold no call back"),
         (
             "loop_guard",
             "window = \"0s\"",

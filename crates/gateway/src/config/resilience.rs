@@ -81,6 +81,8 @@ pub(crate) struct LoopGuard {
     pub(crate) enabled: bool,
     pub(crate) failures: u32,
     #[serde(deserialize_with = "duration")]
+    pub(crate) wait: Duration,
+    #[serde(deserialize_with = "duration")]
     pub(crate) window: Duration,
     pub(crate) capacity: usize,
     pub(crate) without_session: WithoutSession,
@@ -90,6 +92,7 @@ impl Default for LoopGuard {
     fn default() -> Self {
         let LoopGuardConfig {
             failures,
+            wait,
             window,
             capacity,
             without_session,
@@ -98,6 +101,7 @@ impl Default for LoopGuard {
         Self {
             enabled: true,
             failures,
+            wait,
             window,
             capacity,
             without_session,

@@ -90,6 +90,7 @@ impl Faults<'_, '_> {
         let plain = LoopGuardConfig::default();
         for alone in [
             plain.with_failures(written.failures),
+            plain.with_wait(written.wait),
             plain.with_window(written.window),
             plain.with_capacity(written.capacity),
         ] {
@@ -97,6 +98,7 @@ impl Faults<'_, '_> {
         }
         let config = plain
             .with_failures(written.failures)
+            .with_wait(written.wait)
             .with_window(written.window)
             .with_capacity(written.capacity)
             .with_without_session(written.without_session);
