@@ -31,6 +31,8 @@ words! {
         RateLimited = "rate_limited",
         /// The server reported a fault of its own.
         ServerFault = "server_fault",
+        /// The server answered that it does not know the session of the call. It may have run all the same.
+        SessionLost = "session_lost",
         /// One attempt took longer than its timeout.
         Timeout = "timeout",
         /// The server's answer is longer than the limit for one message. The call has run.
@@ -70,6 +72,7 @@ impl ErrorKind {
                 | Self::Protocol
                 | Self::RateLimited
                 | Self::ServerFault
+                | Self::SessionLost
                 | Self::Timeout
         )
     }

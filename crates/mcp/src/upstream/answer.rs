@@ -15,7 +15,7 @@ pub(super) enum RequestError {
     /// The server refused the request for its headers, with the status the protocol has for that; it
     /// has not looked at the rest, let alone run it.
     HeadersRefused(RpcError),
-    /// The server does not know the session any more; it has not run the request.
+    /// The server does not know the session any more. It may have run the request before it said so.
     SessionGone,
     /// Everything else.
     Failed(ToolError),
@@ -91,9 +91,9 @@ impl RequestError {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => refused(error),
             Self::SessionGone => ToolError::new(
-                ErrorKind::Protocol,
-                Delivery::Answered,
-                "the server forgot a session it had just opened",
+                ErrorKind::SessionLost,
+                Delivery::Unknown,
+                "the server answered that it does not know the session of the call",
             )
             .with_code(404),
             Self::Failed(error) => error,

@@ -76,7 +76,7 @@
 //! | JSON-RPC, any other code | `ServerFault` | `Answered` |
 //! | an answer cannot be read, is no tool result, or answers something else | `Protocol` | `Answered` |
 //! | an answer, or an event of one, longer than [`max_message`](UpstreamBuilder::max_message) (2) | `TooLarge` | `Answered` |
-//! | the server forgets a session it has just opened | `Protocol` | `Answered` |
+//! | the server forgets the session of the call | `SessionLost` | `Unknown` |
 //!
 //! (1) For five seconds after the loss the error tells when the server is back
 //! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)).

@@ -96,14 +96,65 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
 }
 
 #[tokio::test]
-async fn a_lost_session_is_made_again_and_the_call_sent_once_more() {
+async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
+    // the call may have run before the answer
+    for words in ["", "<html>not found</html>", "session not found"] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        server.greet_legacy("one").await;
+        upstream.ready(LONG).await.unwrap();
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        server
+            .asked("tools/call")
+            .await
+            .answer(404, "", words)
+            .await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
+        // the next call has a new session
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        server.initialize("two").await;
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
-    let running: Vec<_> = (0..8)
-        .map(|_| tokio::spawn(upstream.call(call("x", "{}"))))
-        .collect();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    server.asked("ping").await.answer(404, "", "").await;
+    server.initialize("two").await;
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked.headers["mcp-session-id"], "two");
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+    // the session has just answered
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    server.asked("tools/call").await.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn calls_whose_session_is_lost_share_the_next_one() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let calls = || -> Vec<_> {
+        (0..8)
+            .map(|_| tokio::spawn(upstream.call(call("x", "{}"))))
+            .collect()
+    };
+    let running = calls();
     let mut asked = Vec::new();
     for _ in 0..8 {
         asked.push(server.asked("tools/call").await);
@@ -111,6 +162,10 @@ async fn a_lost_session_is_made_again_and_the_call_sent_once_more() {
     for asked in asked {
         asked.answer(404, "", "").await;
     }
+    for running in running {
+        running.await.unwrap().unwrap_err();
+    }
+    let running = calls();
     // one session for all of them
     let hello = server.asked("initialize").await;
     let body = format!(
@@ -348,7 +403,7 @@ impl SendWatch for Watching {
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_where_a_call_goes_and_once_more_where_a_session_was_lost() {
+async fn whoever_watches_is_told_where_a_call_goes() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("one").await;
@@ -357,12 +412,8 @@ async fn whoever_watches_is_told_where_a_call_goes_and_once_more_where_a_session
     let mut watched = call("x", "{}");
     watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
     let running = tokio::spawn(upstream.call(watched));
-    server.asked("tools/call").await.answer(404, "", "").await;
-    server.initialize("two").await;
     server.asked("tools/call").await.result(RESULT).await;
     running.await.unwrap().unwrap();
-    let told = |session| {
-        format!(r#"tcp Some("2025-11-25") Some("{session}") Some("127.0.0.1") Some("1.1")"#)
-    };
-    assert_eq!(*watching.0.lock(), [told("one"), told("two")]);
+    let told = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
+    assert_eq!(*watching.0.lock(), [told]);
 }

@@ -229,7 +229,7 @@ async fn an_answer_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_404_that_answers_the_call_itself_is_no_reason_to_send_it_again() {
+async fn a_404_that_answers_the_call_itself_loses_no_session() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("s").await;
@@ -248,9 +248,8 @@ async fn a_404_that_answers_the_call_itself_is_no_reason_to_send_it_again() {
     asked
         .answer(404, "content-type: application/json\r\n", &body)
         .await;
-    server.initialize("another").await;
-    server.asked("tools/call").await.result(RESULT).await;
-    running.await.unwrap().unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
 }
 
 #[tokio::test]

@@ -134,11 +134,15 @@ async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
     let upstream = server.upstream().idempotency_keys(true).start();
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let mut repeated = call("x", "{}");
+    repeated.ensure_idempotency_key();
+    let running = tokio::spawn(upstream.call(repeated.clone()));
     let first = server.asked("tools/call").await;
     let key = first.json()["params"]["_meta"][NAME].clone();
     assert_eq!(json!(first.headers["idempotency-key"]), key);
     first.answer(404, "", "").await;
+    running.await.unwrap().unwrap_err();
+    let running = tokio::spawn(upstream.call(repeated));
     let hello = server.initialize("two").await;
     assert!(
         !hello.contains_key("idempotency-key"),

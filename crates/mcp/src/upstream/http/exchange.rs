@@ -149,8 +149,8 @@ async fn read(
             })) => (of, Some(error)),
             _ => (None, None),
         };
-        // A 404 means that the session is gone, and the request has not run. One that answers this
-        // very request, and speaks of something else, may have come after the request ran.
+        // A 404 means that the session is gone, but one that answers this very request, and speaks of
+        // something else.
         let speaks_of_us = of.is_some_and(|of| of.as_u64() == Some(id));
         let can_be_gone = session.can_be_forgotten()
             && (!speaks_of_us || rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message)));

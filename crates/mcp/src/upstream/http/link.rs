@@ -27,6 +27,7 @@ use crate::upstream::builder::EraChoice;
 use crate::upstream::handshake::{self, Probe};
 use crate::upstream::info::ServerInfo;
 use crate::upstream::list;
+use crate::upstream::peer;
 use crate::upstream::shared::{Shared, UpstreamStatus};
 use crate::upstream::target::HttpSpec;
 use crate::wire::{Era, ParamHeaders, code};
@@ -139,16 +140,36 @@ impl HttpLink {
             .session()
             .await
             .map_err(RequestError::before_the_call)?;
-        let mut answer = self.exchange(&session, ask).await;
-        if matches!(answer, Err(RequestError::SessionGone)) {
-            // refused before it ran, so it may be sent again, once
-            let session = self
-                .renewed(&session)
-                .await
-                .map_err(RequestError::before_the_call)?;
-            answer = self.exchange(&session, ask).await;
+        let session = match ask.tool_call() {
+            Some(call) if !call.plan().is_repeatable() => self.checked(session).await?,
+            _ => session,
+        };
+        let answer = self.exchange(&session, ask).await;
+        // a call may have run: only who counts attempts sends it again
+        if matches!(answer, Err(RequestError::SessionGone)) && ask.tool_call().is_none() {
+            let renewed = self.renewed(&session).await;
+            let session = renewed.map_err(RequestError::before_the_call)?;
+            return self.exchange(&session, ask).await;
         }
         answer
+    }
+
+    /// Makes sure that the server knows the session still, if it has been idle: a call that must not run
+    /// twice cannot be sent again if the server then says that it does not.
+    async fn checked(&self, session: Arc<Session>) -> Result<Arc<Session>, RequestError> {
+        if !session.can_be_forgotten() || session.idle() <= MAX_UNCHECKED {
+            return Ok(session);
+        }
+        let ping = peer::sign_of_life(session.info.era);
+        let timeout = self.endpoint.shared.options.probe_timeout;
+        // any other failure is left to the call to find
+        match tokio::time::timeout(timeout, self.exchange(&session, &ping)).await {
+            Ok(Err(RequestError::SessionGone)) => {
+                let renewed = self.renewed(&session).await;
+                renewed.map_err(RequestError::before_the_call)
+            }
+            _ => Ok(session),
+        }
     }
 
     /// Returns what the server last said of itself; greets it if nothing is known yet.
@@ -197,6 +218,7 @@ impl HttpLink {
     /// Returns the session of the moment, or makes one.
     pub(super) async fn session(&self) -> Result<Arc<Session>, RequestError> {
         match self.current() {
+            Some(session) if session.is_lost() => self.renewed(&session).await,
             Some(session) => Ok(session),
             None => self.make(None).await,
         }
@@ -242,15 +264,19 @@ impl HttpLink {
     fn note(&self, session: &Arc<Session>, answer: Result<(), &RequestError>) {
         let shared = &self.endpoint.shared;
         match answer {
-            Ok(()) => shared.up(),
+            Ok(()) => {
+                session.answered();
+                shared.up();
+            }
             Err(RequestError::Refused(error) | RequestError::HeadersRefused(error)) => {
+                session.answered();
                 shared.up();
                 if error.code == code::UNSUPPORTED_VERSION || lost_session(session, &error.message)
                 {
                     self.forget(session);
                 }
             }
-            Err(RequestError::SessionGone) => {}
+            Err(RequestError::SessionGone) => session.lose(),
             Err(RequestError::Failed(error)) => {
                 if error.delivery() == Delivery::NotSent && error.kind() == ErrorKind::ConnectFailed
                 {
@@ -397,6 +423,9 @@ impl HttpLink {
         }
     }
 }
+
+/// How long a server may have kept silent in a session before it is asked whether it knows it still.
+const MAX_UNCHECKED: Duration = Duration::from_secs(30);
 
 /// Recognises servers that answer 400, with words, where the protocol wants 404 for a lost session.
 fn lost_session(session: &Session, message: &str) -> bool {

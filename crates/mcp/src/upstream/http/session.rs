@@ -1,9 +1,12 @@
 //! What is known of the server a request goes to.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
+use tokio::time::Instant;
 use tollgate_core::{PeerObserver, PeerSession, PeerSide};
 
 use crate::observed::SessionTimer;
@@ -23,6 +26,11 @@ pub(super) struct Session {
     headers: HeaderMap,
     /// What each request carries in `_meta`; nothing for legacy servers.
     pub(super) context: Option<Vec<u8>>,
+    /// The server has said that it does not know this session.
+    lost: AtomicBool,
+    /// When the server last answered in it, in milliseconds since `began`.
+    answered: AtomicU64,
+    began: Instant,
     /// Tells how long it lasted: of legacy servers that gave it an id, if anybody wants to know.
     timer: Option<SessionTimer>,
 }
@@ -49,6 +57,9 @@ impl Session {
             info: Arc::new(info),
             headers,
             context,
+            lost: AtomicBool::new(false),
+            answered: AtomicU64::new(0),
+            began: Instant::now(),
             timer: None,
         }
     }
@@ -95,8 +106,45 @@ impl Session {
         Self::new(info, None, headers, client_info)
     }
 
+    /// Takes note that the server does not know it any more.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that the server has answered in it.
+    pub(super) fn answered(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.answered.fetch_max(now, Ordering::Relaxed);
+    }
+
+    /// Returns how long ago the server last answered in it.
+    pub(super) fn idle(&self) -> Duration {
+        let answered = Duration::from_millis(self.answered.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(answered)
+    }
+
     /// Says whether the session is one the server may forget.
     pub(super) fn can_be_forgotten(&self) -> bool {
         self.headers.contains_key(header::SESSION_ID)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_idle_since_its_last_answer() {
+        let session = Session::probe(HeaderMap::new(), b"{}");
+        let second = Duration::from_secs(1);
+        tokio::time::advance(second * 40).await;
+        assert_eq!(session.idle(), second * 40);
+        session.answered();
+        tokio::time::advance(second * 2).await;
+        assert_eq!(session.idle(), second * 2);
     }
 }

@@ -83,17 +83,15 @@ async fn the_answer_is_none() {
 }
 
 #[tokio::test]
-async fn a_session_is_forgotten_twice() {
+async fn a_session_is_forgotten() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
     let running = tokio::spawn(upstream.call(call("x", "{}")));
     server.asked("tools/call").await.answer(404, "", "").await;
-    server.initialize("two").await;
-    server.asked("tools/call").await.answer(404, "", "").await;
     let error = running.await.unwrap().unwrap_err();
-    assert_documented("the server forgets a session", &error);
+    assert_documented("the server forgets the session of the call", &error);
 }
 
 #[tokio::test]

@@ -113,6 +113,8 @@ async fn refused(status: u16) -> tollgate_core::ToolError {
     upstream.ready(LONG).await.unwrap();
     let running = tokio::spawn(upstream.call(call("x", "{}")));
     server.asked("tools/call").await.answer(404, "", "").await;
+    running.await.unwrap().unwrap_err();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
     server
         .asked("initialize")
         .await
