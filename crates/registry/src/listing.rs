@@ -110,6 +110,7 @@ fn bind(
     inferred: &Inferred,
     options: &SetOptions,
 ) -> Result<Tool, String> {
+    unreadable(definition.raw())?;
     if definition.requires_task() {
         return Err(
             "it can be called as a task only (`execution.taskSupport` is \"required\"), and tasks are \
@@ -143,4 +144,33 @@ fn bind(
         judged.plan,
     );
     Ok(tool.with_refinements(refinements))
+}
+
+/// The largest definition that is offered, in bytes.
+const LARGEST: usize = 256 * 1024;
+
+/// How deep arrays and objects of a definition may nest: JSON parsers of clients refuse a list with
+/// more, often at 128, and with it every other tool.
+const DEEPEST: usize = 64;
+
+/// Refuses a definition that clients may be unable to read.
+fn unreadable(raw: &[u8]) -> Result<(), String> {
+    if raw.len() > LARGEST {
+        return Err(format!("its definition is larger than {LARGEST} bytes"));
+    }
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in raw {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(format!("its definition nests deeper than {DEEPEST} levels"));
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,47 @@
+//! Definitions that clients may be unable to read are left out, and only they.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
+use tollgate_registry::Registry;
+
+/// Lists this definition beside a plain one; returns why it is not offered.
+fn refused(definition: String) -> Option<String> {
+    let registry = Registry::new();
+    let plain = r#"{"name":"plain","inputSchema":{"type":"object"}}"#.to_owned();
+    let definitions = [definition, plain].map(|text| ToolDefinition::from_json(text).unwrap());
+    let (set, server) = (ReplicaSetId::new("s").unwrap(), ServerId::new("s").unwrap());
+    registry.register(&set, &server, definitions.into());
+    let catalogue = registry.catalogue();
+    assert!(catalogue.find("s.plain").is_some());
+    let reason = catalogue.refused().first().map(|it| it.reason.clone());
+    assert_eq!(catalogue.find("s.odd").is_none(), reason.is_some());
+    reason
+}
+
+/// A definition whose outermost object counts as the first level.
+fn nested(levels: usize) -> String {
+    let (open, close) = ("[".repeat(levels - 2), "]".repeat(levels - 2));
+    format!(r#"{{"name":"odd","description":"[[\"[[","inputSchema":{{"x":{open}{close}}}}}"#)
+}
+
+fn sized(bytes: usize) -> String {
+    let empty = r#"{"name":"odd","inputSchema":{"type":"object"},"description":""}"#;
+    let text = "[".repeat(bytes - empty.len());
+    empty.replace(r#""description":"""#, &format!(r#""description":"{text}""#))
+}
+
+#[test]
+fn a_definition_nested_deeper_than_64_levels_is_left_out() {
+    assert_eq!(refused(nested(64)), None);
+    assert!(refused(nested(65)).unwrap().contains("deeper than 64"));
+}
+
+#[test]
+fn a_definition_larger_than_256_kb_is_left_out() {
+    assert_eq!(refused(sized(256 * 1024)), None);
+    assert!(
+        refused(sized(256 * 1024 + 1))
+            .unwrap()
+            .contains("larger than 262144")
+    );
+}
