@@ -64,8 +64,9 @@ pub fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     match (error.kind(), error.delivery()) {
         (ErrorKind::ConnectFailed | ErrorKind::ConnectionLost, _) => Verdict::Failure,
-        // our own refusals were sent nowhere; what came of what was cancelled is not known
-        (_, Delivery::Answered) => Verdict::Success,
+        // our own refusals were sent nowhere; what came of what was cancelled is not known. A fault that
+        // was reported is an answer, though a gateway that reports it may not know what came of the call
+        (ErrorKind::ServerFault, _) | (_, Delivery::Answered) => Verdict::Success,
         (_, Delivery::NotSent | Delivery::Unknown) => Verdict::Nothing,
     }
 }
@@ -101,6 +102,7 @@ mod tests {
             (ErrorKind::ConnectionLost, Unknown, Failure, Failure),
             (ErrorKind::Protocol, Answered, Failure, Success),
             (ErrorKind::ServerFault, Answered, Failure, Success),
+            (ErrorKind::ServerFault, Unknown, Failure, Success),
             (ErrorKind::Timeout, Unknown, Failure, Nothing),
             (ErrorKind::InvalidCall, Answered, Success, Success),
             (ErrorKind::TooLarge, Answered, Success, Success),

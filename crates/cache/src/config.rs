@@ -40,6 +40,13 @@ pub struct CacheConfig {
     /// milliseconds.
     #[serde(rename = "burst_ms", deserialize_with = "millis")]
     pub burst: Duration,
+    /// How long after its end a write that may still land keeps what it touched out of the cache, at most:
+    /// four times the p99 of its tool's writes, but at least a second, if that is shorter. After that, and
+    /// until the deadline of the call and its attempt timeout have passed, results are served within the
+    /// [`burst`](Self::burst) window only. Below a second counts as a second. In configuration: `settle_ms`.
+    /// Default: 10 seconds.
+    #[serde(rename = "settle_ms", deserialize_with = "millis")]
+    pub settle: Duration,
     /// The largest probability that a repeated call has another answer, of those served by evidence.
     /// Above 0.5 counts as 0.5. Default: 0.01.
     pub stale_odds: f64,
@@ -78,6 +85,7 @@ impl Default for CacheConfig {
             partition: Partition::Principal,
             idempotent_writes: true,
             burst: Duration::from_millis(500),
+            settle: Duration::from_secs(10),
             stale_odds: 0.01,
             evidence_file: None,
             scopes: ScopeRules::default(),
@@ -160,11 +168,13 @@ mod tests {
             "stale_while_revalidate_ms": 1500,
             "stale_if_error_ms": 60_000,
             "slow_threshold_ms": 250,
+            "settle_ms": 4000,
         }));
         let expected = CacheConfig {
             stale_while_revalidate: Duration::from_millis(1500),
             stale_if_error: Duration::from_secs(60),
             slow_threshold: Duration::from_millis(250),
+            settle: Duration::from_secs(4),
             ..CacheConfig::default()
         };
         assert_eq!(config.unwrap(), expected);

@@ -108,8 +108,8 @@ impl CacheHandle {
         self.shared.tools.change_rules(&self.shared, &old, &said);
     }
 
-    /// Returns `true` if a write to state of the replica set is in flight, or may still land: one whose answer
-    /// never came counts for the settling time. Such a write touches what was said when it began.
+    /// Returns `true` if a write to state of the replica set is in flight, or is unsettled: it has ended, and
+    /// may well land still. Such a write touches what was said when it began.
     #[must_use]
     pub fn is_written(&self, set: &ReplicaSetId) -> bool {
         let group = self.shared.rules.read().group(set);

@@ -9,8 +9,8 @@
 //! from the cache if the same call by the same principal, at the same instance of the server, succeeded
 //! within its lifetime, and nothing that it reads was written since that call began. A write is answered
 //! from the cache only if its tool is idempotent and the very same write was the last thing written to
-//! what it touches. While a write is in flight, and until one whose outcome is unknown has settled (its
-//! attempt timeout), nothing that it may change is cached or shared.*
+//! what it touches. While a write is in flight, and until one that may still land has settled
+//! ([`settle`](CacheConfig::settle)), nothing that it may change is cached or shared.*
 //!
 //! A call reads and touches all state of its replica set's [`StateGroup`], by default everything behind
 //! the cache, unless the operator's [`ScopeRules`] say otherwise.
@@ -105,6 +105,7 @@
 //! ```
 
 mod config;
+mod durations;
 mod event;
 mod evidence;
 mod executions;
@@ -122,6 +123,7 @@ mod read;
 mod reason;
 mod scope;
 mod service;
+mod settling;
 mod shared;
 mod spelling;
 mod stats;

@@ -14,7 +14,7 @@ use crate::flight::{Answer, Seat, Turn};
 use crate::fresh::{Executed, Gate, NotServed};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
-use crate::scope::{are_current, epochs};
+use crate::scope::{are_current, are_doubtful, epochs};
 use crate::shared::{Kept, Look, Shared, note};
 use crate::tools::Version;
 
@@ -58,9 +58,13 @@ impl Read {
         let gate = &self.gate;
         let seat = match gate.shares() {
             true => {
+                let within = match are_doubtful(&watched, shared.scopes.at(now)) {
+                    true => Some(shared.config.burst),
+                    false => gate.joins_within(shared),
+                };
                 shared
                     .flights
-                    .join(key, gate.joins_within(shared), gate.session_of(&call), now)
+                    .join(key, within, gate.session_of(&call), now)
             }
             false => shared.flights.alone(key),
         };
@@ -106,9 +110,15 @@ impl Read {
         seat.dispatch(sent);
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
+        let is_doubtful = are_doubtful(&watched, shared.scopes.at(sent));
         let lifetime = match &result {
             Err(_) => Err(RefusalReason::Failed),
-            Ok(output) => shared.lifetime(output, self.ttl, gate, &self.identity),
+            Ok(output) => shared
+                .lifetime(output, self.ttl, gate, &self.identity)
+                .map(|lifetime| match is_doubtful {
+                    true => lifetime.within(shared.config.burst),
+                    false => lifetime,
+                }),
         };
         // kept under other epochs than the current ones, nobody would ever find it
         let undisturbed =

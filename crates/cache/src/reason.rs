@@ -117,7 +117,7 @@ reasons! {
         Arguments = "arguments",
         /// A write to what it reads was in flight.
         Writing = "writing",
-        /// A write to what it reads, of unknown outcome, may still land.
+        /// A write to what it reads has ended, and may still land.
         Settling = "settling",
         /// The call is meant for one server, and no other's answer is one to it.
         Pinned = "pinned",

@@ -9,6 +9,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use tollgate_core::{ReplicaSetId, Tool, ToolName};
 
+use crate::durations::Durations;
 use crate::evidence::ToolEvidence;
 use crate::key::{Role, ToolWord};
 use crate::scope::{Footprint, Scope, ScopeRules};
@@ -105,6 +106,8 @@ pub(crate) struct Record {
     pub(crate) own: Arc<Scope>,
     pub(crate) counters: Counters,
     pub(crate) account: Arc<Account>,
+    /// How long its writes take that have a result.
+    pub(crate) writes: Durations,
     /// Nanoseconds, 0 for never.
     mean_duration: AtomicU64,
     /// Whether a version was dropped whose results may still be kept.
@@ -225,6 +228,7 @@ impl Tools {
                 own: Arc::new(Scope::new(epoch)),
                 counters: Counters::default(),
                 account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
+                writes: Durations::default(),
                 mean_duration: AtomicU64::new(0),
                 lost: AtomicBool::new(false),
             })

@@ -17,7 +17,8 @@ use crate::event::Happened;
 use crate::fresh::{Executed, Gate, Lifetime};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
-use crate::scope::{Epochs, Outcome, WriteGuard};
+use crate::scope::{Produced, WriteGuard};
+use crate::settling::{Ended, Settling};
 use crate::shared::{Kept, Shared, note};
 use crate::tools::Version;
 
@@ -76,7 +77,7 @@ impl<S: ToolService> Future for WriteFuture<S> {
                 }
                 StageProj::Sent { answer } => {
                     let result = ready!(answer.poll(cx));
-                    this.write.end(&result);
+                    this.write.end(Some(&result));
                     return Poll::Ready(result);
                 }
             }
@@ -102,9 +103,18 @@ pub(crate) struct Write {
     /// Boxed, as most writes have none and all would carry its bytes.
     keep: Option<Box<Keep>>,
     record: Option<Arc<CallRecord>>,
-    guard: Option<WriteGuard>,
+    sent: Option<Sent>,
     /// The epoch of the principal when the write was sent; counts only if its answer is kept.
     principal_epoch: u64,
+}
+
+/// A write that was sent and has not ended.
+#[derive(Debug)]
+struct Sent {
+    guard: WriteGuard,
+    at: Instant,
+    attempt_timeout: Duration,
+    deadline: Option<Instant>,
 }
 
 /// How the answer of an idempotent write is kept.
@@ -124,7 +134,7 @@ impl Write {
             version,
             keep,
             record: None,
-            guard: None,
+            sent: None,
             principal_epoch: 0,
         }
     }
@@ -133,15 +143,20 @@ impl Write {
     fn begin(&mut self, mut call: ToolCall) -> ToolCall {
         let (shared, footprint) = (&*self.shared, &self.version.footprint);
         let touched = footprint.touch(&shared.scopes, &call);
-        let settling = call.plan().limits.attempt_timeout;
-        self.guard = Some(match &self.keep {
-            None => WriteGuard::begin(touched, settling, &shared.scopes),
+        let at = Instant::now();
+        let guard = match &self.keep {
+            None => WriteGuard::begin(touched, &shared.scopes),
             Some(keep) => {
                 self.principal_epoch = shared.principals.epoch(keep.identity.principal);
                 let watched = footprint.rewrite(&shared.scopes, &call);
-                let began = shared.scopes.at(Instant::now());
-                WriteGuard::begin_watching(touched, watched, settling, began)
+                WriteGuard::begin_watching(touched, watched, shared.scopes.at(at))
             }
+        };
+        self.sent = Some(Sent {
+            guard,
+            at,
+            attempt_timeout: call.plan().limits.attempt_timeout,
+            deadline: call.deadline().map(Instant::from_std),
         });
         let record = &*self.version.record;
         record.counters.invalidations.add_one();
@@ -160,18 +175,21 @@ impl Write {
     }
 
     /// Tells the scopes how the write ended; keeps its answer if nothing else happened meanwhile.
-    fn end(&mut self, result: &Result<ToolOutput, ToolError>) {
-        let Some(guard) = self.guard.take() else {
+    fn end(&mut self, result: Option<&Result<ToolOutput, ToolError>>) {
+        let Some(sent) = self.sent.take() else {
             return;
         };
-        let (outcome, began) = (self.outcome(result), guard.began());
-        let (Some(keep), Some(began), Ok(output)) = (&self.keep, began, result) else {
-            guard.end(outcome, Instant::now);
-            return;
-        };
-        let now = Instant::now();
+        let (began, now) = (sent.at, Instant::now());
         let took = now.saturating_duration_since(began);
-        let produced = guard.end(outcome, || now);
+        let settling = self.settling(&sent, result, now);
+        let produced = sent.guard.end(settling, now);
+        let Some(Ok(output)) = result else {
+            return;
+        };
+        self.version.record.writes.observe(took);
+        let Some(keep) = &self.keep else {
+            return;
+        };
         let (shared, record) = (&*self.shared, &*self.version.record);
         let lifetime = match shared.lifetime(output, keep.ttl, &keep.gate, &keep.identity) {
             // a write is not served beyond its time
@@ -182,8 +200,12 @@ impl Write {
             Err(reason) => return shared.refuse(record, reason),
         };
         record.took(took);
+        let lifetime = match &produced {
+            Some(produced) if produced.is_doubtful => lifetime.within(shared.config.burst),
+            _ => lifetime,
+        };
         // its principal may have been purged meanwhile
-        let key_of = |epochs: &Epochs| {
+        let key_of = |Produced { epochs, .. }: &Produced| {
             let key = shared
                 .keys
                 .key(&keep.identity, self.principal_epoch, epochs);
@@ -209,17 +231,35 @@ impl Write {
         }
     }
 
-    fn outcome(&self, result: &Result<ToolOutput, ToolError>) -> Outcome {
-        // An attempt that was given up on may land after the one that was answered.
-        let repeated = self
-            .record
-            .as_ref()
-            .is_some_and(|record| record.was_repeated());
-        let unknown = matches!(result, Err(error) if error.delivery() == Delivery::Unknown);
-        if repeated || unknown {
-            Outcome::MayLand
-        } else {
-            Outcome::Known
+    /// Decides for how long what the write touched is unsettled.
+    fn settling(
+        &self,
+        sent: &Sent,
+        result: Option<&Result<ToolOutput, ToolError>>,
+        now: Instant,
+    ) -> Settling {
+        let left = |deadline: Instant| deadline.saturating_duration_since(now);
+        let is_repeated = |record: &Arc<CallRecord>| record.was_repeated();
+        let record = &self.version.record;
+        let settling = Settling::of(&Ended {
+            result,
+            repeated: self.record.as_ref().is_some_and(is_repeated),
+            p99: record.writes.p99(),
+            ceiling: self.shared.config.settle,
+            attempt_timeout: sent.attempt_timeout,
+            to_deadline: sent.deadline.map(left).unwrap_or_default(),
+        });
+        if settling != Settling::DONE {
+            let (set, tool) = (&record.set, &record.tool);
+            tracing::debug!(%set, %tool, ?settling, "a write may still land");
         }
+        settling
+    }
+}
+
+/// Dropped before its answer, it may still land.
+impl Drop for Write {
+    fn drop(&mut self) {
+        self.end(None);
     }
 }

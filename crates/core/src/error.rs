@@ -46,6 +46,21 @@ impl Delivery {
             Self::Unknown => "unknown",
         }
     }
+
+    /// Reads how far a call got off the code and the `data` of an error, if they are those of another
+    /// instance of this runtime: [`ToolError::RUNTIME_CODE`], and the word as `delivery`.
+    #[must_use]
+    pub fn told_by_peer(code: i64, data: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Data {
+            delivery: Delivery,
+        }
+        if code != ToolError::RUNTIME_CODE {
+            return None;
+        }
+        let told: Data = serde_json::from_slice(data).ok()?;
+        Some(told.delivery)
+    }
 }
 
 impl fmt::Display for Delivery {
@@ -75,6 +90,7 @@ struct Inner {
     message: Cow<'static, str>,
     server: Option<ServerId>,
     code: Option<i64>,
+    http_status: Option<u16>,
     data: Option<Bytes>,
     retry_after: Option<Duration>,
     reopening: Option<Reopening>,
@@ -96,6 +112,7 @@ impl ToolError {
             message: message.into(),
             server: None,
             code: None,
+            http_status: None,
             data: None,
             retry_after: None,
             reopening: None,
@@ -119,6 +136,13 @@ impl ToolError {
     #[must_use]
     pub fn with_code(mut self, code: i64) -> Self {
         self.0.code = Some(code);
+        self
+    }
+
+    /// Adds the HTTP status of an answer that was not a success, whatever its body said.
+    #[must_use]
+    pub fn with_http_status(mut self, status: u16) -> Self {
+        self.0.http_status = Some(status);
         self
     }
 
@@ -239,6 +263,19 @@ impl ToolError {
     #[must_use]
     pub fn code(&self) -> Option<i64> {
         self.0.code
+    }
+
+    /// Returns the HTTP status of the answer, if it was not a success.
+    #[must_use]
+    pub fn http_status(&self) -> Option<u16> {
+        self.0.http_status
+    }
+
+    /// Returns what the error of another instance of this runtime, asked as a server,
+    /// [says](Delivery::told_by_peer) of how far the call got.
+    #[must_use]
+    pub fn peer_delivery(&self) -> Option<Delivery> {
+        Delivery::told_by_peer(self.code()?, self.data()?)
     }
 
     /// The code that a client of ours sees where a failure has no JSON-RPC code of its own.

@@ -154,6 +154,7 @@ fn cache(config: &Config) -> CacheConfig {
     cache.slow_threshold = config.cache.slow_threshold;
     cache.idempotent_writes = config.cache.idempotent_writes;
     cache.burst = config.cache.burst;
+    cache.settle = config.cache.settle;
     cache.stale_odds = config.cache.stale_odds;
     cache.evidence_file.clone_from(&config.cache.evidence);
     cache.stale_while_revalidate = config.cache.stale_while_revalidate;

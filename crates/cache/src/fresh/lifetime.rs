@@ -20,6 +20,17 @@ pub(crate) struct Lifetime {
     pub(crate) stated: bool,
 }
 
+impl Lifetime {
+    /// Cuts it to a window, beyond which the answer is not served at all.
+    pub(crate) fn within(self, window: Duration) -> Self {
+        Self {
+            ttl: self.ttl.min(window),
+            stale: Duration::ZERO,
+            ..self
+        }
+    }
+}
+
 /// How much longer than its lifetime an answer may be served.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Windows {

@@ -45,8 +45,8 @@ pub use group::StateGroup;
 pub use named::NamedScope;
 pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::{ScopeRef, Scopes};
-pub(crate) use watch::{Epochs, Unquiet, are_current, epochs};
-pub(crate) use write::{Outcome, WriteGuard};
+pub(crate) use watch::{Epochs, Unquiet, are_current, are_doubtful, epochs};
+pub(crate) use write::{Produced, WriteGuard};
 
 use tokio::time::Instant;
 
@@ -77,8 +77,10 @@ impl Moment {
 pub(crate) struct Scope {
     epoch: AtomicU64,
     writing: AtomicU64,
-    /// The moment until which a write may still land.
+    /// The moment until which a write may well land still.
     settled: AtomicU64,
+    /// The moment until which one might.
+    certain: AtomicU64,
 }
 
 // All orderings are SeqCst: the proof above speaks of one order of all steps. On x86-64 and
@@ -89,6 +91,7 @@ impl Scope {
             epoch: AtomicU64::new(epoch),
             writing: AtomicU64::new(0),
             settled: AtomicU64::new(0),
+            certain: AtomicU64::new(0),
         }
     }
 
@@ -134,9 +137,16 @@ impl Scope {
         epoch
     }
 
-    /// Keeps the scope unquiet until then.
-    fn settle(&self, until: u64) {
-        self.settled.fetch_max(until, Ordering::SeqCst);
+    /// Keeps the scope unquiet until the first time, and doubtful until the second.
+    fn settle(&self, settled: u64, certain: u64) {
+        self.settled.fetch_max(settled, Ordering::SeqCst);
+        self.certain.fetch_max(certain, Ordering::SeqCst);
+    }
+
+    /// Says whether a write might still land, though it is not waited for any more. Whoever has taken the
+    /// epoch of the scope before sees the doubt of each write that ended before that epoch.
+    fn is_doubtful(&self, now: Moment) -> bool {
+        now.is_before(self.certain.load(Ordering::SeqCst))
     }
 }
 

@@ -103,7 +103,8 @@ impl Scopes {
         let now = self.at(now);
         // the map is locked here, so no call takes a reference meanwhile
         self.groups.retain(|group, scopes| {
-            keep(group) || Arc::strong_count(scopes) > 1 || !scopes.is_quiet(now)
+            let in_use = Arc::strong_count(scopes) > 1 || !scopes.is_quiet(now);
+            keep(group) || in_use || scopes.any.is_doubtful(now)
         });
     }
 

@@ -6,8 +6,14 @@ use tokio::time::Instant;
 
 use super::group::Group;
 use super::*;
+use crate::settling::Settling;
 
 const SETTLING: Duration = Duration::from_secs(60);
+
+const LOST: Settling = Settling {
+    unsettled: SETTLING,
+    doubtful: SETTLING.saturating_mul(2),
+};
 
 struct Bench {
     scopes: Scopes,
@@ -45,14 +51,14 @@ impl Bench {
     fn write_at(&self, now: Instant) -> WriteGuard {
         let began = self.scopes.at(now);
         let touched = [self.any(), self.wide()].into_iter().collect();
-        WriteGuard::begin_watching(touched, [self.any()], SETTLING, began)
+        WriteGuard::begin_watching(touched, [self.any()], began)
     }
 
     /// What a write does whose rule names one scope.
     fn write_named(&self, name: &str) -> WriteGuard {
         let began = self.scopes.at(self.now);
         let touched = [self.any(), self.named(name)].into_iter().collect();
-        WriteGuard::begin_watching(touched, [self.wide(), self.named(name)], SETTLING, began)
+        WriteGuard::begin_watching(touched, [self.wide(), self.named(name)], began)
     }
 
     fn look(&self, at: Instant) -> Result<Vec<u64>, Unquiet> {
@@ -72,9 +78,9 @@ fn a_write_is_a_new_epoch_when_sent_and_another_when_answered() {
     let write = bench.write();
     assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
     assert!(!are_current(&[bench.any()], &before));
-    let produced = write.end(Outcome::Known, || bench.now).unwrap();
-    assert_eq!(produced.to_vec(), [before[0] + 2]);
-    assert_eq!(bench.look(bench.now).unwrap(), produced.to_vec());
+    let produced = write.end(Settling::DONE, bench.now).unwrap();
+    assert_eq!(produced.epochs.to_vec(), [before[0] + 2]);
+    assert_eq!(bench.look(bench.now).unwrap(), produced.epochs.to_vec());
 }
 
 #[test]
@@ -87,9 +93,9 @@ fn overlapping_writes_have_no_epoch_of_their_own() {
         } else {
             (second, first)
         };
-        assert_eq!(one.end(Outcome::Known, || bench.now), None);
+        assert_eq!(one.end(Settling::DONE, bench.now), None);
         assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
-        assert_eq!(other.end(Outcome::Known, || bench.now), None);
+        assert_eq!(other.end(Settling::DONE, bench.now), None);
         assert!(bench.look(bench.now).is_ok());
     }
 }
@@ -99,38 +105,51 @@ fn a_purge_in_between_leaves_nothing_to_keep() {
     let bench = Bench::new();
     let write = bench.write();
     bench.scopes.raise_all();
-    assert_eq!(write.end(Outcome::Known, || bench.now), None);
+    assert_eq!(write.end(Settling::DONE, bench.now), None);
     let write = bench.write_named("a");
     bench.scopes.raise_named("a");
-    assert_eq!(write.end(Outcome::Known, || bench.now), None);
+    assert_eq!(write.end(Settling::DONE, bench.now), None);
 }
 
 #[test]
 fn a_write_that_may_land_keeps_its_scopes_unquiet_until_it_settles() {
     let bench = Bench::new();
     let write = bench.write();
-    assert_eq!(write.end(Outcome::MayLand, || bench.now), None);
+    assert_eq!(write.end(LOST, bench.now), None);
     let almost = bench.now + SETTLING - Duration::from_nanos(1);
     assert_eq!(bench.look(almost), Err(Unquiet::Settling));
     assert!(bench.look(bench.now + SETTLING).is_ok());
     // sent before the other one had settled: it may be overwritten after its own answer
     let write = bench.write_at(almost);
-    assert_eq!(write.end(Outcome::Known, || bench.now + SETTLING), None);
+    assert_eq!(write.end(Settling::DONE, bench.now + SETTLING), None);
 }
 
 #[test]
-fn a_dropped_write_may_land() {
+fn what_it_touched_is_doubtful_once_a_write_has_settled() {
     let bench = Bench::new();
-    drop(bench.write());
-    assert_eq!(bench.look(bench.now), Err(Unquiet::Settling));
-    assert!(bench.look(bench.now + 2 * SETTLING).is_ok());
+    let write = bench.write();
+    assert_eq!(write.end(LOST, bench.now), None);
+    let touched = [bench.any()];
+    let doubted = |at| are_doubtful(&touched, bench.scopes.at(at));
+    assert!(doubted(bench.now + 2 * SETTLING - Duration::from_nanos(1)));
+    assert!(!doubted(bench.now + 2 * SETTLING));
+    for (at, is_doubtful) in [(SETTLING, true), (2 * SETTLING, false)] {
+        let at = bench.now + at;
+        let produced = bench.write_at(at).end(Settling::DONE, at).unwrap();
+        assert_eq!(produced.is_doubtful, is_doubtful);
+    }
 }
 
 #[test]
 fn an_endless_settling_time_does_not_overflow() {
     let bench = Bench::new();
     let touched = [bench.any()].into_iter().collect();
-    drop(WriteGuard::begin(touched, Duration::MAX, &bench.scopes));
+    let write = WriteGuard::begin(touched, &bench.scopes);
+    let endless = Settling {
+        unsettled: Duration::MAX,
+        doubtful: Duration::MAX,
+    };
+    assert_eq!(write.end(endless, bench.now), None);
     assert_eq!(bench.look(bench.now + SETTLING), Err(Unquiet::Settling));
 }
 
@@ -146,9 +165,9 @@ fn writes_with_rules_meet_reads_that_share_a_name_and_reads_without_rules() {
     assert_eq!(bench.look_named("a"), Err(Unquiet::Writing));
     assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
     assert_eq!(bench.look_named("b").unwrap(), b);
-    let produced = write.end(Outcome::Known, || bench.now).unwrap();
-    assert_eq!(bench.look_named("a").unwrap(), produced.to_vec());
-    assert_ne!(produced.to_vec(), a);
+    let produced = write.end(Settling::DONE, bench.now).unwrap();
+    assert_eq!(bench.look_named("a").unwrap(), produced.epochs.to_vec());
+    assert_ne!(produced.epochs.to_vec(), a);
     assert_eq!(bench.look_named("b").unwrap(), b);
     assert_ne!(bench.look(bench.now).unwrap(), any);
 }
@@ -159,7 +178,7 @@ fn a_write_without_a_rule_meets_everything() {
     let b = bench.look_named("b").unwrap();
     let write = bench.write();
     assert_eq!(bench.look_named("b"), Err(Unquiet::Writing));
-    write.end(Outcome::Known, || bench.now).unwrap();
+    write.end(Settling::DONE, bench.now).unwrap();
     assert_ne!(bench.look_named("b").unwrap(), b);
 }
 
@@ -168,27 +187,27 @@ fn a_write_with_a_rule_is_disturbed_by_its_own_name_and_by_wide_writes_alone() {
     let bench = Bench::new();
     let ours = bench.write_named("a");
     let other = bench.write_named("b");
-    assert!(other.end(Outcome::Known, || bench.now).is_some());
-    assert!(ours.end(Outcome::Known, || bench.now).is_some());
+    assert!(other.end(Settling::DONE, bench.now).is_some());
+    assert!(ours.end(Settling::DONE, bench.now).is_some());
 
     // a wide write around, across the end, across the beginning, and within
     let wide = bench.write();
     let ours = bench.write_named("a");
-    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
+    assert_eq!(ours.end(Settling::DONE, bench.now), None);
     let ours = bench.write_named("a");
-    assert!(wide.end(Outcome::Known, || bench.now).is_none());
-    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
+    assert!(wide.end(Settling::DONE, bench.now).is_none());
+    assert_eq!(ours.end(Settling::DONE, bench.now), None);
     let ours = bench.write_named("a");
     let wide = bench.write();
-    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
-    drop(wide.end(Outcome::Known, || bench.now));
+    assert_eq!(ours.end(Settling::DONE, bench.now), None);
+    drop(wide.end(Settling::DONE, bench.now));
     let ours = bench.write_named("a");
-    drop(bench.write().end(Outcome::Known, || bench.now));
-    assert_eq!(ours.end(Outcome::Known, || bench.now), None);
+    drop(bench.write().end(Settling::DONE, bench.now));
+    assert_eq!(ours.end(Settling::DONE, bench.now), None);
     assert!(
         bench
             .write_named("a")
-            .end(Outcome::Known, || bench.now)
+            .end(Settling::DONE, bench.now)
             .is_some()
     );
 }
@@ -198,8 +217,8 @@ fn a_scope_named_twice_is_touched_once() {
     let bench = Bench::new();
     let began = bench.scopes.at(bench.now);
     let twice = [bench.named("a"), bench.named("a")].into_iter().collect();
-    let write = WriteGuard::begin_watching(twice, [bench.named("a")], SETTLING, began);
-    assert!(write.end(Outcome::Known, || bench.now).is_some());
+    let write = WriteGuard::begin_watching(twice, [bench.named("a")], began);
+    assert!(write.end(Settling::DONE, bench.now).is_some());
 }
 
 #[test]
@@ -207,15 +226,15 @@ fn a_write_whose_result_is_not_kept_moves_its_scopes_as_any_other() {
     let bench = Bench::new();
     let begin = || {
         let touched = [bench.any(), bench.wide()].into_iter().collect();
-        WriteGuard::begin(touched, SETTLING, &bench.scopes)
+        WriteGuard::begin(touched, &bench.scopes)
     };
     let before = bench.look(bench.now).unwrap();
     let write = begin();
     assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
     assert_eq!(bench.look_named("a"), Err(Unquiet::Writing));
-    assert!(write.end(Outcome::Known, || bench.now).is_none());
+    assert!(write.end(Settling::DONE, bench.now).is_none());
     assert_eq!(bench.look(bench.now).unwrap(), [before[0] + 2]);
     assert!(bench.look_named("a").is_ok());
-    drop(begin());
+    assert!(begin().end(LOST, bench.now).is_none());
     assert_eq!(bench.look(bench.now), Err(Unquiet::Settling));
 }

@@ -16,7 +16,7 @@ const FEW: usize = 4;
 pub(crate) enum Unquiet {
     /// A write is in flight.
     Writing,
-    /// A write whose outcome is unknown may still land.
+    /// A write that has ended may still land.
     Settling,
 }
 
@@ -88,4 +88,9 @@ pub(crate) fn are_current(watched: &[ScopeRef], epochs: &[u64]) -> bool {
         .iter()
         .zip(epochs)
         .all(|(of, epoch)| of.scope().epoch() == *epoch)
+}
+
+/// Says whether a write to one of these scopes might still land, though it is not waited for any more.
+pub(crate) fn are_doubtful(watched: &[ScopeRef], now: Moment) -> bool {
+    watched.iter().any(|of| of.scope().is_doubtful(now))
 }

@@ -1,31 +1,28 @@
 //! One write, from just before it is sent to its end.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::table::nanos;
 use super::{Epochs, Moment, ScopeRef, Scopes, Touched};
+use crate::settling::Settling;
 
-/// What is known of a write that came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It will not land from now on: it was answered, or never sent.
-    Known,
-    /// It may still land.
-    MayLand,
-}
-
-/// One write in flight. Dropped without [`end`](Self::end), the write may still land.
+/// One write in flight, until its [`end`](Self::end).
 #[derive(Debug)]
+#[must_use = "what it touches is not quiet before its end"]
 pub(crate) struct WriteGuard {
     touched: Touched,
-    settling: Duration,
     /// When the cache's clock began.
     born: Instant,
     /// Boxed, as the results of most writes are not kept.
     keeping: Option<Box<Keeping>>,
-    ended: bool,
+}
+
+/// What a write leaves behind that was all that happened to what it watches.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Produced {
+    pub(crate) epochs: Epochs,
+    /// An earlier write might still land there.
+    pub(crate) is_doubtful: bool,
 }
 
 /// What is needed to keep a write's result.
@@ -57,16 +54,14 @@ impl Watched {
 impl WriteGuard {
     /// Counts a write in whose result is not kept. It must be sent after this, and not before. What time
     /// it is need not be known.
-    pub(crate) fn begin(touched: Touched, settling: Duration, scopes: &Scopes) -> Self {
+    pub(crate) fn begin(touched: Touched, scopes: &Scopes) -> Self {
         for scope in touched.iter() {
             scope.scope().enter();
         }
         Self {
             touched,
-            settling,
             born: scopes.born(),
             keeping: None,
-            ended: false,
         }
     }
 
@@ -76,7 +71,6 @@ impl WriteGuard {
     pub(crate) fn begin_watching(
         touched: Touched,
         watched: impl IntoIterator<Item = ScopeRef>,
-        settling: Duration,
         began: Moment,
     ) -> Self {
         let before = |scope: &ScopeRef| {
@@ -97,45 +91,37 @@ impl WriteGuard {
         Self {
             keeping: Some(Box::new(keeping)),
             touched,
-            settling,
             born: began.born,
-            ended: false,
         }
     }
 
-    /// Returns when the write was counted in, if its result is to be kept.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.keeping.as_ref().map(|keeping| keeping.began)
-    }
-
-    /// Counts the write out. Returns the epochs of what it watches, if the write is all that
+    /// Counts the write out. Returns what it leaves behind, if the write is all that
     /// happened there in between: no other write overlapped, and none may still land. `None` if nothing is
-    /// kept. What time it is is asked for only where it matters.
-    pub(crate) fn end(mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Option<Epochs> {
-        self.close(outcome, now)
-    }
-
-    fn close(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Option<Epochs> {
-        self.ended = true;
-        let may_land = outcome == Outcome::MayLand;
-        let keeping = self.keeping.take().filter(|_| !may_land);
-        let now = (may_land || keeping.is_some()).then(|| Moment {
+    /// kept.
+    pub(crate) fn end(self, settling: Settling, now: Instant) -> Option<Produced> {
+        let now = Moment {
             born: self.born,
-            now: now(),
-        });
-        if may_land && let Some(now) = now {
-            let until = now.nanos().saturating_add(nanos(self.settling));
+            now,
+        };
+        let is_done = settling == Settling::DONE;
+        if !is_done {
+            let until = |time| now.nanos().saturating_add(nanos(time));
+            let (settled, certain) = (until(settling.unsettled), until(settling.doubtful));
             for scope in self.touched.iter() {
-                scope.scope().settle(until);
+                scope.scope().settle(settled, certain);
             }
-            tracing::debug!("a write may still land: not caching until it has settled");
         }
-        let (Some(Keeping { watched, begun, .. }), Some(now)) = (keeping.as_deref(), now) else {
+        let Some(keeping) = self.keeping.filter(|_| is_done) else {
             for scope in self.touched.iter() {
                 scope.scope().leave();
             }
             return None;
         };
+        let Keeping {
+            began,
+            watched,
+            begun,
+        } = *keeping;
         // the epoch it leaves behind, if nothing else happened meanwhile
         let leave = |(of, begun): (&ScopeRef, &Option<u64>)| {
             let epoch = of.scope().leave();
@@ -143,7 +129,7 @@ impl WriteGuard {
                 .is_some_and(|begun| epoch == begun + 1)
                 .then_some(epoch)
         };
-        let left: Vec<_> = self.touched.iter().zip(begun).map(leave).collect();
+        let left: Vec<_> = self.touched.iter().zip(&begun).map(leave).collect();
         // after that, so that what a read finds quiet is what was left behind
         let epoch_of = |watched: &Watched| {
             let own = self.touched.iter().position(|of| of.is(&watched.scope));
@@ -152,14 +138,12 @@ impl WriteGuard {
                 None => watched.undisturbed(now),
             }
         };
-        watched.iter().map(epoch_of).collect()
-    }
-}
-
-impl Drop for WriteGuard {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.close(Outcome::MayLand, Instant::now);
-        }
+        let epochs = watched.iter().map(epoch_of).collect::<Option<_>>()?;
+        let began = Moment { now: began, ..now };
+        let is_doubtful = |watched: &Watched| watched.scope.scope().is_doubtful(began);
+        Some(Produced {
+            epochs,
+            is_doubtful: watched.iter().any(is_doubtful),
+        })
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::common::{Bench, failure, read, set, settle, write};
 use serde_json::json;
 use tollgate_cache::{CacheConfig, CacheHandle};
-use tollgate_core::{CallRecord, Delivery, ToolCall, ToolOutput};
+use tollgate_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use tollgate_testkit::{MockService, call, tool};
 
-/// The attempt timeout of a tool without hints, and so the settling time of its writes.
-const SETTLING: Duration = Duration::from_secs(60);
+/// How long a write is unsettled that may still land, if its tool's p99 is not known.
+const SETTLING: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
 async fn a_read_after_a_write_is_fresh() {
@@ -96,23 +96,24 @@ async fn a_read_beside_a_write_is_not_kept() {
     assert_eq!(bench.text(read()).await, "3");
 }
 
+/// A service whose writes fail with this error.
+fn failing(error: ToolError) -> MockService {
+    MockService::new(move |call, n| {
+        let fails = call.tool().name().as_str() == "add";
+        let answer = Ok(ToolOutput::text(n.to_string()));
+        ready(if fails { Err(error.clone()) } else { answer })
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failing_write_invalidates_too() {
-    for delivery in [Delivery::Answered, Delivery::NotSent] {
-        let mock = MockService::new(move |call, n| {
-            let fails = call.tool().name().as_str() == "add";
-            let answer = Ok(ToolOutput::text(n.to_string()));
-            ready(if fails {
-                Err(failure(delivery))
-            } else {
-                answer
-            })
-        });
-        let bench = Bench::new(mock);
+    let refused = ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, "no method");
+    for error in [failure(Delivery::NotSent), refused.with_code(-32601)] {
+        let bench = Bench::new(failing(error));
         assert_eq!(bench.text(read()).await, "1");
         bench.ask(write()).await.unwrap_err();
         assert_eq!(bench.text(read()).await, "3");
-        // answered, or never sent: there is nothing to wait for
+        // it did not run: there is nothing to wait for
         assert_eq!(bench.text(read()).await, "3");
     }
 }
@@ -135,19 +136,97 @@ async fn expect_settling(bench: &Bench) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_of_unknown_outcome_settles_first() {
-    let mock = MockService::new(move |call, n| {
+async fn a_write_that_failed_at_a_server_settles_first() {
+    let answered = failure(Delivery::Answered);
+    for error in [
+        failure(Delivery::Unknown),
+        answered.clone().with_code(-32603),
+        answered.clone().with_code(503).with_http_status(503),
+        answered.with_code(404).with_http_status(404),
+    ] {
+        let bench = Bench::new(failing(error));
+        bench.ask(write()).await.unwrap_err();
+        expect_settling(&bench).await;
+    }
+}
+
+/// Reads, and returns which run the answer came from.
+async fn run_of(bench: &Bench) -> usize {
+    let text = bench.text(read()).await;
+    text.parse().unwrap_or_else(|_| panic!("{text}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_settling_answers_live_for_the_burst_until_the_deadline() {
+    let bench = Bench::new(failing(failure(Delivery::Unknown)));
+    let minutes = |n: u64| Duration::from_secs(60 * n);
+    let deadline = tokio::time::Instant::now() + minutes(10);
+    let write = write().with_deadline(deadline.into_std());
+    bench.ask(write).await.unwrap_err();
+    let burst = CacheConfig::default().burst;
+    for pause in [SETTLING, minutes(2), minutes(7)] {
+        tokio::time::advance(pause).await;
+        let first = run_of(&bench).await;
+        tokio::time::advance(burst - Duration::from_nanos(1)).await;
+        assert_eq!(run_of(&bench).await, first, "{pause:?}");
+        tokio::time::advance(Duration::from_nanos(1)).await;
+        assert_eq!(run_of(&bench).await, first + 1, "{pause:?}");
+    }
+    tokio::time::sleep_until(deadline).await;
+    let first = run_of(&bench).await;
+    tokio::time::advance(minutes(4)).await;
+    assert_eq!(run_of(&bench).await, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tool_s_own_failure_is_unsettled_for_a_second() {
+    let mock = MockService::new(|call, n| {
         let fails = call.tool().name().as_str() == "add";
-        let answer = Ok(ToolOutput::text(n.to_string()));
-        ready(if fails {
-            Err(failure(Delivery::Unknown))
-        } else {
-            answer
-        })
+        ready(Ok(match fails {
+            true => ToolOutput::error_text("no"),
+            false => ToolOutput::text(n.to_string()),
+        }))
     });
     let bench = Bench::new(mock);
-    bench.ask(write()).await.unwrap_err();
-    expect_settling(&bench).await;
+    bench.ask(write()).await.unwrap();
+    tokio::time::advance(Duration::from_millis(999)).await;
+    let first = run_of(&bench).await;
+    assert_eq!(run_of(&bench).await, first + 1);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    for expected in [first + 2, first + 2] {
+        assert_eq!(run_of(&bench).await, expected);
+    }
+    tokio::time::advance(CacheConfig::default().burst).await;
+    assert_eq!(run_of(&bench).await, first + 3);
+    // the attempt timeout of a tool without hints
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let first = run_of(&bench).await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(run_of(&bench).await, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_tool_settles_in_a_second_and_a_slow_one_in_four_p99() {
+    for (takes, settles) in [(10, 1_000), (500, 2_000), (9_000, 10_000)] {
+        let (takes, settles) = (Duration::from_millis(takes), Duration::from_millis(settles));
+        let mock = MockService::new(move |call, n| async move {
+            if call.tool().name().as_str() == "add" {
+                tokio::time::sleep(takes).await;
+            }
+            match n {
+                2 => Err(failure(Delivery::Unknown)),
+                n => Ok(ToolOutput::text(n.to_string())),
+            }
+        });
+        let bench = Bench::new(mock);
+        bench.ask(write()).await.unwrap();
+        bench.ask(write()).await.unwrap_err();
+        tokio::time::advance(settles - Duration::from_millis(1)).await;
+        assert_ne!(run_of(&bench).await, run_of(&bench).await);
+        // what is told of the p99 is at most a quarter above it
+        tokio::time::advance(settles / 4).await;
+        assert_eq!(run_of(&bench).await, run_of(&bench).await, "{takes:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,6 +334,9 @@ async fn a_write_that_failed_is_no_reason_to_skip_its_repeat() {
     let bench = Bench::new(mock);
     for expected in ["answered", "no", "done", "done"] {
         assert_eq!(bench.text(set(1)).await, expected);
+        if expected == "no" {
+            tokio::time::advance(SETTLING).await;
+        }
     }
 }
 
@@ -288,16 +370,7 @@ async fn no_write_is_skipped_while_another_is_in_flight() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_sent_while_another_may_land_is_not_kept() {
-    let mock = MockService::new(|call, n| {
-        let fails = call.tool().name().as_str() == "add";
-        let answer = Ok(ToolOutput::text(n.to_string()));
-        ready(if fails {
-            Err(failure(Delivery::Unknown))
-        } else {
-            answer
-        })
-    });
-    let bench = Bench::new(mock);
+    let bench = Bench::new(failing(failure(Delivery::Unknown)));
     bench.ask(write()).await.unwrap_err();
     assert_eq!(runs(&bench, &[1, 1]).await, 2);
     tokio::time::advance(SETTLING).await;

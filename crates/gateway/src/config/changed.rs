@@ -313,6 +313,7 @@ impl CacheLimits {
             ttl,
             idempotent_ttl,
             burst,
+            settle,
             stale_odds,
             evidence: _,
             partition,
@@ -331,6 +332,7 @@ impl CacheLimits {
             ("ttl", json!(ttl.map(show_duration))),
             ("idempotent_ttl", json!(idempotent_ttl.map(show_duration))),
             ("burst", json!(show_duration(*burst))),
+            ("settle", json!(show_duration(*settle))),
             ("stale_odds", json!(stale_odds)),
             (
                 "partition",
@@ -378,6 +380,7 @@ max_bytes = \"8.0 MiB\"
 max_item_bytes = \"2.0 MiB\"
 partition = \"shared\"
 report = true
+settle = \"20s\"
 slow_threshold = \"2s\"
 stale_if_error = \"10m\"
 stale_odds = 0.05

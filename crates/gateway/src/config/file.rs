@@ -144,6 +144,8 @@ pub(crate) struct Cache {
     pub(crate) idempotent_ttl: Option<Duration>,
     #[serde(deserialize_with = "duration")]
     pub(crate) burst: Duration,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) settle: Duration,
     pub(crate) stale_odds: f64,
     pub(crate) partition: Partition,
     pub(crate) report: bool,
@@ -166,6 +168,7 @@ impl Default for Cache {
             ttl: None,
             idempotent_ttl: None,
             burst: Duration::from_millis(500),
+            settle: Duration::from_secs(10),
             stale_odds: 0.01,
             partition: Partition::default(),
             report: false,

@@ -133,6 +133,7 @@ pub(crate) struct CacheLimits {
     /// How long results of idempotent writes are kept; `None` for the mode's choice.
     pub(crate) idempotent_ttl: Option<Duration>,
     pub(crate) burst: Duration,
+    pub(crate) settle: Duration,
     pub(crate) stale_odds: f64,
     /// Where evidence is kept; `None` for memory.
     pub(crate) evidence: Option<PathBuf>,

@@ -97,6 +97,12 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "a year",
         ),
         (
+            "[cache]\nsettle = \"500ms\"\n",
+            2,
+            "cache.settle",
+            "from 1s to 10m",
+        ),
+        (
             "[cache]\nreport = \"yes\"\n",
             2,
             "cache.report",

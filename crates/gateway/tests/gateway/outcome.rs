@@ -5,6 +5,7 @@ use tollgate::ToolDefinition;
 use tollgate_chaos::http::HttpServer;
 use tollgate_chaos::{Break, Chaos, Era, Fault, Ledger};
 
+use crate::scripted::Script;
 use crate::support::{Gateway, ends, file, text};
 
 /// A shop that runs every call, and breaks the connection before it answers.
@@ -114,4 +115,64 @@ async fn all_attempts_of_a_read_that_keeps_failing_are_told() {
         assert_eq!(attempt["delivery"], "unknown", "{view}");
     }
     assert_eq!(view["guarded"], Value::Null, "{view}");
+}
+
+/// Answers a write with an error, and lets it land with the next read, after that read's answer.
+const LATE: &str = r#"
+case $line in
+  *'"name":"add_note"'*)
+    landing=1
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"failed"}}\n' "$id"
+    continue ;;
+esac
+says "run $runs: ${value:-old}"
+[ -z "$landing" ] || value=new
+"#;
+
+fn reads_and_writes() -> Value {
+    let tool = |name: &str, reads: bool| {
+        json!({
+            "name": name, "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": reads, "destructiveHint": false},
+        })
+    };
+    json!([tool("get", true), tool("add_note", false)])
+}
+
+#[tokio::test]
+async fn a_write_that_lands_after_its_error_is_not_hidden_by_the_cache() {
+    let server = Script {
+        call: LATE,
+        ..Script::counting(&reads_and_writes())
+    };
+    let config = format!("{}instances = \"shared\"\n", server.server("desk"));
+    let gateway = Gateway::fixed(&config).await;
+    let get = async || {
+        let answer = gateway.mcp("desk__get", json!({})).await;
+        let text = answer["result"]["content"][0]["text"].as_str();
+        text.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    assert_eq!(get().await, "run 1: old");
+    assert_eq!(get().await, "run 1: old", "it is cached");
+    let answer = gateway.mcp("desk__add_note", json!({})).await;
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert_eq!(get().await, "run 3: old", "it has not landed yet");
+    assert_eq!(get().await, "run 4: new");
+}
+
+#[tokio::test]
+async fn what_another_gateway_does_not_know_is_unknown_here_too() {
+    let ledger = Ledger::new();
+    let shop = shop(&ledger).await;
+    let inner = Gateway::configured(&config(&shop)).await;
+    let url = inner.public("/mcp");
+    let outer = format!("[servers.far]\nurl = {url:?}\nprefix = false\n");
+    let outer = Gateway::configured(&outer).await;
+    let answer = outer.mcp("shop__create_order", json!({"call": 1})).await;
+    let data = &answer["error"]["data"];
+    assert_eq!(data["kind"], "outcome_unknown", "{answer}");
+    assert_eq!(data["delivery"], "unknown", "{answer}");
+    assert_eq!(data["server"], "far", "{answer}");
+    assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{answer}");
+    assert_eq!(ledger.of(1).executions, 1);
 }

@@ -142,7 +142,19 @@ fn refused(error: RpcError) -> ToolError {
     } else {
         error.message
     };
-    let failed = ToolError::new(kind, Delivery::Answered, message).with_code(error.code);
+    let told = error.data.as_deref();
+    let told = told.and_then(|data| Delivery::told_by_peer(error.code, data));
+    let mut failed = match told {
+        // another gateway that lost the call answers for itself, not for the server behind it
+        Some(Delivery::Unknown) => {
+            ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message)
+        }
+        _ => ToolError::new(kind, Delivery::Answered, message),
+    };
+    failed = failed.with_code(error.code);
+    if let Some(status) = error.status {
+        failed = failed.with_http_status(status);
+    }
     match error.data {
         Some(data) => failed.with_data(data),
         None => failed,
@@ -168,7 +180,8 @@ pub(super) fn status(
         300..=399 => ErrorKind::Protocol,
         _ => {
             // here the body decides, if it can
-            if let Some(rpc) = rpc {
+            if let Some(mut rpc) = rpc {
+                rpc.status = Some(status.as_u16());
                 if status == StatusCode::BAD_REQUEST && rpc.code == code::HEADER_MISMATCH {
                     return RequestError::HeadersRefused(rpc);
                 }
@@ -188,7 +201,8 @@ pub(super) fn status(
             String::from_utf8_lossy(to.as_bytes())
         ));
     }
-    let mut error = ToolError::new(kind, Delivery::Answered, message).with_code(
+    let error = ToolError::new(kind, Delivery::Answered, message).with_http_status(status.as_u16());
+    let mut error = error.with_code(
         rpc.as_ref()
             .map_or_else(|| i64::from(status.as_u16()), |rpc| rpc.code),
     );
@@ -277,6 +291,44 @@ mod tests {
             status(StatusCode::NOT_FOUND, &none, rpc(), true),
             RequestError::SessionGone
         ));
+    }
+
+    #[test]
+    fn the_status_stays_known_whatever_the_body_says() {
+        for code in [400, 401, 403, 404, 408, 429, 500, 503] {
+            for rpc in [None, Some(RpcError::new(-32600, "no"))] {
+                let code = StatusCode::from_u16(code).unwrap();
+                let error = status(code, &HeaderMap::new(), rpc, false).into_tool_error();
+                assert_eq!(error.http_status(), Some(code.as_u16()), "{error}");
+            }
+        }
+        let error = refused(RpcError::new(-32600, "no"));
+        assert_eq!(error.http_status(), None);
+    }
+
+    #[test]
+    fn a_call_that_another_gateway_lost_is_of_unknown_delivery() {
+        for (word, delivery) in [
+            ("unknown", Delivery::Unknown),
+            ("answered", Delivery::Answered),
+            // it may be asked again elsewhere only on our own evidence
+            ("not_sent", Delivery::Answered),
+        ] {
+            let data = format!(r#"{{"kind":"outcome_unknown","delivery":"{word}"}}"#);
+            let error = RpcError::new(ToolError::RUNTIME_CODE, "lost").with_data(data);
+            let error = refused(error);
+            assert_eq!(
+                (error.kind(), error.delivery()),
+                (ErrorKind::ServerFault, delivery)
+            );
+        }
+        let data = r#"{"delivery":"unknown"}"#;
+        let other = refused(RpcError::new(-32000, "lost").with_data(data));
+        assert_eq!(
+            other.delivery(),
+            Delivery::Answered,
+            "another server's own data"
+        );
     }
 
     #[test]

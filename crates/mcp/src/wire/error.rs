@@ -39,6 +39,8 @@ pub struct RpcError {
     pub message: Cow<'static, str>,
     /// Raw JSON, or nothing.
     pub data: Option<Bytes>,
+    /// The HTTP status of the answer it came in, if that was not a success.
+    pub(crate) status: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -58,6 +60,7 @@ impl RpcError {
             code,
             message: message.into(),
             data: None,
+            status: None,
         }
     }
 
@@ -81,6 +84,7 @@ impl RpcError {
                 Cow::Owned(message.into_owned())
             }),
             data: wire.data.map(|data| slice_of(raw, data)),
+            status: None,
         })
     }
 

@@ -16,6 +16,10 @@ use super::{Faults, parse_listen};
 /// The longest a result may be served after its lifetime: the store counts no further.
 const MAX_STALE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// How long a write that may still land keeps what it touched out of the cache, at most: between these.
+const SETTLE: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(600);
+
 impl Faults<'_, '_> {
     /// After a fault the value does not matter: the config is dropped.
     pub(super) fn settings(&mut self, file: &File) -> Config {
@@ -85,6 +89,11 @@ impl Faults<'_, '_> {
                 "expected at most a year",
             );
         }
+        self.expect(
+            SETTLE.contains(&file.cache.settle),
+            &["cache", "settle"],
+            "expected a time from 1s to 10m",
+        );
         let lexicon = self.lexicon(&file.lexicon);
         self.expect(
             lexicon.is_none() || file.rules == Rules::Standard,
@@ -136,6 +145,7 @@ impl Faults<'_, '_> {
                 ttl: file.cache.ttl,
                 idempotent_ttl: file.cache.idempotent_ttl,
                 burst: file.cache.burst,
+                settle: file.cache.settle,
                 stale_odds: file.cache.stale_odds,
                 evidence: None,
                 partition: file.cache.partition,

@@ -1,0 +1,232 @@
+//! How long a write that has ended keeps what it touched out of the cache.
+
+use std::time::Duration;
+
+use tollgate_core::{Delivery, ToolError, ToolOutput};
+
+/// A write whose outcome is not certain is unsettled for at least this long.
+const FLOOR: Duration = Duration::from_secs(1);
+
+/// So many times the observed p99 is taken for the longest that the tool's effect takes to land.
+const P99_MULTIPLE: u32 = 4;
+
+/// What is known of a call that is not read-only once its attempts have ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended<'a> {
+    /// What the caller got; `None` if the caller did not wait for it.
+    pub(crate) result: Option<&'a Result<ToolOutput, ToolError>>,
+    /// More than one attempt may have run: an earlier one may land after the last one was answered.
+    pub(crate) repeated: bool,
+    /// How long 99 of 100 writes of the tool take; `None` before the first.
+    pub(crate) p99: Option<Duration>,
+    /// The longest that the write is unsettled.
+    pub(crate) ceiling: Duration,
+    /// How long one attempt may take.
+    pub(crate) attempt_timeout: Duration,
+    /// How long until the deadline of the call; zero if it has none.
+    pub(crate) to_deadline: Duration,
+}
+
+/// For how long, from the end of a write, its effect may still land.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settling {
+    /// Nothing that it touched is looked up or kept.
+    pub(crate) unsettled: Duration,
+    /// What is kept is served within the burst window only.
+    pub(crate) doubtful: Duration,
+}
+
+impl Settling {
+    /// The effect has landed, or never will.
+    pub(crate) const DONE: Self = Self {
+        unsettled: Duration::ZERO,
+        doubtful: Duration::ZERO,
+    };
+
+    /// Decides by what the caller got:
+    ///
+    /// | what the caller got | unsettled | then doubtful until |
+    /// | --- | --- | --- |
+    /// | a result; a refusal with −32600, −32601, 401, 403 or 429; a failure that was not sent | no | |
+    /// | `isError: true` | 1 s | the attempt timeout has passed |
+    /// | anything else | 4 × p99, from 1 s to the ceiling | deadline and attempt timeout have passed |
+    pub(crate) fn of(ended: &Ended<'_>) -> Self {
+        match ended.result {
+            Some(Ok(output)) if !ended.repeated && output.is_error() => Self {
+                unsettled: FLOOR,
+                doubtful: ended.attempt_timeout,
+            },
+            Some(Ok(_)) if !ended.repeated => Self::DONE,
+            Some(Err(error)) if !ended.repeated && !may_have_run(error) => Self::DONE,
+            _ => {
+                let likely = ended.p99.map(|p99| p99.saturating_mul(P99_MULTIPLE));
+                Self {
+                    unsettled: likely
+                        .unwrap_or(ended.ceiling)
+                        .min(ended.ceiling)
+                        .max(FLOOR),
+                    doubtful: ended.to_deadline.max(ended.attempt_timeout),
+                }
+            }
+        }
+    }
+}
+
+/// Says whether a call that failed may have had an effect, or may still have it.
+///
+/// A server that answers with a fault may have run the call, whatever the fault is: only the codes
+/// that are given before a call is looked at say that it did not.
+fn may_have_run(error: &ToolError) -> bool {
+    match error.delivery() {
+        Delivery::NotSent => false,
+        Delivery::Unknown => true,
+        Delivery::Answered => !matches!(
+            (error.http_status(), error.code(), error.peer_delivery()),
+            (Some(401 | 403 | 429), _, _)
+                | (None, Some(-32600 | -32601), _)
+                | (None, _, Some(Delivery::NotSent))
+        ),
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(shuttle))]
+mod tests {
+    use tollgate_core::ErrorKind;
+
+    use super::*;
+
+    const CEILING: Duration = Duration::from_secs(10);
+    const ATTEMPT: Duration = Duration::from_secs(60);
+    const DEADLINE: Duration = Duration::from_secs(600);
+
+    fn of(result: &Result<ToolOutput, ToolError>) -> Settling {
+        Settling::of(&ended(Some(result)))
+    }
+
+    fn ended(result: Option<&Result<ToolOutput, ToolError>>) -> Ended<'_> {
+        Ended {
+            result,
+            repeated: false,
+            p99: None,
+            ceiling: CEILING,
+            attempt_timeout: ATTEMPT,
+            to_deadline: DEADLINE,
+        }
+    }
+
+    fn lost() -> Settling {
+        Settling {
+            unsettled: CEILING,
+            doubtful: DEADLINE,
+        }
+    }
+
+    fn failed(kind: ErrorKind, delivery: Delivery) -> ToolError {
+        ToolError::new(kind, delivery, "failed")
+    }
+
+    fn answered(kind: ErrorKind, code: i64) -> ToolError {
+        failed(kind, Delivery::Answered).with_code(code)
+    }
+
+    #[test]
+    fn each_row_of_the_table() {
+        use ErrorKind::{
+            Cancelled, ConnectionLost, InvalidCall, OutcomeUnknown, Protocol, RateLimited,
+            ServerFault, Timeout, TooLarge, Unauthorized,
+        };
+        let reported = Settling {
+            unsettled: Duration::from_secs(1),
+            doubtful: ATTEMPT,
+        };
+        assert_eq!(of(&Ok(ToolOutput::text("done"))), Settling::DONE);
+        assert_eq!(of(&Ok(ToolOutput::error_text("no"))), reported);
+        assert_eq!(Settling::of(&ended(None)), lost(), "nobody waited");
+        for error in [
+            answered(InvalidCall, -32600),
+            answered(InvalidCall, -32601),
+            answered(Unauthorized, 401).with_http_status(401),
+            answered(Unauthorized, -32001).with_http_status(403),
+            answered(RateLimited, 429).with_http_status(429),
+            failed(RateLimited, Delivery::NotSent),
+            failed(ErrorKind::ConnectFailed, Delivery::NotSent),
+        ] {
+            assert_eq!(of(&Err(error.clone())), Settling::DONE, "{error}");
+        }
+        for error in [
+            answered(InvalidCall, -32602),
+            answered(InvalidCall, -32700),
+            answered(InvalidCall, -32601).with_http_status(404),
+            answered(InvalidCall, -32600).with_http_status(400),
+            answered(InvalidCall, 404).with_http_status(404),
+            answered(Unauthorized, 407).with_http_status(407),
+            answered(Timeout, 408).with_http_status(408),
+            answered(ServerFault, -32603),
+            answered(ServerFault, -32000),
+            answered(ServerFault, -32010),
+            answered(ServerFault, 429),
+            answered(ServerFault, -32601).with_http_status(500),
+            answered(Protocol, 302).with_http_status(302),
+            failed(Protocol, Delivery::Answered),
+            failed(TooLarge, Delivery::Answered),
+            failed(Timeout, Delivery::Unknown),
+            failed(ConnectionLost, Delivery::Unknown),
+            failed(Cancelled, Delivery::Unknown),
+            failed(OutcomeUnknown, Delivery::Unknown),
+            answered(Unauthorized, 401)
+                .with_http_status(401)
+                .with_delivery(Delivery::Unknown),
+        ] {
+            assert_eq!(of(&Err(error.clone())), lost(), "{error}");
+        }
+        for code in (500..600).chain([408, 404]) {
+            let status = u16::try_from(code).unwrap();
+            let error = answered(ServerFault, code).with_http_status(status);
+            assert_eq!(of(&Err(error)), lost(), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_earlier_attempt_may_land_after_the_answer_of_the_last() {
+        for result in [
+            Ok(ToolOutput::text("done")),
+            Ok(ToolOutput::error_text("no")),
+            Err(answered(ErrorKind::InvalidCall, -32600)),
+        ] {
+            let mut ended = ended(Some(&result));
+            ended.repeated = true;
+            assert_eq!(Settling::of(&ended), lost(), "{result:?}");
+        }
+    }
+
+    #[test]
+    fn the_word_of_another_gateway_is_taken() {
+        let told = |delivery: &str| {
+            let data = format!(r#"{{"kind":"timeout","delivery":"{delivery}"}}"#);
+            let error = answered(ErrorKind::ServerFault, ToolError::RUNTIME_CODE);
+            of(&Err(error.with_data(data.into())))
+        };
+        assert_eq!(told("not_sent"), Settling::DONE);
+        assert_eq!(told("unknown"), lost());
+        assert_eq!(told("answered"), lost());
+        assert_eq!(told("never"), lost());
+    }
+
+    #[test]
+    fn a_multiple_of_the_p99_counts_between_a_second_and_the_ceiling() {
+        for (p99, unsettled) in [(0, 1), (250, 1), (500, 2), (2_000, 8), (60_000, 10)] {
+            let mut ended = ended(None);
+            ended.p99 = Some(Duration::from_millis(p99));
+            let expected = Duration::from_secs(unsettled);
+            assert_eq!(Settling::of(&ended).unsettled, expected, "{p99}");
+        }
+    }
+
+    #[test]
+    fn without_a_deadline_the_attempt_timeout_is_waited_for() {
+        let mut ended = ended(None);
+        ended.to_deadline = Duration::ZERO;
+        assert_eq!(Settling::of(&ended).doubtful, ATTEMPT);
+    }
+}
