@@ -17,7 +17,7 @@ use crate::event::Happened;
 use crate::fresh::{Executed, Gate, Lifetime};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
-use crate::scope::{Produced, WriteGuard};
+use crate::scope::{Epochs, WriteGuard};
 use crate::settling::{Ended, Settling};
 use crate::shared::{Kept, Shared, note};
 use crate::tools::Version;
@@ -200,12 +200,8 @@ impl Write {
             Err(reason) => return shared.refuse(record, reason),
         };
         record.took(took);
-        let lifetime = match &produced {
-            Some(produced) if produced.is_doubtful => lifetime.within(shared.config.burst),
-            _ => lifetime,
-        };
         // its principal may have been purged meanwhile
-        let key_of = |Produced { epochs, .. }: &Produced| {
+        let key_of = |epochs: &Epochs| {
             let key = shared
                 .keys
                 .key(&keep.identity, self.principal_epoch, epochs);

@@ -46,7 +46,7 @@ pub use named::NamedScope;
 pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::{ScopeRef, Scopes};
 pub(crate) use watch::{Epochs, Unquiet, are_current, are_doubtful, epochs};
-pub(crate) use write::{Produced, WriteGuard};
+pub(crate) use write::WriteGuard;
 
 use tokio::time::Instant;
 
@@ -122,12 +122,17 @@ impl Scope {
         (self.raise(), others)
     }
 
-    /// Counts a write in; returns the epoch that begins if the write is alone: one that may still land
-    /// overlaps, too.
+    /// Says whether nothing is being written, and no write might still land.
+    fn is_certain(&self, now: Moment) -> bool {
+        self.unquiet(now).is_none() && !self.is_doubtful(now)
+    }
+
+    /// Counts a write in; returns the epoch that begins if the write is alone: one that might still land
+    /// overlaps, too, as it would undo what the repeat of this one is then not sent for.
     fn enter_alone(&self, now: Moment) -> Option<u64> {
         let (epoch, others) = self.enter();
         let settled = !now.is_before(self.settled.load(Ordering::SeqCst));
-        (others == 0 && settled).then_some(epoch)
+        (others == 0 && settled && !self.is_doubtful(now)).then_some(epoch)
     }
 
     /// Counts a write out; returns the epoch that begins.

@@ -17,18 +17,9 @@ pub(crate) struct WriteGuard {
     keeping: Option<Box<Keeping>>,
 }
 
-/// What a write leaves behind that was all that happened to what it watches.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Produced {
-    pub(crate) epochs: Epochs,
-    /// An earlier write might still land there.
-    pub(crate) is_doubtful: bool,
-}
-
 /// What is needed to keep a write's result.
 #[derive(Debug)]
 struct Keeping {
-    began: Instant,
     watched: Vec<Watched>,
     /// Of each scope that is touched, the epoch that the write began if it was alone there.
     begun: Vec<Option<u64>>,
@@ -38,7 +29,7 @@ struct Keeping {
 #[derive(Debug)]
 struct Watched {
     scope: ScopeRef,
-    /// The epoch before the write, if the scope was quiet then. Counts only if it is not touched.
+    /// The epoch before the write, if the scope was certain then. Counts only if it is not touched.
     before: Option<u64>,
 }
 
@@ -75,7 +66,7 @@ impl WriteGuard {
     ) -> Self {
         let before = |scope: &ScopeRef| {
             let epoch = scope.scope().epoch();
-            scope.scope().unquiet(began).is_none().then_some(epoch)
+            scope.scope().is_certain(began).then_some(epoch)
         };
         let watched = watched.into_iter().map(|scope| Watched {
             before: before(&scope),
@@ -84,7 +75,6 @@ impl WriteGuard {
         let watched = watched.collect();
         let begun = touched.iter().map(|of| of.scope().enter_alone(began));
         let keeping = Keeping {
-            began: began.now,
             watched,
             begun: begun.collect(),
         };
@@ -95,10 +85,10 @@ impl WriteGuard {
         }
     }
 
-    /// Counts the write out. Returns what it leaves behind, if the write is all that
-    /// happened there in between: no other write overlapped, and none may still land. `None` if nothing is
-    /// kept.
-    pub(crate) fn end(self, settling: Settling, now: Instant) -> Option<Produced> {
+    /// Counts the write out. Returns the epochs of what it watches, if the write is all that
+    /// happened there in between: no other write overlapped, and none might still land. `None` if nothing
+    /// is kept.
+    pub(crate) fn end(self, settling: Settling, now: Instant) -> Option<Epochs> {
         let now = Moment {
             born: self.born,
             now,
@@ -117,11 +107,7 @@ impl WriteGuard {
             }
             return None;
         };
-        let Keeping {
-            began,
-            watched,
-            begun,
-        } = *keeping;
+        let Keeping { watched, begun } = *keeping;
         // the epoch it leaves behind, if nothing else happened meanwhile
         let leave = |(of, begun): (&ScopeRef, &Option<u64>)| {
             let epoch = of.scope().leave();
@@ -138,12 +124,6 @@ impl WriteGuard {
                 None => watched.undisturbed(now),
             }
         };
-        let epochs = watched.iter().map(epoch_of).collect::<Option<_>>()?;
-        let began = Moment { now: began, ..now };
-        let is_doubtful = |watched: &Watched| watched.scope.scope().is_doubtful(began);
-        Some(Produced {
-            epochs,
-            is_doubtful: watched.iter().any(is_doubtful),
-        })
+        watched.iter().map(epoch_of).collect()
     }
 }

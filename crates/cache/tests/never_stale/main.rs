@@ -10,13 +10,15 @@
 //! server knows which keys each call touches; what is said of scopes is true of it. Then:
 //!
 //! - a read answers what was so at one moment between its beginning and end, for whoever asks;
+//!   if a write that was lost or answered with an error lands after it has settled, or what was so
+//!   at most a burst window before;
 //! - a write that was answered well ran, or would have changed nothing when it was asked for;
 //! - no call is sent twice, nobody is told another's error, left waiting, or held beyond a deadline;
 //! - each call is counted once, as what it was.
 //!
 //! The test finds broken rules. Checked by breaking them one at a time; each of these fails within
 //! the 10,000 cases: no epoch raised by writes; a write in flight not making a scope unquiet; no
-//! settling after an unknown outcome; a dropped write taken for one whose outcome is known; an
+//! settling after an unknown outcome; an idempotent write kept though an earlier one might still land; a dropped write taken for one whose outcome is known; an
 //! idempotent write kept although another one overlapped; flights without the epochs in their key;
 //! one key for two principals; a restricted result shared; a template ignored, in reads or in
 //! writes; a write of which nothing is said not touching what has rules; a write with a rule not

@@ -25,7 +25,7 @@ type Answer = Result<ToolOutput, ToolError>;
 /// A call on its way, and what was so when it began.
 struct Client {
     id: usize,
-    began: usize,
+    began: (usize, Instant),
     idle: bool,
     deadline: Option<Instant>,
     running: JoinHandle<Answer>,
@@ -88,8 +88,7 @@ impl Play {
                 let mut world = self.world.lock();
                 if !world.ghosts.is_empty() {
                     let lands = which.index(world.ghosts.len());
-                    let id = world.ghosts.remove(lands).id;
-                    world.run(id);
+                    let id = world.land(lands, Instant::now());
                     drop(world);
                     self.say(format_args!("call {id} lands late"));
                 }
@@ -130,7 +129,8 @@ impl Play {
     fn start(&mut self, ask: Ask) {
         let (id, began, idle) = {
             let mut world = self.world.lock();
-            (world.note(ask), world.step, world.is_idle(ask.action))
+            let began = (world.step, Instant::now());
+            (world.note(ask), began, world.is_idle(ask.action))
         };
         self.say(format_args!("call {id}: {ask:?}"));
         let caller = Caller::new(Principal::new(format!("p{}", ask.who)));

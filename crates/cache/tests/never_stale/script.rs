@@ -12,7 +12,7 @@ use tollgate_cache::{
 use tollgate_core::{Delivery, SecurityLevel, Tool};
 use tollgate_testkit::tool;
 
-use crate::world::{ACCOUNTS, NOTE, RATES};
+use crate::world::{ACCOUNTS, NOTE, RATES, SETTLE};
 
 pub(crate) const PRINCIPALS: usize = 3;
 
@@ -209,6 +209,7 @@ impl Setting {
 
     fn config(&self) -> CacheConfig {
         let mut config = CacheConfig::default();
+        config.settle = SETTLE;
         if self.shared {
             config.partition = Partition::Shared;
         }

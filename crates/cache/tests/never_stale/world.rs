@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tollgate_cache::CacheConfig;
 use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 use crate::script::{Action, Ask, Ending, Setting};
@@ -17,14 +18,25 @@ pub(crate) const ACCOUNTS: usize = 6;
 
 type State = [u64; 8];
 
+/// How long a write that may still land is unsettled: the least there is, which no p99 makes longer.
+pub(crate) const SETTLE: Duration = Duration::from_secs(1);
+
+/// What was so since a step.
+#[derive(Debug)]
+struct Since {
+    step: usize,
+    state: State,
+    /// Until when a read may be told what was so before: a write landed after it had settled.
+    late: Option<Instant>,
+}
+
 /// The server, and everything that ever happened to it.
 #[derive(Debug)]
 pub(crate) struct World {
     setting: Setting,
     pub(crate) step: usize,
     pub(crate) asks: Vec<Ask>,
-    /// Since which step what was so.
-    history: Vec<(usize, State)>,
+    history: Vec<Since>,
     /// How often each call arrived.
     pub(crate) arrived: Vec<usize>,
     pub(crate) ran: Vec<bool>,
@@ -44,6 +56,8 @@ pub(crate) struct Inside {
 #[derive(Debug)]
 pub(crate) struct Ghost {
     pub(crate) id: usize,
+    /// From here on results live for the burst window only.
+    settled: Instant,
     until: Instant,
 }
 
@@ -53,7 +67,11 @@ impl World {
             setting,
             step: 0,
             asks: Vec::new(),
-            history: vec![(0, State::default())],
+            history: vec![Since {
+                step: 0,
+                state: State::default(),
+                late: None,
+            }],
             arrived: Vec::new(),
             ran: Vec::new(),
             inside: Vec::new(),
@@ -82,14 +100,22 @@ impl World {
     }
 
     fn now(&self) -> State {
-        self.history.last().unwrap().1
+        self.history.last().unwrap().state
     }
 
     /// Changes something that no call changes.
     pub(crate) fn drift(&mut self, who: usize) {
         let mut state = self.now();
         state[RATES + who] = self.fresh();
-        self.history.push((self.step, state));
+        self.push(state);
+    }
+
+    fn push(&mut self, state: State) {
+        self.history.push(Since {
+            step: self.step,
+            state,
+            late: None,
+        });
     }
 
     /// A value that was never there before.
@@ -121,7 +147,7 @@ impl World {
             _ => return self.told(ask, state),
         }
         self.ran[id] = true;
-        self.history.push((self.step, state));
+        self.push(state);
         self.told(ask, state)
     }
 
@@ -146,7 +172,7 @@ impl World {
     pub(crate) fn judge(
         &self,
         id: usize,
-        began: usize,
+        began: (usize, Instant),
         idle: bool,
         output: &ToolOutput,
     ) -> (bool, &'static str) {
@@ -157,12 +183,23 @@ impl World {
         (!swallowed, "was swallowed")
     }
 
-    /// Says whether this call may be told this: it was so for whoever asks, since it began.
-    fn is_true(&self, id: usize, began: usize, output: &ToolOutput) -> bool {
-        self.history.iter().enumerate().any(|(n, (_, state))| {
-            let ended = self.history.get(n + 1).map_or(usize::MAX, |next| next.0);
-            ended >= began && self.told(self.asks[id], *state).body() == output.body()
-        })
+    /// Says whether this call may be told this: it was so for whoever asks, since it began, or until a
+    /// write landed within the burst window before, later than is waited for.
+    fn is_true(&self, id: usize, began: (usize, Instant), output: &ToolOutput) -> bool {
+        let (step, at) = began;
+        let told = |since: &Since| self.told(self.asks[id], since.state);
+        for (n, since) in self.history.iter().enumerate().rev() {
+            let now = told(since);
+            if now.body() == output.body() {
+                return true;
+            }
+            let must_be_seen = since.step < step && since.late.is_none_or(|until| until < at);
+            let before = n.checked_sub(1).map(|before| told(&self.history[before]));
+            if must_be_seen && before.is_some_and(|before| before.body() != now.body()) {
+                return false;
+            }
+        }
+        false
     }
 
     /// Says whether a write would change nothing.
@@ -186,7 +223,7 @@ impl World {
             self.apply(which);
         }
         let Inside { id, effect, reply } = self.inside.remove(which);
-        let applied = effect.is_some();
+        let may_land = effect.is_none() && !matches!(ending, Ending::Failed(Delivery::NotSent));
         let answer = match (ending, effect) {
             (Ending::Well, Some(output)) => Ok(output),
             (Ending::Well | Ending::ToolFailed, _) => Ok(ToolOutput::error_text("no")),
@@ -194,7 +231,7 @@ impl World {
             (Ending::Failed(Delivery::NotSent), Some(_)) => Err(failure(Delivery::Answered)),
             (Ending::Failed(delivery), _) => Err(failure(delivery)),
         };
-        if !applied && matches!(&answer, Err(error) if error.delivery() == Delivery::Unknown) {
+        if may_land {
             self.haunt(id);
         }
         // the client may have left in the meantime
@@ -204,9 +241,12 @@ impl World {
     fn haunt(&mut self, id: usize) {
         let action = self.asks[id].action;
         if action.is_write() {
-            let settling: Duration = action.tool().plan().limits.attempt_timeout;
-            let until = Instant::now() + settling;
-            self.ghosts.push(Ghost { id, until });
+            let now = Instant::now();
+            self.ghosts.push(Ghost {
+                id,
+                settled: now + SETTLE,
+                until: now + action.tool().plan().limits.attempt_timeout,
+            });
         }
     }
 
@@ -226,9 +266,19 @@ impl World {
     /// Lets what may land land at the last moment before `now`.
     pub(crate) fn land_until(&mut self, now: Instant) {
         while let Some(due) = self.ghosts.iter().position(|ghost| ghost.until <= now) {
-            let id = self.ghosts.remove(due).id;
-            self.run(id);
+            let until = self.ghosts[due].until;
+            self.land(due, until);
         }
+    }
+
+    /// Lets a write land that nobody waits for; returns its call.
+    pub(crate) fn land(&mut self, which: usize, at: Instant) -> usize {
+        let Ghost { id, settled, .. } = self.ghosts.remove(which);
+        self.run(id);
+        if let Some(since) = self.history.last_mut().filter(|_| at >= settled) {
+            since.late = Some(at + CacheConfig::default().burst);
+        }
+        id
     }
 }
 
