@@ -8,8 +8,8 @@ use tollgate_retry::{Verdict, classify};
 /// What is done about each failure: `R` repeats, `-` does not. Three columns for each rule: not
 /// sent, sent and not answered, answered.
 ///
-/// - Refused connections, open breakers, full queues and limits may pass; so may lost connections,
-///   timeouts, answers that are none, and faults that a server reports of itself.
+/// - Refused connections, open breakers, full queues and limits may pass; so may lost connections
+///   and sessions, timeouts, answers that are none, and faults that a server reports of itself.
 /// - The caller's faults, a caller who went away or ran out of time, a tool that nobody offers and
 ///   the runtime's own faults do not pass; and an unknown outcome is a verdict already.
 /// - A tool that is safe to repeat is repeated however far the call got. One that an operator lets
@@ -29,6 +29,7 @@ const TABLE: &str = "
     protocol             R R R    R - -        - - -
     rate_limited         R R R    R - -        - - -
     server_fault         R R R    R - -        - - -
+    session_lost         R R R    R - -        - - -
     timeout              R R R    R - -        - - -
     too_large            - - -    - - -        - - -
     unauthorized         - - -    - - -        - - -
@@ -75,7 +76,7 @@ fn every_failure_is_treated_as_the_table_says() {
             cells += 1;
         }
     }
-    assert_eq!(cells, 17 * 9);
+    assert_eq!(cells, 18 * 9);
 }
 
 #[test]
