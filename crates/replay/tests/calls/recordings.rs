@@ -74,8 +74,10 @@ fn recorded_agents_get_no_stale_answer_and_lose_no_write() {
         let ours = replayed.ours();
         assert_eq!(replayed.left_out, 0, "{name}");
         assert_eq!(ours.writes_swallowed, 0, "{name}");
+        // a failed write may still land, so ours waits for it; the clock of a recording without
+        // times stands still
         assert!(
-            ours.hits + ours.joined >= flush.hits,
+            ours.hits + ours.joined >= flush.hits_without_failed_write,
             "{name}: {flush:?}, {ours:?}"
         );
         let theirs = replayed.policy("flush on any write").unwrap();
