@@ -201,7 +201,9 @@ pub(crate) fn upstream_of(
         EraName::Modern => EraChoice::Modern,
         EraName::Legacy => EraChoice::Legacy,
     });
-    let upstream = upstream.max_message(config.max_message);
+    let upstream = upstream
+        .max_message(config.max_message)
+        .max_connections(connections(config));
     // without `/proc` a supervisor would find no processes
     let upstream = match Path::new(THIS_PROGRAM).exists() {
         true => upstream.supervisor([THIS_PROGRAM, SUPERVISE]),
@@ -216,6 +218,21 @@ pub(crate) fn upstream_of(
         None => upstream,
     };
     Ok(config.instances.apply(upstream).start())
+}
+
+/// How many connections a server gets for each call that may run, and for each instance: what it is told
+/// beside calls, and a stream of its own, need some too.
+const CONNECTIONS_EACH: usize = 2;
+
+/// Returns how many connections there may be to a server. The limit of calls at once comes first, so that
+/// calls wait in its queue.
+fn connections(config: &ServerConfig) -> usize {
+    let limits = &config.limits;
+    let calls = limits.adaptive.map_or(limits.max_concurrent, |bounds| {
+        bounds.max.max(limits.max_concurrent)
+    });
+    let users = calls.saturating_add(config.instances.max);
+    users.saturating_mul(CONNECTIONS_EACH)
 }
 
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {

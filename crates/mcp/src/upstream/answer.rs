@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
-use tollgate_core::{Delivery, ErrorKind, PeerOutcome, ToolError};
+use tollgate_core::{Delivery, ErrorKind, PeerOutcome, ToolError, redact};
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
@@ -62,6 +62,25 @@ impl RequestError {
             ErrorKind::Protocol,
             Delivery::Answered,
             message.into(),
+        ))
+    }
+
+    /// An answer came that belongs to another request, such as a late second one on a connection that was
+    /// kept. It says nothing of this request.
+    pub(super) fn misdirected() -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::Protocol,
+            Delivery::Unknown,
+            "the server answered with a message that is not for this request",
+        ))
+    }
+
+    /// No connection is free, and the server has as many as it may.
+    pub(super) fn no_connection_free(limit: usize) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::Overloaded,
+            Delivery::NotSent,
+            format!("all {limit} connections to the server are in use; try again later"),
         ))
     }
 
@@ -196,9 +215,12 @@ pub(super) fn status(
         message.push_str(": ");
         message.push_str(said);
     } else if let (true, Some(to)) = (status.is_redirection(), headers.get(header::LOCATION)) {
+        // its query may hold a credential
+        let to = String::from_utf8_lossy(to.as_bytes());
+        let to = to.split(['?', '#']).next().unwrap_or_default();
         message.push_str(&format!(
             ": redirects are not followed; the address to configure may be {}",
-            String::from_utf8_lossy(to.as_bytes())
+            redact::url(to)
         ));
     }
     let error = ToolError::new(kind, Delivery::Answered, message).with_http_status(status.as_u16());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tollgate_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
+use super::http::Connections;
 use super::info::ServerInfo;
 use super::instances::Limits;
 use super::pipe::Supervisor;
@@ -41,6 +42,7 @@ pub(super) struct Options {
     pub(super) keepalive: Option<Duration>,
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
+    pub(super) connections: Connections,
     pub(super) supervisor: Option<Arc<[OsString]>>,
     /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
     pub(super) idempotency_keys: Option<bool>,
@@ -66,6 +68,9 @@ impl Options {
     }
 }
 
+/// How many connections there are to a server behind HTTP by default.
+const DEFAULT_MAX_CONNECTIONS: usize = 256;
+
 /// Sets an upstream up. Every option has a default that suits most servers.
 #[derive(Debug)]
 #[must_use = "nothing happens before `start`"]
@@ -89,6 +94,7 @@ impl UpstreamBuilder {
                 keepalive: None,
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
+                connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
                 supervisor: None,
                 idempotency_keys: None,
                 client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
@@ -156,6 +162,15 @@ impl UpstreamBuilder {
     /// [`DEFAULT_MAX_LINE`](crate::wire::DEFAULT_MAX_LINE), 16 MiB.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes;
+        self
+    }
+
+    /// Sets how many connections there are to a server behind HTTP at most, for all of its instances
+    /// together; 0 counts as 1. A call that finds no free one within the
+    /// [`connect_timeout`](Self::connect_timeout) fails with
+    /// [`ErrorKind::Overloaded`](tollgate_core::ErrorKind::Overloaded). Default: 256.
+    pub fn max_connections(mut self, max: usize) -> Self {
+        self.options.connections = Connections::new(max);
         self
     }
 

@@ -59,12 +59,13 @@
 //! | over 64 MiB wait for a child that does not read | `ConnectFailed` | `NotSent` |
 //! | the upstream was shut down | `ConnectFailed` | `NotSent` |
 //! | all of [`max_instances`](UpstreamBuilder::max_instances) are in use by others, or hold their state | `Overloaded` | `NotSent` |
+//! | HTTP: all of [`max_connections`](UpstreamBuilder::max_connections) are in use | `Overloaded` | `NotSent` |
 //! | the arguments are no JSON object, or cannot be mirrored into headers | `InvalidCall` | `NotSent` |
 //! | a pipe breaks before it has taken the last bracket of the call | `ConnectionLost` | `NotSent` |
 //! | HTTP: the connection breaks before it has taken the last byte of the request | `ConnectionLost` | `NotSent` |
 //! | the connection is lost after that, without an answer | `ConnectionLost` | `Unknown` |
 //! | an answer breaks off | `ConnectionLost` | `Unknown` |
-//! | an event stream ends without the answer | `ConnectionLost` | `Unknown` |
+//! | an event stream ends without the answer, and cannot be resumed | `ConnectionLost` | `Unknown` |
 //! | HTTP 3xx: redirects are not followed | `Protocol` | `Answered` |
 //! | HTTP 401, 403 or 407 | `Unauthorized` | `Answered` |
 //! | HTTP 408 | `Timeout` | `Answered` |
@@ -74,7 +75,8 @@
 //! | JSON-RPC −32700, −32600…−32602, −32021 | `InvalidCall` | `Answered` |
 //! | JSON-RPC −32020, −32022 | `Protocol` | `Answered` |
 //! | JSON-RPC, any other code | `ServerFault` | `Answered` |
-//! | an answer cannot be read, is no tool result, or answers something else | `Protocol` | `Answered` |
+//! | HTTP: the answer belongs to another request | `Protocol` | `Unknown` |
+//! | an answer cannot be read, or is no tool result | `Protocol` | `Answered` |
 //! | an answer, or an event of one, longer than [`max_message`](UpstreamBuilder::max_message) (2) | `TooLarge` | `Answered` |
 //! | the server forgets the session of the call | `SessionLost` | `Unknown` |
 //!

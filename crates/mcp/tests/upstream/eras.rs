@@ -159,6 +159,7 @@ async fn answer(state: &Mutex<State>, asked: Exchange) {
             asked.result(&result).await;
         }
         "notifications/initialized" | "DELETE" => asked.answer(202, "", "").await,
+        "GET" => asked.answer(405, "", "").await,
         other => panic!("unexpected request {other:?}"),
     }
 }

@@ -343,8 +343,7 @@ async fn both_eras_announce_changes() {
     hello.result(INITIALIZED).await;
     let ready = server.asked("notifications/initialized").await;
     ready.answer(202, "", "").await;
-    let mut get = server.next().await;
-    assert_eq!(get.method, "GET");
+    let mut get = server.stream().await;
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     get.events().await;

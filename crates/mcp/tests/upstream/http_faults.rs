@@ -60,11 +60,14 @@ async fn a_refusal_by_status_is_an_answer_and_passes() {
     assert_fails(&error, ErrorKind::InvalidCall, Delivery::Answered);
     assert_eq!(error.code(), Some(-32602));
     let error = fails_once(&upstream, &mut server, |asked| {
-        asked.answer(307, "location: /elsewhere\r\n", "")
+        let location = "location: http://ada:pw@else.test/where?code=s3cret#s3cret\r\n";
+        asked.answer(307, location, "")
     })
     .await;
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
-    assert!(error.message().contains("/elsewhere"), "{error}");
+    assert!(error.message().contains("else.test/where"), "{error}");
+    assert!(!error.message().contains("s3cret"), "{error}");
+    assert!(!error.message().contains("pw"), "{error}");
 }
 
 #[tokio::test]
@@ -101,8 +104,8 @@ async fn an_answer_that_is_none_is_a_fault_of_the_protocol() {
     let json = "content-type: application/json\r\n";
     for (status, headers, body) in [
         (200, json, "}"),
-        (200, json, r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#),
         (200, "content-type: text/html\r\n", "<html>"),
+        (200, "content-type: application/json-evil\r\n", "{}"),
         (202, "", ""),
     ] {
         let error = fails_once(&upstream, &mut server, |asked| {
@@ -113,6 +116,24 @@ async fn an_answer_that_is_none_is_a_fault_of_the_protocol() {
     }
     let error = fails_once(&upstream, &mut server, |asked| asked.result("[1]")).await;
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+}
+
+#[tokio::test]
+async fn an_answer_to_another_request_leaves_the_outcome_unknown() {
+    let (upstream, mut server) = modern().await;
+    for (status, body) in [
+        (200, r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#),
+        (
+            404,
+            r#"{"jsonrpc":"2.0","id":4711,"error":{"code":-32601,"message":"no"}}"#,
+        ),
+    ] {
+        let error = fails_once(&upstream, &mut server, |asked| {
+            asked.answer(status, "content-type: application/json\r\n", body)
+        })
+        .await;
+        assert_fails(&error, ErrorKind::Protocol, Delivery::Unknown);
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod eras;
 mod failures;
 mod http;
 mod http_faults;
+mod http_streams;
 mod instances;
 mod keys;
 mod ping;

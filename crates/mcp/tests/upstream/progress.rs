@@ -27,7 +27,7 @@ async fn progress_on_the_stream_of_the_session_reaches_its_call() {
     server.asked("initialize").await.result(INITIALIZED).await;
     let ready = server.asked("notifications/initialized").await;
     ready.answer(202, "", "").await;
-    let mut get = server.next().await;
+    let mut get = server.stream().await;
     get.events().await;
     let (one, other) = (Arc::new(Reports::default()), Arc::new(Reports::default()));
     for sink in [&one, &other] {

@@ -16,6 +16,8 @@ use crate::script::{DISCOVERED, INITIALIZED, id};
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     requests: mpsc::UnboundedReceiver<Exchange>,
+    /// What is asked for with GET: a legacy server may be asked for a stream at any time.
+    streams: mpsc::UnboundedReceiver<Exchange>,
     accepting: JoinHandle<()>,
 }
 
@@ -43,13 +45,17 @@ impl Server {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
+        let (to_streams, streams) = mpsc::unbounded_channel();
         let accepting = tokio::spawn(async move {
             let mut open = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let sender = sender.clone();
+                let (sender, to_streams) = (sender.clone(), to_streams.clone());
                 open.spawn(async move {
                     if let Some(exchange) = read_request(stream).await {
-                        let _ = sender.send(exchange);
+                        let _ = match &exchange.method[..] {
+                            "GET" => to_streams.send(exchange),
+                            _ => sender.send(exchange),
+                        };
                     }
                 });
             }
@@ -57,6 +63,7 @@ impl Server {
         Self {
             address,
             requests,
+            streams,
             accepting,
         }
     }
@@ -72,9 +79,14 @@ impl Server {
         upstream_at(self.address)
     }
 
-    /// Returns the next request.
+    /// Returns the next request that is not for a stream.
     pub(crate) async fn next(&mut self) -> Exchange {
         self.requests.recv().await.expect("a request")
+    }
+
+    /// Returns the next request for a stream.
+    pub(crate) async fn stream(&mut self) -> Exchange {
+        self.streams.recv().await.expect("a request for a stream")
     }
 
     /// Returns the next request, which has to be a POST of this JSON-RPC method.
@@ -131,7 +143,9 @@ pub(crate) fn upstream_at(address: SocketAddr) -> UpstreamBuilder {
 async fn read_request(stream: TcpStream) -> Option<Exchange> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
-    stream.read_line(&mut line).await.ok()?;
+    if stream.read_line(&mut line).await.ok()? == 0 {
+        return None;
+    }
     let method = line.split(' ').next()?.to_owned();
     let mut headers = HashMap::new();
     loop {

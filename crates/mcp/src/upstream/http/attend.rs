@@ -1,14 +1,12 @@
-//! Watches a server between calls: makes the first session, listens for changes of the tools, and
-//! when the server is down, tries until it is back.
+//! Watches a server between calls: makes the first session, listens for changes of the tools and for
+//! requests, and when the server is down, tries until it is back.
 
 use std::sync::Arc;
 
-use http::header::ACCEPT;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::Delivery;
 
-use super::body::EventReader;
-use super::exchange::aside;
+use super::exchange::{self, aside};
 use super::link::HttpLink;
 use super::session::Session;
 use crate::upstream::answer::RequestError;
@@ -118,7 +116,7 @@ async fn keep_alive(link: &Arc<HttpLink>) {
     }
 }
 
-/// Listens for changes of the tools for as long as the server is up; never returns.
+/// Listens to the server for as long as it is up; never returns.
 async fn attend(link: &Arc<HttpLink>) {
     let shared = &link.endpoint.shared;
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
@@ -128,7 +126,7 @@ async fn attend(link: &Arc<HttpLink>) {
         let Ok(session) = link.session().await else {
             continue;
         };
-        if !session.info.tools_list_changed {
+        if !session.may_have_stream() {
             return std::future::pending().await;
         }
         if was_listening {
@@ -147,8 +145,9 @@ async fn attend(link: &Arc<HttpLink>) {
                 if error.delivery() == Delivery::NotSent {
                     shared.down(error.message());
                 } else if !error.kind().is_transient() {
-                    tracing::debug!(server = %shared.id, %error, "changes of tools are not announced");
-                    return std::future::pending().await;
+                    tracing::debug!(server = %shared.id, %error, "the server offers no stream of its own");
+                    session.refuse_stream();
+                    continue;
                 }
                 was_listening = true;
             }
@@ -178,23 +177,11 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Listening {
             Err(error) => Listening::Failed(error),
         };
     }
-    let mut headers = session.bare_headers();
-    headers.insert(ACCEPT, http::HeaderValue::from_static("text/event-stream"));
     let endpoint = &link.endpoint;
-    let response = match endpoint.send(http::Method::GET, headers, Vec::new()).await {
-        Ok(response) => response,
+    let mut events = match exchange::events(endpoint, session, None).await {
+        Ok(events) => events,
         Err(error) => return Listening::Failed(error),
     };
-    if !response.status().is_success() {
-        let headers = response.headers();
-        return Listening::Failed(crate::upstream::answer::status(
-            response.status(),
-            headers,
-            None,
-            session.can_be_forgotten(),
-        ));
-    }
-    let mut events = EventReader::new(response.into_body(), endpoint.shared.options.max_message);
     while let Ok(Some(event)) = events.next().await {
         if let Ok(message) = Message::parse(&event) {
             aside(endpoint, session, message);

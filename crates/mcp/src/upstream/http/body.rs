@@ -84,6 +84,16 @@ pub(super) struct EventReader {
     /// Bytes read since the last event.
     pending: Arc<AtomicUsize>,
     limit: usize,
+    pub(super) resume: Resume,
+}
+
+/// How a stream can be resumed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Resume {
+    /// The id of the last event that has one.
+    pub(super) after: Option<String>,
+    /// How long the server wants a client to wait first.
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -119,6 +129,7 @@ impl EventReader {
             events: Box::pin(SseStream::from_bytes_stream(bytes)),
             pending,
             limit,
+            resume: Resume::default(),
         }
     }
 
@@ -133,6 +144,11 @@ impl EventReader {
                 Some(Err(error)) => return Err(broken(&error)),
                 Some(Ok(event)) => {
                     self.pending.store(0, Ordering::Relaxed);
+                    let retry = event.retry.map(Duration::from_millis);
+                    self.resume.wait = retry.or(self.resume.wait);
+                    if event.id.is_some() {
+                        self.resume.after = event.id;
+                    }
                     // a priming event has an id and no data
                     if let Some(data) = event.data.filter(|data| !data.is_empty()) {
                         return Ok(Some(Bytes::from(data)));

@@ -18,7 +18,7 @@ use url::Url;
 
 use super::answer::AnswerBody;
 use super::conn::{Conn, Unanswered};
-use super::connect::{BoxError, Connect};
+use super::connect::{BoxError, Connect, ConnectError, Connections};
 use super::outgoing::Outgoing;
 use super::pool::Pool;
 
@@ -39,7 +39,7 @@ pub(super) struct Client {
 #[derive(Debug)]
 pub(super) enum SendError {
     /// There is no connection.
-    Connect(BoxError),
+    Connect(ConnectError),
     /// The connection broke, or closed, before an answer.
     Broken(BoxError),
 }
@@ -58,9 +58,10 @@ impl Client {
         url: Url,
         headers: HeaderMap,
         connect_timeout: Duration,
+        connections: Connections,
     ) -> Result<Self, String> {
         let proxies = Matcher::from_env();
-        Self::by_way_of(&proxies, url, headers, connect_timeout)
+        Self::by_way_of(&proxies, url, headers, connect_timeout, connections)
     }
 
     pub(super) fn by_way_of(
@@ -68,6 +69,7 @@ impl Client {
         mut url: Url,
         mut headers: HeaderMap,
         connect_timeout: Duration,
+        connections: Connections,
     ) -> Result<Self, String> {
         let credentials = take_credentials(&mut url);
         let uri: Uri = url.as_str().parse().map_err(|error| {
@@ -75,7 +77,7 @@ impl Client {
             format!("no HTTP client: {url} cannot be asked for: {error}")
         })?;
         let tls = tls(url.scheme() == "https")?;
-        let (connect, to_proxy) = Connect::new(&uri, proxies, tls, connect_timeout)?;
+        let (connect, to_proxy) = Connect::new(&uri, proxies, tls, connect_timeout, connections)?;
         // what is configured comes before what follows from the address
         let host = uri.authority().map(Authority::as_str).unwrap_or_default();
         let host = HeaderValue::from_str(host)
@@ -250,7 +252,8 @@ mod tests {
         let proxy = format!("http://me:secret@{}", listener.local_addr().unwrap());
         let proxies = Matcher::builder().all(proxy).build();
         let url = Url::parse("http://ada:p%40ss@server.test/mcp?x=1").unwrap();
-        let client = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG).unwrap();
+        let client =
+            Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8)).unwrap();
         let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
         let seen = tokio::spawn(async move { one_request(listener, answer).await });
         let headers = client.headers.clone();
@@ -283,7 +286,8 @@ mod tests {
         let proxy = format!("http://{}", listener.local_addr().unwrap());
         let proxies = Matcher::builder().all(proxy).build();
         let url = Url::parse("https://server.test/mcp").unwrap();
-        let client = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG).unwrap();
+        let client =
+            Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8)).unwrap();
         let refusal = "HTTP/1.1 403 No\r\n\r\n";
         let seen = tokio::spawn(async move { one_request(listener, refusal).await });
         let headers = client.headers.clone();
@@ -300,7 +304,7 @@ mod tests {
     fn a_proxy_of_another_kind_is_refused_by_name() {
         let proxies = Matcher::builder().all("socks5://127.0.0.1:1").build();
         let url = Url::parse("http://server.test/mcp").unwrap();
-        let refused = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG);
+        let refused = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8));
         assert!(refused.unwrap_err().contains("socks5"));
     }
 
@@ -310,7 +314,7 @@ mod tests {
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer t"));
         let url = Url::parse("http://ada@server.test:8080/mcp").unwrap();
         let none = Matcher::builder().build();
-        let client = Client::by_way_of(&none, url, headers, LONG).unwrap();
+        let client = Client::by_way_of(&none, url, headers, LONG, Connections::new(8)).unwrap();
         assert_eq!(client.headers[AUTHORIZATION], "Bearer t");
         assert_eq!(client.headers[HOST], "server.test:8080");
     }

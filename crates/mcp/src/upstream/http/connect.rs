@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,10 +15,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use rustls::ClientConfig;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollgate_core::{BoxFuture, redact};
 use tower_service::Service;
 
-/// Why there is no connection.
+/// What the layers below failed with.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Tls = HttpsConnector<HttpConnector>;
 
@@ -29,11 +32,36 @@ const TCP_KEEPALIVE_RETRIES: u32 = 3;
 #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Counts the connections to one server.
+#[derive(Debug, Clone)]
+pub(in crate::upstream) struct Connections {
+    free: Arc<Semaphore>,
+    max: usize,
+}
+
+impl Connections {
+    pub(in crate::upstream) fn new(max: usize) -> Self {
+        let max = max.clamp(1, Semaphore::MAX_PERMITS);
+        let free = Arc::new(Semaphore::new(max));
+        Self { free, max }
+    }
+}
+
 /// Makes connections to one server.
 #[derive(Clone)]
 pub(super) struct Connect {
     way: Way,
     timeout: Duration,
+    connections: Connections,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum ConnectError {
+    /// As many as there may be are in use: this many.
+    NoneFree(usize),
+    /// None could be made.
+    Failed(BoxError),
 }
 
 #[derive(Clone)]
@@ -56,7 +84,13 @@ impl Connect {
         proxies: &Matcher,
         tls: ClientConfig,
         timeout: Duration,
+        connections: Connections,
     ) -> Result<(Self, Option<HeaderValue>), String> {
+        let by = |way| Self {
+            way,
+            timeout,
+            connections,
+        };
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -66,9 +100,10 @@ impl Connect {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
         let straight = Tls::from((tcp, tls.clone()));
-        let Some(proxy) = proxies.intercept(server) else {
-            let way = Way::Straight(straight);
-            return Ok((Self { way, timeout }, None));
+        // this machine is not behind a proxy, and what is sent to it is for it alone
+        let proxy = proxies.intercept(server).filter(|_| !is_loopback(server));
+        let Some(proxy) = proxy else {
+            return Ok((by(Way::Straight(straight)), None));
         };
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             return Err(format!(
@@ -79,10 +114,22 @@ impl Connect {
         let credentials = proxy.basic_auth().cloned();
         if server.scheme_str() != Some("https") {
             let way = Way::Forwarded(straight, proxy.uri().clone());
-            return Ok((Self { way, timeout }, credentials));
+            return Ok((by(way), credentials));
         }
         let way = Way::Tunnelled(HttpsConnector::from((tunnel(&proxy, straight), tls)));
-        Ok((Self { way, timeout }, None))
+        Ok((by(way), None))
+    }
+}
+
+fn is_loopback(server: &Uri) -> bool {
+    let host = server.host().unwrap_or_default().trim_end_matches('.');
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => {
+            let name = host.to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
+        }
     }
 }
 
@@ -108,14 +155,26 @@ impl Connect {
         matches!(self.way, Way::Forwarded(..))
     }
 
-    /// Makes a connection.
-    pub(super) fn open(&self, server: Uri) -> BoxFuture<'static, Result<Wire, BoxError>> {
-        let timeout = self.timeout;
-        let way = self.way.clone();
+    /// Makes a connection, once there may be one more.
+    pub(super) fn open(&self, server: Uri) -> BoxFuture<'static, Result<Wire, ConnectError>> {
+        let Self {
+            way,
+            timeout,
+            connections: Connections { free, max },
+        } = self.clone();
         Box::pin(async move {
-            tokio::time::timeout(timeout, way.go(server))
+            let place = tokio::time::timeout(timeout, free.acquire_owned()).await;
+            let Ok(Ok(place)) = place else {
+                return Err(ConnectError::NoneFree(max)); // nobody closes the semaphore
+            };
+            let wire = tokio::time::timeout(timeout, way.go(server))
                 .await
                 .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
+                .map_err(ConnectError::Failed)?;
+            Ok(Wire {
+                place: Some(place),
+                ..wire
+            })
         })
     }
 }
@@ -136,17 +195,26 @@ pub(super) trait Io: Read + Write + Send + Unpin {}
 impl<T: Read + Write + Send + Unpin> Io for T {}
 
 /// The bytes of one connection.
-pub(super) struct Wire(Box<dyn Io>);
+pub(super) struct Wire {
+    io: Box<dyn Io>,
+    /// Its place among the connections to the server.
+    place: Option<OwnedSemaphorePermit>,
+}
 
 impl Wire {
     pub(super) fn new(io: impl Io + 'static) -> Self {
-        Self(Box::new(io))
+        Self {
+            io: Box::new(io),
+            place: None,
+        }
     }
 }
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
+        f.debug_struct("Wire")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }
 
@@ -156,7 +224,7 @@ impl Read for Wire {
         cx: &mut Context<'_>,
         buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
+        Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }
 
@@ -166,19 +234,19 @@ impl Write for Wire {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
+        Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.io).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.io.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -186,6 +254,29 @@ impl Write for Wire {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_addresses_have_no_proxy() {
+        for (server, want) in [
+            ("http://127.0.0.1:3000/mcp", true),
+            ("http://127.1.2.3/mcp", true),
+            ("http://[::1]:3000/mcp", true),
+            ("http://[::ffff:127.0.0.1]/mcp", true),
+            ("http://LOCALHOST/mcp", true),
+            ("http://localhost./mcp", true),
+            ("http://app.localhost:8080/mcp", true),
+            ("http://localhost.example/mcp", false),
+            ("http://10.0.0.1/mcp", false),
+            ("https://server.test/mcp", false),
+        ] {
+            assert_eq!(is_loopback(&server.parse().unwrap()), want, "{server}");
+        }
     }
 }

@@ -1,21 +1,28 @@
 //! One request and its answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 
 use super::answer::AnswerBody;
-use super::body::{self, EventReader, innermost};
+use super::body::{self, EventReader, Resume, innermost};
 use super::client::SendError;
+use super::connect::ConnectError;
 use super::link::Endpoint;
 use super::session::Session;
 use crate::upstream::answer::{self, RequestError};
 use crate::upstream::ask::{self, Ask, Style};
 use crate::upstream::peer::reply;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, header, known_version};
+
+/// How long to wait before a stream is resumed, if its server does not say.
+const RESUME_WAIT: Duration = Duration::from_secs(1);
+/// The least wait, whatever the server says.
+const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
 
 /// An answer, and the session id it came with (only `initialize` looks at it).
 pub(super) struct Answered {
@@ -149,9 +156,13 @@ async fn read(
             })) => (of, Some(error)),
             _ => (None, None),
         };
+        if !is_ours(of.as_ref(), id) {
+            endpoint.close_idle();
+            return Err(RequestError::misdirected());
+        }
         // A 404 means that the session is gone, but one that answers this very request, and speaks of
         // something else.
-        let speaks_of_us = of.is_some_and(|of| of.as_u64() == Some(id));
+        let speaks_of_us = of.is_some();
         let can_be_gone = session.can_be_forgotten()
             && (!speaks_of_us || rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message)));
         return Err(answer::status(status, &parts.headers, rpc, can_be_gone));
@@ -172,9 +183,9 @@ async fn read(
                 outcome.map_err(RequestError::Refused)?
             }
             Ok(_) => {
-                return Err(RequestError::protocol(
-                    "the server answered with another message",
-                ));
+                // whose answer it is, nobody knows: more may follow on the connections that are kept
+                endpoint.close_idle();
+                return Err(RequestError::misdirected());
             }
             Err(error) => {
                 return Err(body
@@ -198,34 +209,80 @@ async fn read_events(
     id: u64,
     progress: Option<&Arc<dyn ProgressSink>>,
 ) -> Result<Bytes, RequestError> {
-    while let Some(event) = events.next().await? {
-        match Message::parse(&event) {
-            Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                return outcome.map_err(RequestError::Refused);
-            }
-            Ok(Message::Notification { method, params }) if method == "notifications/progress" => {
-                if let (Some(progress), Some(params)) = (progress, params) {
-                    progress.report(&params); // the stream belongs to this request alone
+    loop {
+        while let Some(event) = events.next().await? {
+            match Message::parse(&event) {
+                Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
+                    return outcome.map_err(RequestError::Refused);
+                }
+                Ok(Message::Notification { method, params })
+                    if method == "notifications/progress" =>
+                {
+                    if let (Some(progress), Some(params)) = (progress, params) {
+                        progress.report(&params); // the stream belongs to this request alone
+                    }
+                }
+                Ok(other) => aside(endpoint, session, other),
+                Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
+                    return Err(RequestError::unreadable(&error));
+                }
+                Err(error) => {
+                    tracing::debug!(server = %endpoint.shared.id, %error, "an event that is no message");
                 }
             }
-            Ok(other) => aside(endpoint, session, other),
-            Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
-                return Err(RequestError::unreadable(&error));
-            }
-            Err(error) => {
-                tracing::debug!(server = %endpoint.shared.id, %error, "an event that is no message");
-            }
         }
+        // boxed, as it is rare: each call would carry its size
+        events = Box::pin(resumed(endpoint, session, events.resume)).await?;
     }
-    Err(RequestError::lost(
-        "the server ended the stream without an answer",
-    ))
+}
+
+/// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again: the
+/// server goes on with what it does. The attempt's timeout says how often that may be.
+async fn resumed(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    resume: Resume,
+) -> Result<EventReader, RequestError> {
+    let lost = || RequestError::lost("the server ended the stream without an answer");
+    let after = resume.after.as_deref().filter(|id| !id.is_empty());
+    let after = after.filter(|_| session.info.era == Era::Legacy);
+    let after = HeaderValue::try_from(after.ok_or_else(lost)?).map_err(|_| lost())?;
+    tokio::time::sleep(resume.wait.unwrap_or(RESUME_WAIT).max(LEAST_RESUME_WAIT)).await;
+    let rest = events(endpoint, session, Some(after)).await;
+    let mut rest = rest.map_err(|_| lost())?;
+    rest.resume = resume;
+    Ok(rest)
+}
+
+/// Opens a stream of the server's own, or, after the event with an id, the rest of another.
+///
+/// # Errors
+///
+/// A server that offers none.
+pub(super) async fn events(
+    endpoint: &Arc<Endpoint>,
+    session: &Session,
+    after: Option<HeaderValue>,
+) -> Result<EventReader, RequestError> {
+    let mut headers = session.bare_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    if let Some(last) = after {
+        headers.insert(HeaderName::from_static("last-event-id"), last);
+    }
+    let response = endpoint.send(Method::GET, headers, Vec::new()).await?;
+    let status = response.status();
+    if !status.is_success() {
+        let in_session = session.can_be_forgotten();
+        return Err(answer::status(status, response.headers(), None, in_session));
+    }
+    let limit = endpoint.shared.options.max_message;
+    Ok(EventReader::new(response.into_body(), limit))
 }
 
 /// Says whether a content type is the given one, whatever its parameters.
 fn is_of(content_type: &str, media: &str) -> bool {
-    let start = content_type.as_bytes().get(..media.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(media.as_bytes()))
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(media)
 }
 
 /// Recognises the words of a server that lost a session.
@@ -249,14 +306,7 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
             params: Some(params),
         } if method == "notifications/progress" => endpoint.reports.report(&params),
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
-            let (endpoint, session) = (endpoint.clone(), session.clone());
-            tokio::spawn(async move {
-                let told = tell(&endpoint, &session, reply(&id, &method)).await;
-                if let Err(error) = told {
-                    let error = error.into_tool_error();
-                    tracing::debug!(server = %endpoint.shared.id, %error, "a reply was not taken");
-                }
-            });
+            endpoint.notices.push(session, reply(&id, &method));
         }
         other => {
             tracing::trace!(server = %endpoint.shared.id, ?other, "a message of no concern");
@@ -276,17 +326,9 @@ struct InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.endpoint.reports.leave(self.id);
-        if !self.armed {
-            return;
-        }
-        // without a runtime the process is ending, and the connections with it
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (endpoint, session) = (self.endpoint.clone(), self.session.clone());
+        if self.armed {
             let message = ask::cancelled(self.id);
-            runtime.spawn(async move {
-                // nobody is left to be told of a failure
-                let _ = tell(&endpoint, &session, message).await;
-            });
+            self.endpoint.notices.push(self.session, message);
         }
     }
 }
@@ -296,7 +338,10 @@ impl Drop for InFlight<'_> {
 /// `cut_short` says that the end of the request was never given to the connection.
 pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
     let cause = match error {
-        SendError::Connect(cause) => {
+        SendError::Connect(ConnectError::NoneFree(max)) => {
+            return RequestError::no_connection_free(*max);
+        }
+        SendError::Connect(ConnectError::Failed(cause)) => {
             let cause = innermost(&**cause);
             return RequestError::not_sent(format!(
                 "no connection to the server: {cause}; check its address and that it runs"
@@ -310,4 +355,28 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
         ));
     }
     RequestError::lost(format!("the connection broke before an answer: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_type_is_compared_whole_and_without_parameters() {
+        for (content_type, want) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/json ;charset=utf-8", true),
+            ("application/json-evil", false),
+            ("application/jsonl", false),
+            ("text/html", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                is_of(content_type, "application/json"),
+                want,
+                "{content_type}"
+            );
+        }
+    }
 }

@@ -17,6 +17,7 @@ use super::answer::AnswerBody;
 use super::attend;
 use super::client::Client;
 use super::exchange::{self, exchange, unsent};
+use super::notices::Notices;
 use super::outgoing::Outgoing;
 use super::reports::Reports;
 use super::session::Session;
@@ -39,6 +40,7 @@ pub(super) struct Endpoint {
     client: Result<Client, String>,
     next_id: AtomicU64,
     pub(super) reports: Reports,
+    pub(super) notices: Notices,
 }
 
 /// The session of the moment, and how to get another.
@@ -89,6 +91,13 @@ impl Endpoint {
         self.send(http::Method::POST, headers, message).await
     }
 
+    /// Closes the connections that no request uses.
+    pub(super) fn close_idle(&self) {
+        if let Ok(client) = &self.client {
+            client.pool.clear();
+        }
+    }
+
     pub(super) async fn send(
         &self,
         method: http::Method,
@@ -117,11 +126,17 @@ impl HttpLink {
     ) -> Arc<Self> {
         let (url, headers) = spec.into_parts();
         let link = Arc::new(Self {
-            endpoint: Arc::new(Endpoint {
+            endpoint: Arc::new_cyclic(|endpoint| Endpoint {
                 shared: shared.clone(),
-                client: Client::new(url, headers, shared.options.connect_timeout),
+                client: Client::new(
+                    url,
+                    headers,
+                    shared.options.connect_timeout,
+                    shared.options.connections.clone(),
+                ),
                 next_id: AtomicU64::new(1),
                 reports: Reports::default(),
+                notices: Notices::start(endpoint.clone()),
             }),
             session: RwLock::new(None),
             making: tokio::sync::Mutex::new(()),

@@ -11,10 +11,12 @@ mod conn;
 mod connect;
 mod exchange;
 mod link;
+mod notices;
 mod outgoing;
 mod pool;
 mod reports;
 mod session;
 mod sessions;
 
+pub(super) use connect::Connections;
 pub(super) use link::HttpLink;

@@ -71,6 +71,12 @@ impl Pool {
         self.freed.notify_one();
     }
 
+    /// Closes all connections that lie here.
+    pub(super) fn clear(&self) {
+        let conns = std::mem::take(&mut self.idle.lock().conns);
+        drop(conns); // not under the lock: closing takes its time
+    }
+
     /// Waits until a connection may have come back since somebody last waited.
     pub(super) async fn freed(&self) {
         self.freed.notified().await;

@@ -28,6 +28,8 @@ pub(super) struct Session {
     pub(super) context: Option<Vec<u8>>,
     /// The server has said that it does not know this session.
     lost: AtomicBool,
+    /// The server has said that it has no stream of its own.
+    has_no_stream: AtomicBool,
     /// When the server last answered in it, in milliseconds since `began`.
     answered: AtomicU64,
     began: Instant,
@@ -58,6 +60,7 @@ impl Session {
             headers,
             context,
             lost: AtomicBool::new(false),
+            has_no_stream: AtomicBool::new(false),
             answered: AtomicU64::new(0),
             began: Instant::now(),
             timer: None,
@@ -113,6 +116,18 @@ impl Session {
 
     pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that the server has refused a stream of its own.
+    pub(super) fn refuse_stream(&self) {
+        self.has_no_stream.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether it may be worth to listen: a legacy server may announce changes, and make requests,
+    /// on a stream of its own; a modern one says whether it announces changes.
+    pub(super) fn may_have_stream(&self) -> bool {
+        let may = self.info.era == Era::Legacy || self.info.tools_list_changed;
+        may && !self.has_no_stream.load(Ordering::Relaxed)
     }
 
     /// Takes note that the server has answered in it.

@@ -24,9 +24,12 @@ use crate::wire::{
 /// How many lines are looked at for one write.
 const BATCH_LINES: usize = 64;
 
-/// How many bytes may wait for a server that does not read. A call beyond that is not sent; what is
-/// said beside calls is dropped.
+/// How many bytes may wait for a server that does not read. A call beyond that is not sent.
 const MAX_WAITING: usize = 64 * 1024 * 1024;
+
+/// How many bytes may wait where something is said beside calls: a server decides how often it wants a
+/// reply. What comes beyond that is dropped.
+const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
 /// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
 #[derive(Debug)]
@@ -102,7 +105,7 @@ impl Connection {
         let mut outbound = Outbound::new(Transport::Pipe, id);
         outbound.protocol_version = style.version;
         let bytes = ask.to_message(id, style, &ask.carried(&outbound));
-        if !self.has_room(bytes.len()) {
+        if !self.has_room(bytes.len(), MAX_WAITING) {
             return Err(RequestError::not_sent(format!(
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
             )));
@@ -161,14 +164,14 @@ impl Connection {
     }
 
     /// Says whether this much may wait too. A single message always may.
-    fn has_room(&self, more: usize) -> bool {
+    fn has_room(&self, more: usize, most: usize) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
-        waiting == 0 || waiting.saturating_add(more) <= MAX_WAITING
+        waiting == 0 || waiting.saturating_add(more) <= most
     }
 
     /// Says something beside requests, unless too much waits already.
     fn say(&self, bytes: Vec<u8>) {
-        if self.has_room(bytes.len()) {
+        if self.has_room(bytes.len(), MAX_WAITING_BESIDE) {
             self.send(None, bytes);
         }
     }

@@ -58,6 +58,8 @@ struct State {
     runs: HashMap<u64, usize>,
     /// How many requests, or connections to be closed at once, there were.
     requests: usize,
+    /// Whether the client has asked for a stream of the server's own, and knows that there is none.
+    refused_stream: bool,
 }
 
 /// A server that answers what it is asked, but for what is to fail.
@@ -108,6 +110,9 @@ impl Server {
         let spec = HttpSpec::new(&format!("http://{}/mcp", self.address)).unwrap();
         let upstream = Upstream::builder(id(), Target::Http(spec)).era(era).start();
         upstream.ready(LONG).await.unwrap();
+        while era == EraChoice::Legacy && !self.state.lock().refused_stream {
+            tokio::task::yield_now().await;
+        }
         upstream
     }
 
@@ -284,6 +289,9 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<(
         }
         let how = match fault {
             None => {
+                if request.bytes.starts_with(b"GET ") {
+                    state.lock().refused_stream = true;
+                }
                 stream.write_all(answer(&request).as_bytes()).await?;
                 continue;
             }
@@ -342,6 +350,9 @@ fn answer(request: &Request) -> String {
         Some("tools/call") => RESULT.to_owned(),
         Some("notifications/initialized" | "notifications/cancelled") => {
             return "HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n".to_owned();
+        }
+        None if request.bytes.starts_with(b"GET ") => {
+            return "HTTP/1.1 405 x\r\ncontent-length: 0\r\n\r\n".to_owned();
         }
         other => panic!("nobody asks for {other:?}"),
     };

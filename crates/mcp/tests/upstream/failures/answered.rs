@@ -69,7 +69,7 @@ async fn a_code_says_why() {
 #[tokio::test]
 async fn the_answer_is_none() {
     let (upstream, mut server) = greeted().await;
-    for body in ["}", "[1]", r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#] {
+    for body in ["}", "[1]"] {
         let error = answered_with(&upstream, &mut server, |asked| {
             asked.answer(200, JSON, body)
         })

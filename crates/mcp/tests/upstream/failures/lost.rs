@@ -49,4 +49,10 @@ async fn http_is_lost() {
     })
     .await;
     assert_documented("an event stream ends without the answer", &error);
+
+    let error = answered_with(&upstream, &mut server, |asked| {
+        asked.answer(200, json, r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#)
+    })
+    .await;
+    assert_documented("HTTP: the answer belongs to another request", &error);
 }

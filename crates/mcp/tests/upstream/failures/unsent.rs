@@ -204,3 +204,16 @@ async fn all_instances_belong_to_others() {
     let error = upstream.call(owned("2")).await.unwrap_err();
     assert_documented("all of [`max_instances`]", &error);
 }
+
+#[tokio::test]
+async fn all_connections_are_in_use() {
+    let mut server = Server::start().await;
+    let timeout = Duration::from_millis(100);
+    let builder = server.upstream().era(EraChoice::Legacy);
+    let upstream = builder.max_connections(1).connect_timeout(timeout).start();
+    server.initialize("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let _the_one_connection = server.stream().await;
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_documented("HTTP: all of [`max_connections`]", &error);
+}

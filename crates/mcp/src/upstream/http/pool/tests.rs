@@ -14,7 +14,7 @@ use url::Url;
 
 use super::*;
 use crate::upstream::http::client::{Client, SendError};
-use crate::upstream::http::connect::Wire;
+use crate::upstream::http::connect::{Connections, Wire};
 use crate::upstream::http::outgoing::{Outgoing, Upload};
 
 mod answers;
@@ -41,7 +41,14 @@ async fn duplex() -> (Box<Conn>, DuplexStream) {
 fn client(scheme: &str, listener: &TcpListener) -> Client {
     let address = listener.local_addr().unwrap();
     let url = Url::parse(&format!("{scheme}://{address}/mcp")).unwrap();
-    Client::by_way_of(&Matcher::builder().build(), url, HeaderMap::new(), LONG).unwrap()
+    Client::by_way_of(
+        &Matcher::builder().build(),
+        url,
+        HeaderMap::new(),
+        LONG,
+        Connections::new(64),
+    )
+    .unwrap()
 }
 
 async fn listener() -> TcpListener {

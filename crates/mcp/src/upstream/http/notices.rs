@@ -1,0 +1,89 @@
+//! What a server is told without anyone waiting: replies to its requests, and which calls are cancelled.
+//!
+//! A server decides how many there are, so they share one bounded queue, and each has a time limit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::exchange;
+use super::link::Endpoint;
+use super::session::Session;
+
+/// How many notices wait. What comes beyond that is dropped.
+const MAX_WAITING: usize = 256;
+/// How long a notice may be, in bytes: a server chooses the id that its reply repeats.
+const MAX_BYTES: usize = 16 * 1024;
+/// How many are sent at the same time, each on a connection of its own.
+const MAX_AT_ONCE: usize = 8;
+/// How long sending one may take.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// How long one may wait: after that the server has given up, or ended the call.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// The sending half of the queue. The task that sends ends with it.
+#[derive(Debug)]
+pub(super) struct Notices {
+    queue: mpsc::Sender<Notice>,
+    has_dropped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Notice {
+    session: Arc<Session>,
+    message: Vec<u8>,
+    since: Instant,
+}
+
+impl Notices {
+    /// Starts the task that sends for `endpoint`.
+    pub(super) fn start(endpoint: Weak<Endpoint>) -> Self {
+        let (queue, mut waiting) = mpsc::channel(MAX_WAITING);
+        let waiting = stream::poll_fn(move |cx| waiting.poll_recv(cx));
+        tokio::spawn(waiting.for_each_concurrent(MAX_AT_ONCE, move |notice| {
+            let endpoint = endpoint.clone();
+            async move {
+                if let Some(endpoint) = endpoint.upgrade() {
+                    send(&endpoint, notice).await;
+                }
+            }
+        }));
+        Self {
+            queue,
+            has_dropped: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues a message. One that is too long, or finds the queue full, is dropped.
+    pub(super) fn push(&self, session: &Arc<Session>, message: Vec<u8>) {
+        let is_short = message.len() <= MAX_BYTES;
+        let notice = Notice {
+            session: session.clone(),
+            message,
+            since: Instant::now(),
+        };
+        let is_queued = is_short && self.queue.try_send(notice).is_ok();
+        if !is_queued && !self.has_dropped.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                session = session.id(),
+                "the server makes requests faster than it takes replies, or with ids that are too \
+                 long: replies and cancellations to it are dropped"
+            );
+        }
+    }
+}
+
+async fn send(endpoint: &Arc<Endpoint>, notice: Notice) {
+    if notice.since.elapsed() > MAX_WAIT {
+        return;
+    }
+    let told = exchange::tell(endpoint, &notice.session, notice.message);
+    if let Ok(Err(error)) = tokio::time::timeout(TIMEOUT, told).await {
+        let error = error.into_tool_error();
+        tracing::debug!(server = %endpoint.shared.id, %error, "a notice was not taken");
+    }
+}
