@@ -15,6 +15,7 @@ mod crowd;
 mod demo;
 mod drain;
 mod events;
+mod flood;
 mod fresh;
 mod instances;
 mod instructions;

@@ -136,6 +136,8 @@ impl EventReader {
     /// Returns the data of the next event that has any; nothing at the end of the stream.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
         loop {
+            // a server that always has more must not keep a thread to itself
+            tokio::task::coop::consume_budget().await;
             match self.events.next().await {
                 None => return Ok(None),
                 Some(Err(_)) if self.pending.load(Ordering::Relaxed) > self.limit => {

@@ -218,6 +218,8 @@ impl Connection {
 
     async fn read_lines<R: AsyncRead + Unpin>(&self, shared: &Shared, mut lines: LineReader<R>) {
         let reason = loop {
+            // a server that always has more must not keep a thread to itself
+            tokio::task::coop::consume_budget().await;
             match lines.next().await {
                 Ok(Some(line)) => {
                     self.heard.store(true, Ordering::Relaxed);
