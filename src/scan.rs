@@ -154,7 +154,11 @@ impl Scan {
                         due = Some(earliest);
                     }
                     ServerEvent::Down(reason) => {
-                        tracing::warn!(server = %self.server.id(), reason, "server is down");
+                        match is_down {
+                            // one that cannot be started says so at each attempt
+                            true => tracing::debug!(server = %self.server.id(), reason, "still down"),
+                            false => tracing::warn!(server = %self.server.id(), reason, "server is down"),
+                        }
                         if running.take().is_some() {
                             due = Some(Instant::now() + pause);
                         }
@@ -180,7 +184,10 @@ impl Scan {
                         }
                         (Purpose::Discovery(permit), Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
-                            self.note(false, Some(error.to_string()));
+                            // of a lost connection more is known than calls are told
+                            if !is_down {
+                                self.note(false, Some(error.to_string()));
+                            }
                             due = Some(Instant::now() + wait_after(permit, &error, pause));
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
                         }

@@ -1,5 +1,7 @@
-//! Arguments, results, command lines and URLs with their secrets left out, for spans, logs and people.
+//! Arguments, results, command lines, URLs and lines of logs with their secrets left out, for spans, logs
+//! and people.
 
+mod line;
 mod names;
 mod shown;
 mod text;
@@ -11,7 +13,8 @@ use serde_json::value::RawValue;
 use crate::members::{Members, Text};
 use names::Names;
 
-pub use shown::{command, url};
+pub use line::Lines;
+pub use shown::{command, is_secret_name, secrets_of_command, url};
 
 /// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what is
 /// too long is cut. What comes out is always valid JSON, and never longer than the limit.

@@ -29,15 +29,26 @@ impl Names {
 
     /// Says whether a text gives a value to one of these, or holds credentials by themselves.
     pub(super) fn are_in(&self, text: &str) -> bool {
-        let mut before = 0;
-        for (at, sign) in text.match_indices(['=', ':']) {
-            if self.holds(last_words(&text[before..at])) {
-                return true;
-            }
-            before = at + sign.len();
-        }
-        has_credentials(text)
+        secret_at(text, |name| self.holds(name)).is_some()
     }
+}
+
+/// Returns where the first secret of a text begins: behind a name that `is_secret` and its `=` or `:`,
+/// or behind the scheme of credentials.
+pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<usize> {
+    let mut before = 0;
+    let mut named = text.match_indices(['=', ':']).filter_map(|(at, sign)| {
+        let name = last_words(&text[before..at]);
+        before = at + sign.len();
+        is_secret(name).then_some(before)
+    });
+    let named = named.next();
+    let credentials = credentials_at(text);
+    named
+        .zip(credentials)
+        .map(|(a, b)| a.min(b))
+        .or(named)
+        .or(credentials)
 }
 
 /// Says whether a member says what another one's value is the value of.
@@ -59,19 +70,20 @@ fn last_words(text: &str) -> &str {
     &line[start..]
 }
 
-/// Looks for the credentials of an `Authorization` header (RFC 9110 section 11.4).
-fn has_credentials(text: &str) -> bool {
+/// Finds the credentials of an `Authorization` header (RFC 9110 section 11.4): what follows the scheme.
+fn credentials_at(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
+        let end = word.as_ptr().addr() - text.as_ptr().addr() + word.len();
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
         let is_scheme = ["basic", "bearer"]
             .iter()
             .any(|s| word.eq_ignore_ascii_case(s));
         if is_scheme && words.peek().is_some() {
-            return true;
+            return Some(end);
         }
     }
-    false
+    None
 }
 
 fn bare(name: &str) -> String {

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::Redactor;
-use super::names::Names;
+use super::names::{Names, secret_at};
 
 /// What stands in the place of a secret.
-const HIDDEN: &str = "[redacted]";
+pub(super) const HIDDEN: &str = "[redacted]";
 
 /// A run of letters and digits from this length on looks like a secret if it holds both.
 const LEAST_MIXED: usize = 16;
@@ -36,7 +36,7 @@ const LAST_WORDS: [&str; 8] = ["auth", "dsn", "key", "pass", "pat", "pwd", "pw",
 #[must_use]
 pub fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
-        return Shown::new().argument(text).into_owned();
+        return Shown::default().argument(text).into_owned();
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
@@ -77,22 +77,59 @@ pub fn url(text: &str) -> String {
 /// ```
 #[must_use]
 pub fn command<A: AsRef<str>>(program: &str, args: impl IntoIterator<Item = A>) -> String {
-    let shown = Shown::new();
     let mut line = without_random(program).into_owned();
-    let (mut hides_next, mut after_p) = (false, false);
+    let mut shown = ShownArgs::default();
     for arg in args {
-        let arg = arg.as_ref();
         line.push(' ');
-        let is_flag = arg.starts_with('-') && arg.len() > 1;
-        if hides_next && !arg.starts_with("--") || after_p && may_be_password(arg) {
-            line.push_str(HIDDEN);
-        } else {
-            line.push_str(&shown.argument(arg));
-        }
-        hides_next = is_flag && !arg.contains('=') && shown.is_secret(arg);
-        after_p = arg == "-p";
+        line.push_str(&shown.next(arg.as_ref()));
     }
     line
+}
+
+/// Returns the arguments that [`command`] hides something of: what it hides of them, or a URL whole, of
+/// which [`Lines`](super::Lines) finds the password.
+pub fn secrets_of_command<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> Vec<String> {
+    let mut shown = ShownArgs::default();
+    let secret = |arg: A| {
+        let arg = arg.as_ref();
+        let shown = shown.next(arg);
+        let (before, _) = shown.split_once(HIDDEN)?;
+        let secret = if arg.contains("://") {
+            arg
+        } else {
+            arg.strip_prefix(before)?
+        };
+        Some(secret.to_owned())
+    };
+    args.into_iter().filter_map(secret).collect()
+}
+
+/// Says whether the value of a variable or a parameter of this name may be a secret.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    Shown::default().is_secret(name)
+}
+
+/// Shows arguments one after the other: a flag may say that the next one is a secret.
+#[derive(Default)]
+struct ShownArgs {
+    shown: Shown,
+    hides_next: bool,
+    after_p: bool,
+}
+
+impl ShownArgs {
+    fn next<'a>(&mut self, arg: &'a str) -> Cow<'a, str> {
+        let is_flag = arg.starts_with('-') && arg.len() > 1;
+        let is_hidden =
+            self.hides_next && !arg.starts_with("--") || self.after_p && may_be_password(arg);
+        self.hides_next = is_flag && !arg.contains('=') && self.shown.is_secret(arg);
+        self.after_p = arg == "-p";
+        match is_hidden {
+            true => HIDDEN.into(),
+            false => self.shown.argument(arg),
+        }
+    }
 }
 
 /// Says whether what follows `-p` may be a password: not a port, a path, a package or another flag.
@@ -105,21 +142,31 @@ fn may_be_password(arg: &str) -> bool {
 }
 
 /// What is known of secrets on a command line.
-struct Shown {
+#[derive(Debug)]
+pub(super) struct Shown {
     names: Names,
     redactor: Redactor,
 }
 
-impl Shown {
-    fn new() -> Self {
+impl Default for Shown {
+    fn default() -> Self {
         Self {
             names: Names::new(Redactor::DEFAULT_NAMES),
             redactor: Redactor::default(),
         }
     }
+}
+
+impl Shown {
+    /// Returns where the first secret of a line of text begins.
+    pub(super) fn secret_at(&self, line: &str) -> Option<usize> {
+        let in_quotes =
+            |name: &str| self.is_secret(name.trim_end_matches(|c: char| !c.is_alphanumeric()));
+        secret_at(line, in_quotes)
+    }
 
     /// Says whether a name, with the dashes before it, stands before a secret.
-    fn is_secret(&self, name: &str) -> bool {
+    pub(super) fn is_secret(&self, name: &str) -> bool {
         let last = name.rsplit(|c: char| !c.is_alphanumeric()).next();
         self.names.holds(name)
             || last.is_some_and(|last| LAST_WORDS.iter().any(|own| last.eq_ignore_ascii_case(own)))
@@ -178,7 +225,7 @@ fn without_values(query: &str) -> String {
 }
 
 /// Leaves out what looks random: of a path its pieces, of anything else the whole.
-fn without_random(text: &str) -> Cow<'_, str> {
+pub(super) fn without_random(text: &str) -> Cow<'_, str> {
     if !text.split('/').any(is_random) {
         return text.into();
     }
@@ -264,6 +311,20 @@ mod tests {
         ] {
             assert_eq!(shown(args), format!("npx {hidden}"));
         }
+    }
+
+    #[test]
+    fn what_is_hidden_of_a_command_line_is_told_to_whoever_looks_for_it() {
+        let args = [
+            "-y",
+            "--token=s3cr3t",
+            "--api-key",
+            "k3y",
+            "db://u:pw@h/x",
+            "plain",
+        ];
+        let secrets = secrets_of_command(args);
+        assert_eq!(secrets, ["s3cr3t", "k3y", "db://u:pw@h/x"]);
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod scripted;
 mod serve;
 mod servers;
 mod startup;
+mod stderr;
 mod support;
 mod telemetry;
 mod terminal;

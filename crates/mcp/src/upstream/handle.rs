@@ -119,11 +119,12 @@ impl Upstream {
 
     /// Returns why the server's command could not be started, if that is why the last attempt to connect
     /// failed: there is no such program, or it may not be executed. Attempts go on all the same.
+    /// For operators: it may quote what the command wrote to standard error.
     #[must_use]
     pub fn start_failure(&self) -> Option<String> {
         match self.status() {
-            UpstreamStatus::Down(reason) if self.0.shared.was_not_started() => {
-                Some(reason.to_string())
+            UpstreamStatus::Down(_) if self.0.shared.was_not_started() => {
+                Some(self.0.shared.told().to_string())
             }
             _ => None,
         }

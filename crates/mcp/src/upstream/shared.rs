@@ -20,7 +20,7 @@ pub enum UpstreamStatus {
     Connecting,
     /// Connected.
     Up,
-    /// Not connected, and why. Attempts go on.
+    /// Not connected, and why: in words for clients too. Attempts go on.
     Down(Arc<str>),
     /// Closed because no client needs it; the next call or listing connects again.
     Idle,
@@ -40,6 +40,22 @@ impl fmt::Display for UpstreamStatus {
     }
 }
 
+/// Why a server is gone.
+#[derive(Debug, Clone)]
+pub(super) struct Loss {
+    /// For anybody.
+    pub(super) reason: String,
+    /// For operators: with what a child last said, which may tell more than clients should know.
+    pub(super) told: String,
+}
+
+impl From<String> for Loss {
+    fn from(reason: String) -> Self {
+        let told = reason.clone();
+        Self { reason, told }
+    }
+}
+
 /// State of one upstream, its subscribers, and its settings.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -50,6 +66,8 @@ pub(super) struct Shared {
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
     current: watch::Sender<CancellationToken>,
     status: watch::Sender<UpstreamStatus>,
+    /// What operators are told of the last loss. Changed together with the status.
+    told: Mutex<Arc<str>>,
     info: Mutex<Option<Arc<ServerInfo>>>,
     /// The child that runs, by the system's number; 0 is none.
     process: AtomicU32,
@@ -127,6 +145,7 @@ impl Shared {
             current: watch::Sender::new(stop.clone()),
             stop,
             status: watch::Sender::new(UpstreamStatus::Connecting),
+            told: Mutex::default(),
             info: Mutex::new(None),
             process: AtomicU32::new(0),
             not_started: AtomicBool::new(false),
@@ -204,14 +223,39 @@ impl Shared {
         }
     }
 
-    /// Notes that the server is gone, and why. Only the first of several reasons is announced.
+    /// Notes that the server is gone, and why. Only the first of several reasons is announced: calls may
+    /// find any number of them.
     pub(super) fn down(&self, reason: &str) {
+        self.note_loss(&reason.to_owned().into(), false);
+    }
+
+    /// Notes that the server is gone, or still is after another attempt. Each reason that differs from the
+    /// one before is announced: attempts have pauses between them.
+    pub(super) fn lost(&self, loss: &Loss) {
+        self.note_loss(loss, true);
+    }
+
+    fn note_loss(&self, loss: &Loss, announces_news: bool) {
+        let mut subscribers = self.subscribers.lock();
         let was_down = self.is_down();
-        let event = (!was_down).then(|| ServerEvent::Down(reason.to_owned()));
-        let changed = self.change(UpstreamStatus::Down(reason.into()), event);
-        if changed && !was_down {
-            tracing::warn!(server = %self.id, reason, "not connected; attempts go on");
+        let changed = self.set(UpstreamStatus::Down(loss.reason.as_str().into()));
+        if !self.is_down() {
+            return;
         }
+        let is_news = **self.told.lock() != *loss.told;
+        *self.told.lock() = loss.told.as_str().into();
+        if changed && !was_down {
+            tracing::warn!(server = %self.id, reason = loss.told, "not connected; attempts go on");
+        }
+        if !was_down || is_news && announces_news {
+            let event = ServerEvent::Down(loss.told.clone());
+            subscribers.retain(|subscriber| subscriber.tell(event.clone()));
+        }
+    }
+
+    /// Returns what operators are told of the last loss.
+    pub(super) fn told(&self) -> Arc<str> {
+        self.told.lock().clone()
     }
 
     /// Notes that the connection was closed until it is [opened](Self::open) again. The server counts as
@@ -276,7 +320,7 @@ impl Shared {
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {
             UpstreamStatus::Up | UpstreamStatus::Idle => Some(ServerEvent::Up),
-            UpstreamStatus::Down(reason) => Some(ServerEvent::Down(reason.to_string())),
+            UpstreamStatus::Down(_) => Some(ServerEvent::Down(self.told().to_string())),
             UpstreamStatus::Connecting => None,
             // its sender is dropped, and so the stream ends
             UpstreamStatus::Closed => return events,
@@ -291,17 +335,22 @@ impl Shared {
 
     fn change(&self, to: UpstreamStatus, event: Option<ServerEvent>) -> bool {
         let mut subscribers = self.subscribers.lock();
-        let changed = self.status.send_if_modified(|status| {
+        let changed = self.set(to);
+        if let (true, Some(event)) = (changed, event) {
+            subscribers.retain(|subscriber| subscriber.tell(event.clone()));
+        }
+        changed
+    }
+
+    /// Says whether that changed anything. Only with the subscribers locked.
+    fn set(&self, to: UpstreamStatus) -> bool {
+        self.status.send_if_modified(|status| {
             // only `open` ends `Idle`, and nothing ends `Closed`
             if *status == to || matches!(status, UpstreamStatus::Idle | UpstreamStatus::Closed) {
                 return false;
             }
             *status = to;
             true
-        });
-        if let (true, Some(event)) = (changed, event) {
-            subscribers.retain(|subscriber| subscriber.tell(event.clone()));
-        }
-        changed
+        })
     }
 }

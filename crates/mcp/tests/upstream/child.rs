@@ -24,7 +24,7 @@ fn shell(then: &str) -> UpstreamBuilder {
 }
 
 #[tokio::test]
-async fn a_child_that_dies_says_why_and_is_started_again() {
+async fn a_child_that_dies_is_started_again_and_its_last_words_are_for_operators() {
     let dir = TempDir::new().unwrap();
     let mark = dir.path().join("second");
     let mark = mark.display();
@@ -40,10 +40,45 @@ async fn a_child_that_dies_says_why_and_is_started_again() {
     let error = upstream.call(call("x", "{}")).await.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
     assert!(error.message().contains("exit status: 3"), "{error}");
-    assert!(error.message().contains("famous last words"), "{error}");
-    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+    assert!(!error.message().contains("last words"), "{error}");
+    let Some(ServerEvent::Down(told)) = events.next().await else {
+        panic!("a loss expected")
+    };
+    assert!(told.contains("exit status: 3"), "{told}");
+    assert!(told.ends_with("it last said: famous last words"), "{told}");
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     upstream.call(call("x", "{}")).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_words_of_a_child_are_told_without_its_secrets() {
+    let long = "x".repeat(4090);
+    let script = format!(
+        "echo using $SETTING and $LONG >&2; echo db $SHOP_URL, $1 >&2; \
+         echo api_key=abc >&2; echo {long} $LONG >&2; exit 1"
+    );
+    let command = CommandSpec::new("sh")
+        .with_args(["-c", &script, "sh", "--token=t0k3n"])
+        .with_env("SETTING", "hunter2")
+        .with_env("LONG", "l0ng-v4lue")
+        .with_env("SHOP_URL", "postgres://ada:pa55@db/shop");
+    let upstream = Upstream::builder(id(), Target::Command(command)).start();
+    let mut events = upstream.events().unwrap();
+    let Some(ServerEvent::Down(told)) = events.next().await else {
+        panic!("a loss expected")
+    };
+    let said = told.split_once("it last said: ").unwrap().1;
+    let want = format!(
+        "using [redacted] and [redacted] | db [redacted], --token=[redacted] | \
+         api_key=[redacted] | {long} [cut]"
+    );
+    assert_eq!(said, want);
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("exit status: 1"), "{error}");
+    for text in [error.message(), &upstream.status().to_string()] {
+        assert!(!text.contains("redacted") && !text.contains("db"), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn watch(link: &Arc<HttpLink>) {
             () = tokio::time::sleep(pause) => match revive(link).await {
                 Ok(()) => {}
                 Err(reason) => {
-                    shared.down(&reason);
+                    shared.lost(&reason.into());
                     continue;
                 }
             },

@@ -1,24 +1,17 @@
 //! A server run as a child process.
 
-use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tollgate_core::ServerId;
 
-use super::supervised::{SUPERVISOR_WAIT, Supervisor, was_not_started};
+use super::stderr::LastLines;
+use super::supervised::{SUPERVISOR_WAIT, Supervisor, not_started_as, was_not_started};
+use crate::upstream::shared::Loss;
 use crate::upstream::target::CommandSpec;
 
-/// How many of the last lines of standard error are kept for the error text.
-const TAIL_LINES: usize = 5;
-/// Longer lines of standard error are cut.
-const TAIL_LINE_BYTES: u64 = 4096;
 /// How long the exit status may take once the output has ended, and then the last words.
 const STATUS_WAIT: Duration = Duration::from_millis(250);
 
@@ -62,8 +55,7 @@ pub(super) struct Process {
     supervised: bool,
     /// Whether the supervisor said that it could not start the server.
     not_started: bool,
-    tail: Arc<Mutex<VecDeque<String>>>,
-    forwarding: Option<JoinHandle<()>>,
+    said: LastLines,
     program: String,
 }
 
@@ -101,10 +93,7 @@ impl Process {
         command.process_group(0);
         let mut child = command.spawn()?;
         let group = Group::of(&child);
-        let tail = Arc::default();
-        let stderr = child.stderr.take();
-        let forwarding =
-            stderr.map(|stderr| tokio::spawn(forward(id.clone(), stderr, Arc::clone(&tail))));
+        let said = LastLines::follow(id.clone(), child.stderr.take(), spec);
         match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => {
                 let program = spec.program.to_string_lossy().into_owned();
@@ -113,8 +102,7 @@ impl Process {
                     group,
                     supervised: supervisor.is_some(),
                     not_started: false,
-                    tail,
-                    forwarding,
+                    said,
                     program,
                 };
                 Ok((process, stdin, stdout))
@@ -133,38 +121,35 @@ impl Process {
         self.not_started
     }
 
-    /// Says why the output has ended, which `reason` calls it: how the child exited, and what it last
-    /// said.
-    pub(super) async fn epitaph(&mut self, reason: &str) -> String {
+    /// Says why the output has ended, which `reason` calls it: how the child exited, and, for operators,
+    /// what it last said.
+    pub(super) async fn epitaph(&mut self, reason: &str) -> Loss {
         let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;
         // what it said last is still on its way; what it has started may keep the pipe open
-        if let Some(forwarding) = &mut self.forwarding
-            && tokio::time::timeout(STATUS_WAIT, forwarding).await.is_ok()
-        {
-            self.forwarding = None;
-        }
+        self.said.settle(STATUS_WAIT).await;
         let program = &self.program;
-        let tail = self.tail.lock();
         let how = match ended {
             Ok(Ok(status)) => {
-                if let Some(said) = tail.back()
+                if let Some(said) = self.said.last()
                     && self.supervised
-                    && was_not_started(program, status, said)
+                    && was_not_started(program, status, &said)
                 {
                     self.not_started = true;
-                    return said.clone();
+                    // the server itself may have ended so, and its words are no client's business
+                    let reason = format!("{} ({status})", not_started_as(program));
+                    return Loss { reason, told: said };
                 }
                 format!("{program} ended ({status})")
             }
             Ok(Err(error)) => format!("{program} cannot be waited for: {error}"),
             Err(_) => format!("{program} closed its output but runs on"),
         };
-        let mut text = format!("{reason}: {how}");
-        if !tail.is_empty() {
-            text.push_str("; it last said: ");
-            text.push_str(&Vec::from_iter(tail.iter().map(String::as_str)).join(" | "));
-        }
-        text
+        let reason = format!("{reason}: {how}");
+        let told = match self.said.joined() {
+            Some(said) => format!("{reason}; it last said: {said}"),
+            None => reason.clone(),
+        };
+        Loss { reason, told }
     }
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
@@ -212,31 +197,6 @@ impl Drop for Process {
         } else {
             self.group.kill();
         }
-    }
-}
-
-async fn forward(id: ServerId, stderr: ChildStderr, tail: Arc<Mutex<VecDeque<String>>>) {
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        // a line without an end is handed on in pieces
-        let mut piece = (&mut reader).take(TAIL_LINE_BYTES);
-        match piece.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim_end();
-        if text.is_empty() {
-            continue;
-        }
-        tracing::debug!(server = %id, "stderr: {text}");
-        let mut tail = tail.lock();
-        if tail.len() == TAIL_LINES {
-            tail.pop_front();
-        }
-        tail.push_back(text.to_owned());
     }
 }
 

@@ -6,6 +6,7 @@ mod connection;
 mod link;
 pub(super) mod memory;
 mod session;
+mod stderr;
 mod supervised;
 mod supervisor;
 mod waiters;

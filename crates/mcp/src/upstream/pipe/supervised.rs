@@ -48,7 +48,7 @@ pub(crate) fn not_started(program: &str, error: &io::Error) -> String {
     )
 }
 
-fn not_started_as(program: &str) -> String {
+pub(super) fn not_started_as(program: &str) -> String {
     format!("{program} cannot be started")
 }
 

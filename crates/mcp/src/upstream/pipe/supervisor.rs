@@ -16,7 +16,7 @@ use crate::upstream::ask::modern_context;
 use crate::upstream::backoff::Backoff;
 use crate::upstream::info::ServerInfo;
 use crate::upstream::peer;
-use crate::upstream::shared::Shared;
+use crate::upstream::shared::{Loss, Shared};
 use crate::wire::{Era, known_version};
 
 /// An open pipe, and the child behind it if there is one.
@@ -65,8 +65,8 @@ async fn keep_connected(
         let Some(opened) = stop.run_until_cancelled(open(shared, end)).await else {
             break;
         };
-        let reason = match opened {
-            Err(reason) => reason,
+        let loss = match opened {
+            Err(reason) => reason.into(),
             Ok(mut opened) => {
                 let greeted = stop
                     .run_until_cancelled(greet(shared, &opened, known))
@@ -87,7 +87,7 @@ async fn keep_connected(
             }
         };
         if !stop.is_cancelled() {
-            shared.down(&reason);
+            shared.lost(&loss);
         }
     }
 }
@@ -244,22 +244,23 @@ async fn keep_alive(shared: &Shared, live: &Live, era: Era) {
 async fn finish(
     shared: &Shared,
     opened: &mut Opened,
-    mut reason: String,
+    reason: String,
     stop: &CancellationToken,
-) -> String {
+) -> Loss {
     opened.connection.close(reason.clone());
+    let mut loss = Loss::from(reason);
     if let Some(process) = &mut opened.process
         && !stop.is_cancelled()
     {
-        reason = process.epitaph(&reason).await;
+        loss = process.epitaph(&loss.reason).await;
         shared.set_not_started(process.was_not_started());
     }
-    opened.connection.fail_all(&reason).await;
+    opened.connection.fail_all(&loss.reason).await;
     if let Some(process) = opened.process.take() {
         shared.set_process(None);
         process.end(grace(shared, stop)).await;
     }
-    reason
+    loss
 }
 
 /// A child that has failed is given less time to end than one that is asked to.

@@ -1,0 +1,254 @@
+//! Lines of free text without their secrets: what a program writes to its log.
+
+use super::shown::{HIDDEN, Shown, url, without_random};
+
+/// Leaves secrets out of lines that a program wrote: values that are known, what follows the name of a
+/// secret, credentials, what [`url`] leaves out of URLs, and long random texts.
+///
+/// A secret that is neither known nor named looks like other text, so this is a safeguard and no
+/// permission to publish such lines.
+///
+/// ```
+/// use tollgate_core::redact::Lines;
+///
+/// let lines = Lines::new(["postgres://ada:hunter2@db/shop"]);
+/// assert_eq!(lines.redact("no user with hunter2"), "no user with [redacted]");
+/// assert_eq!(lines.redact("retry 3, token=abc"), "retry 3, token=[redacted]");
+/// ```
+#[derive(Debug)]
+pub struct Lines {
+    /// Longest first: one may be part of another.
+    values: Vec<String>,
+    shown: Shown,
+}
+
+impl Lines {
+    /// Takes values that are left out wherever they stand: whole, each of their lines, and the
+    /// passwords in them. Values of less than three characters, `true` and `false` are no secrets.
+    pub fn new<V: AsRef<str>>(values: impl IntoIterator<Item = V>) -> Self {
+        let shown = Shown::default();
+        let mut known = Vec::new();
+        for value in values {
+            for line in value.as_ref().lines() {
+                known.push(line.trim().to_owned());
+                known.push(escaped(line.trim()));
+                known.extend(parts(line, &shown));
+            }
+        }
+        known.retain(|value| value.len() >= LEAST && !matches!(&**value, "true" | "false"));
+        known.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        known.dedup();
+        Self {
+            values: known,
+            shown,
+        }
+    }
+
+    /// Rewrites one line.
+    #[must_use]
+    pub fn redact(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        for value in &self.values {
+            line = without(&line, value);
+        }
+        // how far a value reaches cannot be told: quotes, spaces and escapes are each program's own
+        if let Some(end) = self.shown.secret_at(&line) {
+            line.truncate(end);
+            line.push_str(HIDDEN);
+        }
+        line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Rewrites the start of a line whose rest was cut off, and with it perhaps the end of a secret.
+    #[must_use]
+    pub fn redact_start(&self, start: &str) -> String {
+        // half a character
+        let start = start.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let is_begun = |at: &usize| {
+            let end = start.as_bytes().get(*at..).unwrap_or_default();
+            let mut values = self.values.iter();
+            values.any(|value| value.as_bytes().starts_with(end))
+        };
+        let whole = (0..start.len()).find(is_begun).unwrap_or(start.len());
+        let mut line = self.redact(start.get(..whole).unwrap_or_default());
+        line.push_str("[cut]");
+        line
+    }
+}
+
+/// The shortest value that is left out.
+const LEAST: usize = 3;
+/// From this length on a value is found inside of words too.
+const LEAST_INSIDE: usize = 6;
+
+/// Returns a value as it stands in JSON and in debug output.
+fn escaped(value: &str) -> String {
+    let quoted = serde_json::to_string(value).unwrap_or_default();
+    quoted
+        .get(1..quoted.len().saturating_sub(1))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Returns what is a secret by itself inside of a value: a password of a URL or of a connection string,
+/// and what follows the scheme in credentials.
+fn parts(value: &str, shown: &Shown) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some((_, rest)) = value.split_once("://")
+        && let Some((user, _)) = rest.rsplit_once('@')
+    {
+        parts.extend(
+            user.split_once(':')
+                .map(|(_, password)| password.to_owned()),
+        );
+    }
+    for pair in value.split([' ', ';', '&', '?', ',']) {
+        if let Some((name, part)) = pair.split_once('=')
+            && shown.is_secret(name)
+        {
+            parts.push(part.trim_matches(['"', '\'']).to_owned());
+        }
+    }
+    if let Some((scheme, rest)) = value.trim().split_once(' ')
+        && (scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("basic"))
+    {
+        parts.push(rest.trim().to_owned());
+    }
+    parts
+}
+
+/// Leaves a value out. A short one is left out as a word only: `info` is no part of `information`.
+fn without(line: &str, value: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(value) {
+        let is_word =
+            !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric);
+        out.push_str(before);
+        out.push_str(match is_word || value.len() >= LEAST_INSIDE {
+            true => HIDDEN,
+            false => value,
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Rewrites one word: a URL, or several, or anything else.
+fn word(word: &str) -> String {
+    let starts = word
+        .match_indices("://")
+        .map(|(at, _)| scheme_start(word, at));
+    let mut ends: Vec<_> = starts.collect();
+    let Some(first) = ends.first().copied() else {
+        return without_random(word).into_owned();
+    };
+    ends.push(word.len());
+    let mut out = without_random(word.get(..first).unwrap_or_default()).into_owned();
+    for pair in ends.windows(2) {
+        if let [start, end] = *pair {
+            out.push_str(&url(word.get(start..end).unwrap_or_default()));
+        }
+    }
+    out
+}
+
+/// Returns where the scheme begins that ends at `end`.
+fn scheme_start(word: &str, end: usize) -> usize {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let before = word.get(..end).unwrap_or_default();
+    before.trim_end_matches(is_part).len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values_are_left_out_whole_by_line_and_by_their_passwords() {
+        let lines = Lines::new([
+            "s3 cr3t",
+            "postgres://ada:pa55@db/shop",
+            "-----BEGIN KEY-----\nfirst line\nsecond line",
+            "Server=db;Password=dots;Timeout=30",
+            "Bearer opaque",
+            "say \"please\"",
+            "info",
+            "on",
+            "true",
+        ]);
+        for (line, shown) in [
+            ("failed: s3 cr3t!", "failed: [redacted]!"),
+            ("xs3 cr3tx", "x[redacted]x"),
+            ("postgres://ada:pa55@db/shop refused", "[redacted] refused"),
+            ("no role for pa55", "no role for [redacted]"),
+            (
+                r"read first line\nsecond line",
+                r"read [redacted]\n[redacted]",
+            ),
+            ("got 'dots'", "got '[redacted]'"),
+            ("sent opaque", "sent [redacted]"),
+            (r#"{"text":"say \"please\""}"#, r#"{"text":"[redacted]"}"#),
+            (
+                "info: information on, true",
+                "[redacted]: information on, true",
+            ),
+        ] {
+            assert_eq!(lines.redact(line), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_named_or_in_a_url_is_left_out_of_any_line() {
+        let lines = Lines::new([""; 0]);
+        for (line, shown) in [
+            ("host=db password=hunter2 x", "host=db password=[redacted]"),
+            ("{\"apiKey\": \"hunter2\"}", "{\"apiKey\":[redacted]"),
+            ("{'key': 'hunter2'}", "{'key':[redacted]"),
+            ("PGPASSWORD=hunter2", "PGPASSWORD=[redacted]"),
+            (
+                "sent Authorization: Basic aHVudGVyMg==",
+                "sent Authorization:[redacted]",
+            ),
+            ("curl -H 'Bearer hunter2'", "curl -H 'Bearer[redacted]"),
+            (
+                "cannot reach redis://:hunter2@cache:6379/0, giving up",
+                "cannot reach redis://[redacted]@cache:6379/0, giving up",
+            ),
+            (
+                "urls=[\"a://u:hunter2@h\",\"b://u:hunter2@i\"]",
+                "urls=[\"a://[redacted]@h\",\"b://[redacted]@i\"]",
+            ),
+            (
+                "wrong API key provided: x",
+                "wrong API key provided:[redacted]",
+            ),
+            ("used sk-proj-4f9Kq2LmZx81Bv7Tt0Ye", "used [redacted]"),
+        ] {
+            assert_eq!(lines.redact(line), shown);
+        }
+        for line in [
+            "npm error 404 Not Found - GET https://registry.npmjs.org/@acme%2fserver",
+            "Error: Cannot find module '/srv/app/index.js'",
+            "    at Module._load (node:internal/modules/cjs/loader:1104:12)",
+            "2026-11-22T14:00:00.000001Z WARN listening on 127.0.0.1:8080",
+            "Traceback (most recent call last):",
+        ] {
+            assert_eq!(lines.redact(line), line);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_was_cut_is_left_out_too() {
+        let lines = Lines::new(["hunter2hunter2"]);
+        for (start, shown) in [
+            ("password is hunter2hun", "password is [cut]"),
+            ("password is hunter2hunter2", "password is [cut]"),
+            ("nothing here", "nothing here[cut]"),
+            ("x \u{fffd}", "x [cut]"),
+        ] {
+            assert_eq!(lines.redact_start(start), shown);
+        }
+    }
+}
