@@ -12,11 +12,11 @@ use std::process::Stdio;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use tokio::process::Command;
 use tollgate::core::{Caller, Principal, ServerEvent, SessionId};
 use tollgate::{ErrorKind, ToolServer};
-use tollgate_mcp::upstream::{Upstream, UpstreamStatus};
+use tollgate_mcp::upstream::Upstream;
 
 use found::{Marked, until};
 use server::{STUBBORN, Script, TOLLGATE, call, write_of};
@@ -78,8 +78,17 @@ fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
     });
 }
 
+/// Returns what operators are told of the next loss.
+async fn lost(events: &mut (impl Stream<Item = ServerEvent> + Unpin)) -> String {
+    loop {
+        if let Some(ServerEvent::Down(reason)) = events.next().await {
+            return reason;
+        }
+    }
+}
+
 #[test]
-fn an_exit_status_and_last_words_are_passed_on() {
+fn callers_get_the_exit_status_and_operators_the_last_words() {
     beside_others(async {
         for (ending, told) in [
             ("exit 3", "exit status: 3"),
@@ -89,10 +98,14 @@ fn an_exit_status_and_last_words_are_passed_on() {
             let marked = Marked::new("status");
             let script = Script::calls(&format!("echo last words >&2; {ending};"));
             let upstream = script.upstream(&marked).start();
+            let mut events = upstream.events().unwrap();
             up(&upstream).await;
             let error = upstream.call(call()).await.unwrap_err();
+            assert!(error.message().contains(told), "{error}");
+            assert!(!error.message().contains("last words"), "{error}");
+            let reason = lost(&mut events).await;
             for part in [told, "last words"] {
-                assert!(error.message().contains(part), "{part}: {error}");
+                assert!(reason.contains(part), "{part}: {reason}");
             }
         }
     });
@@ -103,15 +116,10 @@ fn a_program_that_is_not_there_is_named() {
     beside_others(async {
         let marked = Marked::new("missing");
         let upstream = marked.upstream("/no/such/program", []).start();
-        let mut status = String::new();
-        until("it is down", || {
-            status = upstream.status().to_string();
-            matches!(upstream.status(), UpstreamStatus::Down(_))
-        })
-        .await;
+        let reason = lost(&mut upstream.events().unwrap()).await;
         assert!(
-            status.starts_with("down: /no/such/program cannot be started: No such file"),
-            "{status}"
+            reason.starts_with("/no/such/program cannot be started: No such file"),
+            "{reason}"
         );
         drop(upstream);
         until("none is left", || marked.count() == 0).await;
