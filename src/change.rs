@@ -194,8 +194,9 @@ impl Inner {
         let roster = self.roster.load_full();
         check_ids(&roster, &servers)?;
         let sets: BTreeSet<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
+        let in_order: Vec<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
         let of_sets = || roster.specs().filter(|spec| sets.contains(&spec.set));
-        let options = self.terms.set_options(of_sets().chain(&servers))?;
+        let mut options = self.terms.set_options(of_sets().chain(&servers))?;
         let before = self.terms.set_options(of_sets())?;
         let rules = self.rules_with(&roster, &servers, &sets)?;
         let admitted = servers
@@ -208,8 +209,11 @@ impl Inner {
         if let Some(rules) = rules {
             self.shared.cache.set_scope_rules(rules);
         }
-        for (set, options) in options {
-            self.set_options(set, options, &before);
+        // the first one chooses its names first
+        for set in in_order {
+            if let Some(options) = options.remove(&set) {
+                self.set_options(set, options, &before);
+            }
         }
         let mut members: BTreeMap<ReplicaSetId, Vec<_>> = BTreeMap::new();
         let mut followers = Vec::with_capacity(admitted.len());

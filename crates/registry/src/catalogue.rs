@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolName};
 
+use crate::names::SEPARATORS;
+
 /// One tool as clients see it.
 #[derive(Debug)]
 pub struct Entry {
@@ -20,7 +22,7 @@ impl Entry {
     pub(crate) fn new(tool: Arc<Tool>, client_name: Arc<str>, listed: Bytes) -> Self {
         let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name()).into();
         Self {
-            aliases: [".", "::", "__"].map(alias),
+            aliases: SEPARATORS.map(alias),
             tool,
             client_name,
             listed,

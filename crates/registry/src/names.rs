@@ -1,4 +1,4 @@
-//! The names clients see.
+//! The names clients see, each kept for the tool that got it first.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,26 +8,118 @@ use tollgate_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
 /// The longest name with a prefix that clients see: several model APIs take no more.
 const LONGEST_NAME: usize = 64;
 
-/// Finds a name for each tool of a set that no tool before it has. One that gets none is not offered.
-pub(crate) fn client_names(
-    set: &ReplicaSetId,
-    prefix: Option<&str>,
-    tools: &[Arc<Tool>],
-    taken: &mut HashSet<Arc<str>>,
-) -> HashMap<ToolName, Arc<str>> {
-    let mut names = HashMap::with_capacity(tools.len());
-    for tool in tools {
-        let own = client_name(prefix, tool);
-        // another set without a prefix may have come first
-        let name = [own, spare_name(set, tool)]
-            .into_iter()
-            .find(|name| !taken.contains(name.as_str()));
-        if let Some(name) = name.map(Arc::<str>::from) {
-            taken.insert(name.clone());
-            names.insert(tool.name().clone(), name);
+/// How many names of tools that a set no longer lists are kept for them. Beyond that the set loses those.
+const MAX_UNLISTED: usize = 4096;
+
+/// What stands between a set and a tool in the names of [`Catalogue::find`](crate::Catalogue::find).
+pub(crate) const SEPARATORS: [&str; 3] = [".", "::", "__"];
+
+/// Which tool has which name. A name stays with its tool while the tool is away too, so that no other
+/// server gets its calls.
+#[derive(Debug, Default)]
+pub(crate) struct NameTable {
+    owners: HashMap<Arc<str>, (ReplicaSetId, ToolName)>,
+    names: HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>>,
+    /// Tools that have none, of which the log has told.
+    nameless: HashMap<ReplicaSetId, HashSet<ToolName>>,
+}
+
+impl NameTable {
+    /// Returns a name for each tool of a set, except those whose names belong to others. `prefixes` are
+    /// those of all sets.
+    pub(crate) fn assign(
+        &mut self,
+        set: &ReplicaSetId,
+        prefix: Option<&str>,
+        tools: &[Arc<Tool>],
+        prefixes: &[(ReplicaSetId, Option<Arc<str>>)],
+    ) -> HashMap<ToolName, Arc<str>> {
+        let mut assigned = HashMap::with_capacity(tools.len());
+        let told = self.nameless.remove(set).unwrap_or_default();
+        let mut nameless = HashSet::new();
+        for tool in tools {
+            let own = client_name(prefix, tool);
+            let spare = spare_name(set, tool);
+            let kept = self.names.get(set).and_then(|names| names.get(tool.name()));
+            if let Some(kept) = kept.filter(|kept| ***kept == *own || ***kept == *spare) {
+                assigned.insert(tool.name().clone(), kept.clone());
+                continue;
+            }
+            self.release(set, tool.name());
+            let is_free = |name: &&String| {
+                !self.owners.contains_key(name.as_str()) && !is_of_another(name, set, prefixes)
+            };
+            let Some(name) = [&own, &spare].into_iter().find(is_free) else {
+                if !told.contains(tool.name()) {
+                    tracing::warn!(
+                        %set, tool = %tool.name(), taken = own,
+                        "the name belongs to another tool; this one is not offered"
+                    );
+                }
+                nameless.insert(tool.name().clone());
+                continue;
+            };
+            if *name != own {
+                tracing::warn!(
+                    %set, tool = %tool.name(), taken = own, %name,
+                    "the name belongs to another tool; this one gets a name of its own"
+                );
+            }
+            let name = Arc::<str>::from(name.as_str());
+            let owner = (set.clone(), tool.name().clone());
+            self.owners.insert(name.clone(), owner);
+            let names = self.names.entry(set.clone()).or_default();
+            names.insert(tool.name().clone(), name.clone());
+            assigned.insert(tool.name().clone(), name);
+        }
+        if !nameless.is_empty() {
+            self.nameless.insert(set.clone(), nameless);
+        }
+        let kept = self.names.get(set).map_or(0, HashMap::len);
+        if kept > assigned.len() + MAX_UNLISTED {
+            self.forget(set);
+            for (tool, name) in &assigned {
+                let owner = (set.clone(), tool.clone());
+                self.owners.insert(name.clone(), owner);
+            }
+            self.names.insert(set.clone(), assigned.clone());
+        }
+        assigned
+    }
+
+    /// Frees the names of a set that is gone.
+    pub(crate) fn forget(&mut self, set: &ReplicaSetId) {
+        self.nameless.remove(set);
+        for name in self.names.remove(set).unwrap_or_default().values() {
+            self.owners.remove(name);
         }
     }
-    names
+
+    fn release(&mut self, set: &ReplicaSetId, tool: &ToolName) {
+        let names = self.names.get_mut(set);
+        if let Some(name) = names.and_then(|names| names.remove(tool)) {
+            self.owners.remove(&name);
+        }
+    }
+}
+
+/// Says whether a name reads as one of another set's tools: it begins with that set's name or prefix and
+/// a separator, and the set's own is not a longer match.
+fn is_of_another(
+    name: &str,
+    set: &ReplicaSetId,
+    prefixes: &[(ReplicaSetId, Option<Arc<str>>)],
+) -> bool {
+    let matched = |own: &dyn Fn(&ReplicaSetId) -> bool| {
+        let sets = prefixes.iter().filter(|(set, _)| own(set));
+        let starts = sets.flat_map(|(set, prefix)| [Some(set.as_str()), prefix.as_deref()]);
+        let matches = |start: &&str| {
+            let rest = name.strip_prefix(start);
+            rest.is_some_and(|rest| SEPARATORS.iter().any(|mark| rest.starts_with(mark)))
+        };
+        starts.flatten().filter(matches).map(str::len).max()
+    };
+    matched(&|other| other != set) > matched(&|other| other == set)
 }
 
 /// Names a tool whose own name is taken.

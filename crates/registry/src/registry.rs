@@ -1,6 +1,6 @@
 //! From listings to catalogues.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -9,6 +9,7 @@ use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, Too
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
+use crate::names::NameTable;
 use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
@@ -41,6 +42,9 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct State {
     sets: BTreeMap<ReplicaSetId, Set>,
+    /// The sets as they were first mentioned: who comes first has the first choice of names.
+    order: Vec<ReplicaSetId>,
+    names: NameTable,
 }
 
 #[derive(Debug, Default)]
@@ -75,14 +79,14 @@ impl Registry {
 
     /// Sets how the tools of a set are read. Applies to what is registered from now on.
     pub fn set_options(&self, set: ReplicaSetId, options: SetOptions) {
-        self.state.lock().sets.entry(set).or_default().options = Arc::new(options);
+        self.state.lock().set(set).options = Arc::new(options);
     }
 
     /// Sets how the tools of a set are read, those that are listed already too: hints are weighed and
     /// plans derived again, as if each server had listed the same once more.
     pub fn change_options(&self, set: &ReplicaSetId, options: SetOptions) -> Changes {
         let mut state = self.state.lock();
-        let entry = state.sets.entry(set.clone()).or_default();
+        let entry = state.set(set.clone());
         entry.options = Arc::new(options);
         for (server, listing) in &mut entry.servers {
             let (definitions, instances) = (listing.definitions(), listing.instances);
@@ -114,7 +118,7 @@ impl Registry {
         instances: Instances,
     ) -> Changes {
         let mut state = self.state.lock();
-        let entry = state.sets.entry(set.clone()).or_default();
+        let entry = state.set(set.clone());
         let listing = Listing::read(set, server, definitions, instances, &entry.options);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
@@ -146,6 +150,8 @@ impl Registry {
         };
         let mut removed: Vec<_> = gone.tools.iter().map(|tool| tool.name().clone()).collect();
         removed.sort_unstable();
+        state.order.retain(|known| known != set);
+        state.names.forget(set);
         self.publish(&mut state);
         Changes {
             removed,
@@ -256,6 +262,32 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
 }
 
 impl State {
+    fn set(&mut self, set: ReplicaSetId) -> &mut Set {
+        if !self.sets.contains_key(&set) {
+            self.order.push(set.clone());
+        }
+        self.sets.entry(set).or_default()
+    }
+
+    /// Names the tools of each set, in the order of the sets.
+    fn assign_names(&mut self) -> HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>> {
+        let prefix = |set: &Set| set.options.prefix.clone();
+        let prefixes: Vec<_> = self
+            .sets
+            .iter()
+            .map(|(id, set)| (id.clone(), prefix(set).map(Arc::from)))
+            .collect();
+        let mut assigned = HashMap::with_capacity(self.order.len());
+        for id in &self.order {
+            if let Some(set) = self.sets.get(id) {
+                let own = set.options.prefix.as_deref();
+                let names = self.names.assign(id, own, &set.tools, &prefixes);
+                assigned.insert(id.clone(), names);
+            }
+        }
+        assigned
+    }
+
     /// Makes the view that follows the last one. What did not change is taken over: with many
     /// servers, each registration meets mostly tools of others.
     fn catalogue(&mut self, last: &Catalogue) -> Catalogue {
@@ -265,10 +297,9 @@ impl State {
             names: Names::with_capacity_and_hasher(last.names.len(), Default::default()),
             ..Catalogue::default()
         };
-        let mut taken = HashSet::new();
+        let mut assigned = self.assign_names();
         for (set, entry) in &mut self.sets {
-            let prefix = entry.options.prefix.as_deref();
-            let names = names::client_names(set, prefix, &entry.tools, &mut taken);
+            let names = assigned.remove(set).unwrap_or_default();
             verify::bind(&mut entry.tools, &entry.pairs, &names);
             for tool in &entry.tools {
                 let Some(name) = names.get(tool.name()) else {
@@ -277,7 +308,7 @@ impl State {
                         server,
                         tool: tool.name().clone(),
                         reason: format!(
-                            "the name `{}` is taken; give its set another prefix",
+                            "the name `{}` belongs to another tool; give its set another prefix",
                             names::spare_name(set, tool)
                         ),
                     }));

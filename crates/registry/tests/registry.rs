@@ -328,11 +328,8 @@ fn what_did_not_change_is_taken_over_when_another_server_registers() {
         after.find("a::read").unwrap()
     ));
     // a name that changes is another entry
-    registry.register(&set("0"), &server("0"), named(&["read"]));
-    assert_eq!(
-        client_names(&registry.catalogue()),
-        ["read", "a__read", "write"]
-    );
+    registry.change_options(&set("a"), SetOptions::default().with_prefix("a"));
+    assert_eq!(client_names(&registry.catalogue()), ["a__read", "write"]);
     assert_eq!(
         &registry.catalogue().find("a.read").unwrap().listed()[..],
         br#"{"name":"a__read"}"#

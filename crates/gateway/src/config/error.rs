@@ -112,11 +112,13 @@ impl<'i> Source<'i> {
 
     /// States a problem of a key. Where the key is absent, its table is pointed at.
     pub(crate) fn key_fault(&self, path: &[&str], message: impl Into<String>) -> Fault {
-        let span = self
-            .root
-            .as_ref()
-            .and_then(|root| span_of(root.get_ref(), path));
-        self.fault(span, path.join("."), message.into())
+        self.fault(self.span(path), path.join("."), message.into())
+    }
+
+    /// Returns where a key stands, or its table.
+    pub(crate) fn span(&self, path: &[&str]) -> Option<Range<usize>> {
+        let root = self.root.as_ref()?;
+        span_of(root.get_ref(), path)
     }
 
     /// States a problem of a place.

@@ -1,6 +1,6 @@
 //! What is said of bad lines about a server or its tools.
 
-use super::tests::is_refused;
+use super::tests::{is_refused, parse};
 
 #[test]
 fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
@@ -187,12 +187,24 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
             "expected a boolean",
         ),
         (
-            "[servers.b]\ncommand = \"x\"\nset = \"a\"\nprefix = false\n",
-            4,
-            "servers.b.prefix",
+            "[servers.b]\ncommand = \"x\"\nset = \"a\"\n[servers.c]\ncommand = \"x\"\nset = \"a\"\nprefix = false\n",
+            7,
+            "servers.c.prefix",
             "same prefix",
         ),
     ] {
         is_refused(text, line, key, expected);
     }
+}
+
+#[test]
+fn two_sets_with_the_same_prefix_are_an_error() {
+    let text = "[servers.b]\ncommand = \"x\"\n\n[servers.a]\ncommand = \"x\"\nprefix = \"b\"\n";
+    let error = parse(text).unwrap_err().to_string();
+    assert!(error.contains("servers.a.prefix"), "{error}");
+    assert!(error.contains("`servers.b`"), "{error}");
+    let without = text.replace("prefix = \"b\"", "prefix = false");
+    let config = parse(&without).unwrap();
+    let order: Vec<_> = config.servers.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(order, ["b", "a"], "as they stand in the file");
 }

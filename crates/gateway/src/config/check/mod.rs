@@ -41,7 +41,10 @@ pub(super) fn check(
             "expected at least one server: a table [servers.NAME] with `command` or `url`",
         );
     }
-    for (id, server) in written.servers {
+    // as they stand in the file: of two that want a name, the first one has it
+    let mut servers: Vec<_> = written.servers.into_iter().collect();
+    servers.sort_by_key(|(id, _)| source.span(&["servers", id]).map(|span| span.start));
+    for (id, server) in servers {
         if let Some(server) = faults.server(&id, server) {
             config.servers.push(server);
         }

@@ -199,6 +199,17 @@ impl Faults<'_, '_> {
     pub(super) fn sets(&mut self, servers: &[ServerConfig]) {
         self.instances_of_sets(servers);
         for (index, server) in servers.iter().enumerate() {
+            let same_prefix = |other: &&ServerConfig| {
+                other.set != server.set && server.prefix.is_some() && other.prefix == server.prefix
+            };
+            if let Some(other) = servers[..index].iter().find(same_prefix) {
+                let message = format!(
+                    "expected another prefix than that of `servers.{}`: tools of two sets would have \
+                     the same names",
+                    other.id
+                );
+                self.at(&["servers", server.id.as_str(), "prefix"], message);
+            }
             let Some(first) = servers[..index]
                 .iter()
                 .find(|other| other.set == server.set)

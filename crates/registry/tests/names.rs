@@ -1,0 +1,116 @@
+//! A name, once given to a tool, never leads to another one.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::json;
+use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
+use tollgate_registry::{Registry, SetOptions};
+
+const SETS: [&str; 4] = ["a", "b", "c", "d"];
+/// Some read as tools of other sets.
+const TOOLS: [&str; 8] = [
+    "get", "put", "a__get", "b.get", "c__get", "c__get", "d::put", "files",
+];
+
+fn set(number: usize) -> ReplicaSetId {
+    ReplicaSetId::new(SETS[number]).unwrap()
+}
+
+fn register(registry: &Registry, number: usize, tools: &[&str]) {
+    let definitions = tools.iter().map(|tool| {
+        let raw = json!({"name": tool, "inputSchema": {"type": "object"}}).to_string();
+        ToolDefinition::from_json(raw).unwrap()
+    });
+    let server = ServerId::new(SETS[number]).unwrap();
+    registry.register(&set(number), &server, definitions.collect());
+}
+
+/// Returns which tool is behind each name that clients see.
+fn owners(registry: &Registry) -> HashMap<String, (String, String)> {
+    let catalogue = registry.catalogue();
+    let owner = |name: &str| {
+        let tool = catalogue.find(name).unwrap().tool();
+        (tool.set().to_string(), tool.name().to_string())
+    };
+    let names = catalogue.entries().iter().map(|entry| entry.client_name());
+    names.map(|name| (name.to_owned(), owner(name))).collect()
+}
+
+#[test]
+fn a_server_takes_no_name_of_another_one() {
+    let registry = Registry::new();
+    for number in 0..4 {
+        registry.set_options(set(number), SetOptions::default());
+    }
+    registry.set_options(set(1), SetOptions::default().with_prefix("b"));
+    register(&registry, 3, &["get"]);
+    register(&registry, 1, &["put"]);
+    // alphabetically before the first one, and with names that read as those of others
+    register(&registry, 0, &["get", "b__put", "b.other", "d__get"]);
+    let owners = owners(&registry);
+    let owner = |name: &str| owners.get(name).map(|(set, tool)| (&set[..], &tool[..]));
+    assert_eq!(owner("get"), Some(("d", "get")));
+    assert_eq!(owner("b__put"), Some(("b", "put")));
+    assert_eq!(owner("a__get"), Some(("a", "get")));
+    assert_eq!(owner("a__b__put"), Some(("a", "b__put")));
+    assert_eq!(owner("b.other"), None);
+    assert_eq!(owner("d__get"), None);
+    // also while its owner does not list it
+    register(&registry, 3, &[]);
+    register(&registry, 0, &[]);
+    register(&registry, 0, &["get"]);
+    assert!(registry.catalogue().find("get").is_none());
+    register(&registry, 3, &["get"]);
+    assert_eq!(
+        registry.catalogue().find("get").unwrap().tool().set(),
+        &set(3)
+    );
+    // names of a set that is gone are free
+    registry.forget(&set(3));
+    register(&registry, 2, &["get"]);
+    assert_eq!(
+        registry.catalogue().find("get").unwrap().tool().set(),
+        &set(2)
+    );
+}
+
+#[test]
+fn the_set_that_was_mentioned_first_chooses_first() {
+    let registry = Registry::new();
+    registry.set_options(set(3), SetOptions::default());
+    registry.set_options(set(0), SetOptions::default().with_prefix("x"));
+    register(&registry, 0, &["get"]);
+    register(&registry, 3, &["get"]);
+    registry.change_options(&set(0), SetOptions::default());
+    let catalogue = registry.catalogue();
+    assert_eq!(catalogue.find("get").unwrap().tool().set(), &set(3));
+    assert_eq!(catalogue.find("a__get").unwrap().tool().set(), &set(0));
+}
+
+proptest! {
+    #[test]
+    fn a_name_stays_with_its_tool(
+        prefixed in prop::array::uniform4(any::<bool>()),
+        steps in prop::collection::vec((0..4_usize, prop::sample::subsequence(&TOOLS[..], 0..8)), 1..40),
+    ) {
+        let registry = Registry::new();
+        for (number, prefixed) in prefixed.into_iter().enumerate() {
+            let options = SetOptions::default();
+            let options = match prefixed {
+                true => options.with_prefix(SETS[number]),
+                false => options,
+            };
+            registry.set_options(set(number), options);
+        }
+        let mut known: HashMap<String, (String, String)> = HashMap::new();
+        for (number, tools) in steps {
+            register(&registry, number, &tools);
+            for (name, owner) in owners(&registry) {
+                let first = known.entry(name.clone()).or_insert_with(|| owner.clone());
+                prop_assert_eq!(&*first, &owner, "{}", name);
+            }
+        }
+    }
+}
