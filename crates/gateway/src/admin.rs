@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::AdminAddress;
+use crate::connections::ConnectionLimits;
 use crate::error::AppError;
 use crate::http::{Operator, bind, json, scrape, shown_host};
 use crate::readiness::Readiness;
@@ -87,11 +88,16 @@ impl Listener {
     }
 
     /// Serves connections until `stop` fires and each has answered what it was asked.
-    pub(crate) async fn serve(self, routes: Router, stop: CancellationToken) {
+    pub(crate) async fn serve(
+        self,
+        routes: Router,
+        limits: ConnectionLimits,
+        stop: CancellationToken,
+    ) {
         match self {
-            Self::Tcp(listener) => connections::serve(listener, routes, stop).await,
+            Self::Tcp(listener) => connections::serve(listener, routes, limits, stop).await,
             #[cfg(unix)]
-            Self::Unix(socket) => connections::serve(socket, routes, stop).await,
+            Self::Unix(socket) => connections::serve(socket, routes, limits, stop).await,
         }
     }
 }

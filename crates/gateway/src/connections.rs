@@ -1,16 +1,24 @@
 //! Accepts connections, and serves each until its end.
 
+mod open;
+mod written;
+
+use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::serve::Listener;
 use http::Request;
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -18,22 +26,35 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 use crate::at_once::AtOnce;
+use open::{Open, Place, Running};
+use written::Written;
+
+pub(crate) use open::ConnectionLimits;
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.
-pub(crate) async fn serve<L>(mut listener: L, routes: Router, stop: CancellationToken)
-where
+pub(crate) async fn serve<L>(
+    mut listener: L,
+    routes: Router,
+    limits: ConnectionLimits,
+    stop: CancellationToken,
+) where
     L: Listener,
     L::Io: Accepted<L::Addr>,
 {
     let open = TaskTracker::new();
+    let places = Open::new(limits);
     // one that fails to accept waits and tries again: it ends with `stop` only
     while let Some((stream, caller)) = stop
         .run_until_cancelled(Listener::accept(&mut listener))
         .await
     {
         let caller = stream.accepted(caller);
-        let connection = connection(stream, caller, routes.clone(), stop.clone());
-        open.spawn(AtOnce::new(connection));
+        // without a place it is closed
+        if let Some(place) = places.admit(caller.map(|caller| caller.ip())) {
+            let stream = Written::new(stream, limits.write);
+            let connection = connection(stream, caller, place, routes.clone(), stop.clone());
+            open.spawn(AtOnce::new(connection));
+        }
     }
     drop(listener);
     open.close();
@@ -44,21 +65,39 @@ where
 async fn connection<S>(
     stream: S,
     caller: Option<SocketAddr>,
+    place: Place,
     routes: Router,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let place = Arc::new(place);
+    let header = place.limits().header;
+    let end = place.end().clone();
     let answer = service_fn(move |mut request: Request<Incoming>| {
         // spans tell where calls come from
         if let Some(caller) = caller {
             request.extensions_mut().insert(ConnectInfo(caller));
         }
-        routes.clone().call(request)
+        let running = place.run();
+        let answering = routes.clone().call(request);
+        async move {
+            let response = answering.await?;
+            Ok::<_, Infallible>(response.map(|body| Answer { body, running }))
+        }
     });
-    let io = TokioIo::new(stream);
-    let mut serving = pin!(http1::Builder::new().serve_connection(io, answer));
-    let served = match stop.run_until_cancelled(serving.as_mut()).await {
+    let mut serving = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(header)
+            .serve_connection(TokioIo::new(stream), answer)
+    );
+    let served = tokio::select! {
+        biased;
+        () = end.cancelled() => return,
+        served = stop.run_until_cancelled(serving.as_mut()) => served,
+    };
+    let served = match served {
         Some(served) => served,
         None => {
             serving.as_mut().graceful_shutdown();
@@ -67,6 +106,33 @@ async fn connection<S>(
     };
     if let Err(error) = served {
         tracing::trace!(?caller, %error, "a connection broke");
+    }
+}
+
+/// The body of an answer. Its request is in work until this is dropped.
+struct Answer {
+    body: Body,
+    #[expect(dead_code, reason = "its drop says that the answer has ended")]
+    running: Running,
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

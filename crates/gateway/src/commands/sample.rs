@@ -23,7 +23,8 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
             http::bound(&listener)?
         ));
         let routes = http::endpoint(backend, &config, stop.closing())?;
-        let serving = connections::serve(listener, routes, stop.closing().clone());
+        let closing = stop.closing().clone();
+        let serving = connections::serve(listener, routes, config.connections, closing);
         let ending = Ending {
             lame_duck: config.lame_duck,
             drain: config.drain,

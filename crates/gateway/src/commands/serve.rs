@@ -223,10 +223,11 @@ impl Served {
         });
         let routes = http::gateway(operator.clone(), &config.http)?;
         let closing = stop.closing().clone();
+        let limits = config.http.connections;
         let serving = async move {
             tokio::join!(
-                connections::serve(public, routes, closing.clone()),
-                admin.serve(admin::routes(operator), closing)
+                connections::serve(public, routes, limits, closing.clone()),
+                admin.serve(admin::routes(operator), limits, closing)
             );
         };
         let ending = Ending {

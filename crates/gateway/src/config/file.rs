@@ -18,6 +18,7 @@ use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
 use super::router::Router;
 use super::telemetry::Telemetry;
 use super::units::{Size, duration, some_duration};
+use crate::connections::ConnectionLimits;
 
 /// The whole file.
 #[derive(Debug, Clone, Deserialize)]
@@ -97,6 +98,12 @@ pub(crate) struct Http {
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) insecure: bool,
     pub(crate) metrics: bool,
+    pub(crate) max_connections: usize,
+    pub(crate) max_connections_per_address: usize,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) header_timeout: Duration,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) write_timeout: Duration,
     #[serde(deserialize_with = "duration")]
     pub(crate) lame_duck: Duration,
     #[serde(deserialize_with = "duration")]
@@ -105,6 +112,12 @@ pub(crate) struct Http {
 
 impl Default for Http {
     fn default() -> Self {
+        let ConnectionLimits {
+            all,
+            per_address,
+            header,
+            write,
+        } = ConnectionLimits::default();
         Self {
             listen: "127.0.0.1:7420".into(),
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
@@ -113,6 +126,10 @@ impl Default for Http {
                 .into(),
             insecure: false,
             metrics: false,
+            max_connections: all,
+            max_connections_per_address: per_address,
+            header_timeout: header,
+            write_timeout: write,
             lame_duck: Duration::ZERO,
             drain: Duration::from_secs(10),
         }

@@ -56,6 +56,7 @@ pub(crate) use self::units::{parse_duration, show_duration, show_size};
 
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
+use crate::connections::ConnectionLimits;
 use crate::report::Reports;
 
 use self::error::{Fault, Source};
@@ -113,6 +114,8 @@ pub(crate) struct HttpConfig {
     pub(crate) insecure: bool,
     /// Whether `/metrics` is served here too.
     pub(crate) metrics: bool,
+    /// Of each listener.
+    pub(crate) connections: ConnectionLimits,
     /// How long connections are accepted after the signal to stop.
     pub(crate) lame_duck: Duration,
     pub(crate) drain: Duration,

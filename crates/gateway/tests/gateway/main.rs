@@ -10,6 +10,7 @@ mod audit;
 mod breakers;
 mod cache;
 mod cli;
+mod connections;
 mod crash;
 mod crowd;
 mod demo;

@@ -12,6 +12,7 @@ use tollgate_mcp::face::{HostPattern, OriginPattern};
 use super::super::file::{File, Rules};
 use super::super::{AdminAddress, CacheLimits, Config, HttpConfig, References, exposed};
 use super::{Faults, parse_listen};
+use crate::connections::ConnectionLimits;
 
 /// The longest a result may be served after its lifetime: the store counts no further.
 const MAX_STALE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -94,6 +95,30 @@ impl Faults<'_, '_> {
             &["cache", "settle"],
             "expected a time from 1s to 10m",
         );
+        for (key, connections) in [
+            ("max_connections", file.http.max_connections),
+            (
+                "max_connections_per_address",
+                file.http.max_connections_per_address,
+            ),
+        ] {
+            self.expect(
+                (1..=1_000_000).contains(&connections),
+                &["http", key],
+                "expected a number from 1 to 1000000",
+            );
+        }
+        for (key, time) in [
+            ("header_timeout", file.http.header_timeout),
+            ("write_timeout", file.http.write_timeout),
+        ] {
+            let bounds = Duration::from_secs(1)..=Duration::from_secs(600);
+            self.expect(
+                bounds.contains(&time),
+                &["http", key],
+                "expected a time from 1s to 10m",
+            );
+        }
         let lexicon = self.lexicon(&file.lexicon);
         self.expect(
             lexicon.is_none() || file.rules == Rules::Standard,
@@ -130,6 +155,12 @@ impl Faults<'_, '_> {
                 allowed_origins: file.http.allowed_origins.clone(),
                 insecure: file.http.insecure,
                 metrics: file.http.metrics,
+                connections: ConnectionLimits {
+                    all: file.http.max_connections,
+                    per_address: file.http.max_connections_per_address,
+                    header: file.http.header_timeout,
+                    write: file.http.write_timeout,
+                },
                 lame_duck: file.http.lame_duck,
                 drain: file.http.drain,
             },

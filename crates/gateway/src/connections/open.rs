@@ -1,0 +1,252 @@
+//! Which connections are open, and which of them ends where there are too many.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How many connections a listener has, and how long they may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionLimits {
+    pub(crate) all: usize,
+    pub(crate) per_address: usize,
+    /// How long the head of a request may take, counted from the end of the answer before it.
+    pub(crate) header: Duration,
+    /// How long a client may read nothing of what is written to it.
+    pub(crate) write: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            all: 1024,
+            per_address: 512,
+            header: Duration::from_secs(60),
+            write: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The open connections of one listener.
+#[derive(Debug)]
+pub(super) struct Open {
+    limits: ConnectionLimits,
+    table: Mutex<Table>,
+    began: Instant,
+    has_refused: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    known: HashMap<u64, Arc<Known>>,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Known {
+    address: Option<IpAddr>,
+    /// How many requests it has in work.
+    running: AtomicUsize,
+    /// Since when it has none, in milliseconds since the listener began.
+    idle_since: AtomicU64,
+    /// Fires when it has to make room for another one.
+    end: CancellationToken,
+}
+
+/// The place of a connection. It is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    open: Arc<Open>,
+    number: u64,
+    known: Arc<Known>,
+}
+
+/// A request in work, up to the end of its answer.
+#[derive(Debug)]
+pub(super) struct Running {
+    open: Arc<Open>,
+    known: Arc<Known>,
+}
+
+impl Open {
+    pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            table: Mutex::default(),
+            began: Instant::now(),
+            has_refused: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes a connection in. Where there are too many, the one ends that has had no request in work for
+    /// longest; `None` if each has one.
+    pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+        let mut table = self.table.lock();
+        let of_address = address.and_then(|address| table.by_address.get(&address));
+        let has_room = match of_address {
+            Some(open) if *open >= self.limits.per_address => table.end_one(address),
+            _ if table.known.len() >= self.limits.all => table.end_one(None),
+            _ => true,
+        };
+        if !has_room {
+            drop(table);
+            if !self.has_refused.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    ?address,
+                    "a connection was refused: all that `http.max_connections` and \
+                     `http.max_connections_per_address` allow have requests in work"
+                );
+            }
+            return None;
+        }
+        let known = Arc::new(Known {
+            address,
+            running: AtomicUsize::new(0),
+            idle_since: AtomicU64::new(self.now()),
+            end: CancellationToken::new(),
+        });
+        let number = table.next;
+        table.next += 1;
+        table.known.insert(number, known.clone());
+        if let Some(address) = address {
+            *table.by_address.entry(address).or_default() += 1;
+        }
+        drop(table);
+        Some(Place {
+            open: self.clone(),
+            number,
+            known,
+        })
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Table {
+    /// Ends the connection that has been idle for longest, of an address if one is given.
+    fn end_one(&mut self, address: Option<IpAddr>) -> bool {
+        let is_idle = |known: &Known| known.running.load(Ordering::Relaxed) == 0;
+        let idle = self
+            .known
+            .iter()
+            .filter(|(_, known)| address.is_none() || known.address == address)
+            .filter(|(_, known)| is_idle(known))
+            .min_by_key(|(number, known)| (known.idle_since.load(Ordering::Relaxed), **number))
+            .map(|(number, _)| *number);
+        let Some(number) = idle else {
+            return false;
+        };
+        if let Some(known) = self.remove(number) {
+            known.end.cancel();
+        }
+        true
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Arc<Known>> {
+        let known = self.known.remove(&number)?;
+        if let Some(address) = known.address
+            && let Some(open) = self.by_address.get_mut(&address)
+        {
+            *open -= 1;
+            if *open == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+        Some(known)
+    }
+}
+
+impl Place {
+    pub(super) fn limits(&self) -> ConnectionLimits {
+        self.open.limits
+    }
+
+    /// Fires when the connection has to make room for another one.
+    pub(super) fn end(&self) -> &CancellationToken {
+        &self.known.end
+    }
+
+    /// Notes that a request has come.
+    pub(super) fn run(&self) -> Running {
+        self.known.running.fetch_add(1, Ordering::Relaxed);
+        Running {
+            open: self.open.clone(),
+            known: self.known.clone(),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.table.lock().remove(self.number);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let now = self.open.now();
+        self.known.idle_since.store(now, Ordering::Relaxed);
+        self.known.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn open(all: usize, per_address: usize) -> Arc<Open> {
+        Open::new(ConnectionLimits {
+            all,
+            per_address,
+            ..ConnectionLimits::default()
+        })
+    }
+
+    fn address(last: u8) -> Option<IpAddr> {
+        Some(Ipv4Addr::new(10, 0, 0, last).into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_connection_that_is_idle_for_longest_makes_room() {
+        let open = open(3, 3);
+        let second = Duration::from_secs(1);
+        let first = open.admit(address(1)).unwrap();
+        let running = first.run();
+        tokio::time::advance(second).await;
+        let other = open.admit(address(2)).unwrap();
+        tokio::time::advance(second).await;
+        let last = open.admit(None).unwrap();
+        let _new = open.admit(address(3)).unwrap();
+        assert!(other.end().is_cancelled());
+        assert!(!first.end().is_cancelled() && !last.end().is_cancelled());
+        tokio::time::advance(second).await;
+        drop(running); // idle only now
+        let _newer = open.admit(address(3)).unwrap();
+        assert!(last.end().is_cancelled() && !first.end().is_cancelled());
+    }
+
+    #[test]
+    fn an_address_has_its_own_limit_and_places_are_free_again() {
+        let open = open(8, 2);
+        let places = [1, 1, 2].map(|last| open.admit(address(last)).unwrap());
+        let _running = [places[0].run(), places[1].run()];
+        assert!(open.admit(address(1)).is_none());
+        let more = [(); 5].map(|()| open.admit(None).unwrap());
+        assert!(open.admit(None).is_some(), "in place of the idle one");
+        assert!(places[2].end().is_cancelled());
+        drop((places, more));
+        let table = open.table.lock();
+        assert!(table.known.is_empty() && table.by_address.is_empty());
+    }
+}
