@@ -19,7 +19,7 @@ use tollgate_core::{
 };
 use tollgate_limit::RateLimits;
 use tollgate_loopguard::LoopGuardStats;
-use tollgate_registry::Catalogue;
+use tollgate_registry::{Catalogue, KeptName};
 use tollgate_retry::hedge::HedgeStats;
 use tollgate_retry::{BudgetStatus, RetryStats};
 use tollgate_router::{Pool, RouteEvent, Router, SetStats};
@@ -156,6 +156,13 @@ impl Stack {
     #[must_use]
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.0.shared.registry.catalogue()
+    }
+
+    /// Returns the names that clients know, with their tools: those for
+    /// [`StackBuilder::kept_names`](crate::StackBuilder::kept_names) of the next run.
+    #[must_use]
+    pub fn kept_names(&self) -> Vec<KeptName> {
+        self.0.shared.registry.kept_names()
     }
 
     /// Returns a stream with one item for each time the tools changed.

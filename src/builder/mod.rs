@@ -13,6 +13,7 @@ use tollgate_cache::CacheConfig;
 use tollgate_core::infer::{Lexicon, RuleSet};
 use tollgate_core::{FreshnessMode, Profile};
 use tollgate_loopguard::LoopGuardConfig;
+use tollgate_registry::KeptName;
 use tollgate_retry::hedge::HedgeConfig;
 use tollgate_retry::{MakeSchedule, RetryConfig};
 use tollgate_router::{HealthConfig, RouterConfig, Strategy, StrategyName};
@@ -48,6 +49,7 @@ pub struct StackBuilder {
     audit: Option<AuditLog>,
     call_deadline: Option<Duration>,
     startup_timeout: Option<Duration>,
+    kept_names: Vec<KeptName>,
 }
 
 impl StackBuilder {
@@ -218,6 +220,13 @@ impl StackBuilder {
     /// deadline. Default: no limit but the attempts' own timeouts.
     pub fn call_deadline(mut self, limit: Duration) -> Self {
         self.call_deadline = Some(limit);
+        self
+    }
+
+    /// Sets the names that tools had in an earlier run: each stays with its tool, and no other tool gets
+    /// it. Default: none.
+    pub fn kept_names(mut self, names: Vec<KeptName>) -> Self {
+        self.kept_names = names;
         self
     }
 

@@ -74,9 +74,11 @@ impl StackBuilder {
             .audit
             .take()
             .map_or_else(AuditLayer::off, AuditLayer::new);
+        let registry = Registry::new();
+        registry.keep_names(std::mem::take(&mut self.kept_names));
         let shared = Arc::new(Shared {
             audit: audit.clone(),
-            registry: Registry::new(),
+            registry,
             breakers,
             cache: cache.handle(),
             loop_guard: loop_guard.clone(),

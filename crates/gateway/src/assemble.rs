@@ -103,6 +103,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .router(config.router.clone())
         .call_deadline(config.call_deadline)
         .startup_timeout(config.startup_timeout)
+        .kept_names(config.kept_names.clone())
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
         .metrics(Arc::clone(counts.metrics())))

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate::Stack;
-use tollgate::core::FingerprintKey;
 
-use crate::state_dir::{self, StateDir};
+use crate::state_dir::StateDir;
 
 /// How often new evidence is written. A crash loses at most this much.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
@@ -30,13 +29,11 @@ pub(crate) fn file_of_command(state: Option<&StateDir>, command: &[String]) -> O
 }
 
 fn file(state: Option<&StateDir>, what: &[u8]) -> Option<PathBuf> {
-    let folder = state?.path("evidence");
-    if let Err(error) = state_dir::create_private(&folder) {
-        tracing::warn!(folder = %folder.display(), %error, "evidence of freshness is not kept between runs");
-        return None;
-    }
-    let name = FingerprintKey::fixed().bytes(what).as_u128();
-    Some(folder.join(format!("{name:032x}.jsonl")))
+    let file = state?.file_of("evidence", what, "jsonl");
+    file.inspect_err(
+        |error| tracing::warn!(%error, "evidence of freshness is not kept between runs"),
+    )
+    .ok()
 }
 
 /// Writes new evidence again and again; never ends.

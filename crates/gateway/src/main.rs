@@ -16,6 +16,7 @@ mod evidence;
 mod http;
 mod inflight;
 mod instructions;
+mod kept_names;
 mod listed;
 mod log;
 mod metrics;

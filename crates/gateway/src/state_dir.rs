@@ -1,9 +1,12 @@
-//! The folder for what outlives one run: which gateways are running, and evidence about answers.
+//! The folder for what outlives one run: which gateways are running, evidence about answers, and the names of
+//! tools.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use tollgate::core::FingerprintKey;
 
 /// The state directory. It is created when something is first written there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,18 @@ impl StateDir {
     /// Returns the path of a file or folder in the directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// Returns the path of a file for `what`, and creates its folder in the directory.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub(crate) fn file_of(&self, folder: &str, what: &[u8], kind: &str) -> io::Result<PathBuf> {
+        let folder = self.path(folder);
+        create_private(&folder)?;
+        let name = FingerprintKey::fixed().bytes(what).as_u128();
+        Ok(folder.join(format!("{name:032x}.{kind}")))
     }
 
     /// Creates the directory, on Unix with access for its owner only.

@@ -47,6 +47,7 @@ mod rename;
 mod verify;
 
 pub use catalogue::{Catalogue, Entry, Refusal};
+pub use names::KeptName;
 pub use options::SetOptions;
 pub use registry::{Changes, Registry};
 pub use rename::rename;

@@ -14,6 +14,27 @@ const MAX_UNLISTED: usize = 4096;
 /// What stands between a set and a tool in the names of [`Catalogue::find`](crate::Catalogue::find).
 pub(crate) const SEPARATORS: [&str; 3] = [".", "::", "__"];
 
+/// A name that clients know, and the tool that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptName {
+    /// The set that lists the tool.
+    pub set: ReplicaSetId,
+    /// The tool's own name.
+    pub tool: ToolName,
+    /// The name that clients see.
+    pub name: Arc<str>,
+}
+
+impl KeptName {
+    /// Names a tool.
+    #[must_use]
+    pub fn new(set: ReplicaSetId, tool: ToolName, name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        Self { set, tool, name }
+    }
+}
+
 /// Which tool has which name. A name stays with its tool while the tool is away too, so that no other
 /// server gets its calls.
 #[derive(Debug, Default)]
@@ -85,6 +106,29 @@ impl NameTable {
             self.names.insert(set.clone(), assigned.clone());
         }
         assigned
+    }
+
+    /// Takes names that tools had before. Of two tools with one name the first has it.
+    pub(crate) fn keep(&mut self, names: impl IntoIterator<Item = KeptName>) {
+        for KeptName { set, tool, name } in names {
+            self.release(&set, &tool);
+            if self.owners.contains_key(&name) {
+                continue;
+            }
+            self.owners
+                .insert(name.clone(), (set.clone(), tool.clone()));
+            self.names.entry(set).or_default().insert(tool, name);
+        }
+    }
+
+    /// Returns all names.
+    pub(crate) fn kept(&self) -> Vec<KeptName> {
+        let kept = self.owners.iter().map(|(name, (set, tool))| KeptName {
+            set: set.clone(),
+            tool: tool.clone(),
+            name: name.clone(),
+        });
+        kept.collect()
     }
 
     /// Frees the names of a set that is gone.

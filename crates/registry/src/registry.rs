@@ -9,7 +9,7 @@ use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, Too
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
-use crate::names::NameTable;
+use crate::names::{KeptName, NameTable};
 use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
@@ -157,6 +157,18 @@ impl Registry {
             removed,
             ..Changes::default()
         }
+    }
+
+    /// Takes the names that tools had in an earlier run, before servers register: a name stays with its
+    /// tool, also while nobody lists the tool.
+    pub fn keep_names(&self, names: impl IntoIterator<Item = KeptName>) {
+        self.state.lock().names.keep(names);
+    }
+
+    /// Returns the names of all tools, those that nobody lists now too, in no order.
+    #[must_use]
+    pub fn kept_names(&self) -> Vec<KeptName> {
+        self.state.lock().names.kept()
     }
 
     fn publish(&self, state: &mut State) {

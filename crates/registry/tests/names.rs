@@ -77,6 +77,25 @@ fn a_server_takes_no_name_of_another_one() {
 }
 
 #[test]
+fn a_name_stays_with_its_tool_in_the_next_run() {
+    let before = Registry::new();
+    for number in 0..4 {
+        before.set_options(set(number), SetOptions::default());
+    }
+    register(&before, 3, &["get"]);
+    register(&before, 0, &["get"]);
+    let after = Registry::new();
+    after.keep_names(before.kept_names());
+    for number in 0..4 {
+        after.set_options(set(number), SetOptions::default());
+    }
+    register(&after, 0, &["get"]);
+    assert!(after.catalogue().find("get").is_none());
+    register(&after, 3, &["get"]);
+    assert_eq!(owners(&after), owners(&before));
+}
+
+#[test]
 fn the_set_that_was_mentioned_first_chooses_first() {
     let registry = Registry::new();
     registry.set_options(set(3), SetOptions::default());

@@ -54,6 +54,7 @@ pub(crate) async fn run(
             telemetry,
             recorder,
             listeners,
+            names: None,
             needs_start: true,
         };
         let announce = Announce::default();

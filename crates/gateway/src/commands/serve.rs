@@ -22,6 +22,7 @@ use crate::error::{AppError, Outcome};
 use crate::evidence;
 use crate::http::{self, Ending, Operator};
 use crate::inflight::Inflight;
+use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
@@ -68,6 +69,11 @@ pub(crate) async fn run(
     let stop = shutdown::on_signal()?;
     let file = args.config.as_deref();
     config.cache.evidence = file.and_then(|file| evidence::file_of_config(state, file));
+    let names = file.and_then(|file| NameFile::of_config(state, file));
+    let sets = config.servers.iter().map(|server| server.set.clone());
+    config.kept_names = names
+        .as_ref()
+        .map_or_else(Vec::new, |names| names.read(&sets.collect()));
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
@@ -86,6 +92,7 @@ pub(crate) async fn run(
         telemetry,
         recorder,
         listeners,
+        names,
         needs_start: false,
     };
     served.run(&config, announce, state, &stop, screen).await
@@ -175,6 +182,8 @@ pub(crate) struct Served {
     pub(crate) telemetry: Telemetry,
     pub(crate) recorder: Recorder,
     pub(crate) listeners: Listeners,
+    /// Where the names of tools are kept.
+    pub(crate) names: Option<NameFile>,
     /// End with an error if the command of a server cannot be started.
     pub(crate) needs_start: bool,
 }
@@ -194,6 +203,7 @@ impl Served {
             telemetry,
             recorder,
             listeners: Listeners { public, admin },
+            names,
             needs_start,
         } = self;
         let Running {
@@ -244,7 +254,16 @@ impl Served {
                 screen.table(&table(&ToolView::all(&stack)));
             }
             screen.note(format_args!("try:  {}", announce.next(&stack.catalogue())));
-            match evidence::keep(stack.clone()).await {}
+            let names = async {
+                match names {
+                    Some(names) => names.keep(stack.clone()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                never = names => match never {},
+                never = evidence::keep(stack.clone()) => match never {},
+            }
         };
         let served = tokio::select! {
             served = http::serve(serving, &calls, ending, stop, screen) => served,

@@ -35,6 +35,7 @@ use tollgate::core::infer::Lexicon;
 use tollgate::core::redact;
 use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
 use tollgate::loopguard::LoopGuardConfig;
+use tollgate::registry::KeptName;
 use tollgate::retry::RetryConfig;
 use tollgate::retry::hedge::HedgeConfig;
 use tollgate::router::RouterConfig;
@@ -93,6 +94,8 @@ pub(crate) struct Config {
     pub(crate) audit: Option<AuditFile>,
     pub(crate) telemetry: Telemetry,
     pub(crate) servers: Vec<ServerConfig>,
+    /// The names that tools had in the last run.
+    pub(crate) kept_names: Vec<KeptName>,
     /// What references in the file came to: nothing shows it.
     pub(crate) references: References,
 }

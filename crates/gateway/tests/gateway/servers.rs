@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, ends, http, text, within};
+use crate::support::{Gateway, ends, http, text, tollgate, until, within};
 
 const PRIMARY: &str = "orders-primary";
 const REPLICA: &str = "orders-replica";
@@ -255,4 +255,46 @@ async fn a_line_that_is_not_a_message_is_logged_once_as_a_warning() {
             "{lines:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_name_stays_with_its_tool_after_a_restart() {
+    let tools = json!([{"name": "add", "inputSchema": {"type": "object"}}]);
+    let (one, two) = (Script::counting(&tools), Script::counting(&tools));
+    let bare = |script: &Script<'_>, name: &str| format!("{}prefix = false\n", script.server(name));
+    let first = Gateway::configured(&bare(&one, "one")).await;
+    let path = first.config().to_owned();
+    until("the name is kept", || async {
+        let kept = std::fs::read_dir(first.state.path().join("names")).ok()?;
+        kept.flatten()
+            .find(|file| file.path().extension().is_some_and(|kind| kind == "json"))
+    })
+    .await;
+    // the newcomer stands first, and its name sorts first
+    std::fs::write(&path, format!("{}{}", bare(&two, "a"), bare(&one, "one"))).unwrap();
+    let command = tollgate(&[
+        "serve",
+        "--json",
+        "--http",
+        "127.0.0.1:0",
+        "--config",
+        &path,
+    ]);
+    let state = Some(first.state.clone());
+    let second = Gateway::starting(command, None, state).await;
+    let listed = until("both list their tools", || async {
+        let (_, body) = second.get("/api/tools").await;
+        (body.contains("a__add")).then_some(body)
+    })
+    .await;
+    let owner = |name: &str| {
+        let tools: Value = serde_json::from_str(&listed).unwrap();
+        let tool = tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|tool| tool["name"] == name);
+        tool.map(|tool| tool["set"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(owner("add").as_deref(), Some("one"), "{listed}");
 }

@@ -195,6 +195,7 @@ impl Faults<'_, '_> {
             audit: self.audit(&file.audit),
             telemetry: self.telemetry(&file.telemetry),
             servers: Vec::new(),
+            kept_names: Vec::new(),
             references: References::default(),
         }
     }

@@ -1,0 +1,126 @@
+//! The names of tools, kept from one run to the next: no server gets the name of another one's tool.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tollgate::Stack;
+use tollgate::core::{ReplicaSetId, ToolName};
+use tollgate::registry::KeptName;
+
+use crate::state_dir::{StateDir, create_private_file};
+
+/// How often new names are written. After a crash those of this long are handed out anew.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+/// A file beyond this is not read, in bytes.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The file for the names of one config.
+#[derive(Debug)]
+pub(crate) struct NameFile {
+    path: PathBuf,
+    /// The catalogue whose names it has.
+    saved: u64,
+}
+
+impl NameFile {
+    /// Returns the file of a config. `None` where there is no state directory, or it cannot be created:
+    /// names are handed out anew with each start then.
+    pub(crate) fn of_config(state: Option<&StateDir>, config: &Path) -> Option<Self> {
+        let config = config.canonicalize().ok()?;
+        let what = config.as_os_str().as_encoded_bytes();
+        match state?.file_of("names", what, "json") {
+            Ok(path) => Some(Self { path, saved: 0 }),
+            Err(error) => {
+                tracing::warn!(%error, "names of tools are not kept between runs");
+                None
+            }
+        }
+    }
+
+    /// Reads the names of tools in these sets. Without a file, or with one that cannot be read, there are
+    /// none.
+    pub(crate) fn read(&self, sets: &HashSet<ReplicaSetId>) -> Vec<KeptName> {
+        match self.names() {
+            Ok(names) => names
+                .into_iter()
+                .filter(|(set, ..)| sets.contains(set))
+                .map(|(set, tool, name)| KeptName::new(set, tool, name))
+                .collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                let file = self.path.display();
+                tracing::warn!(%file, %error, "the names of the last run cannot be read; they are handed out anew");
+                Vec::new()
+            }
+        }
+    }
+
+    fn names(&self) -> io::Result<Vec<(ReplicaSetId, ToolName, String)>> {
+        let mut text = Vec::new();
+        File::open(&self.path)?
+            .take(MAX_BYTES)
+            .read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// Writes the names again and again; never ends.
+    pub(crate) async fn keep(mut self, stack: Stack) -> std::convert::Infallible {
+        loop {
+            tokio::time::sleep(SAVE_EVERY).await;
+            let generation = stack.catalogue().generation();
+            if generation == self.saved {
+                continue;
+            }
+            self.saved = generation;
+            let (path, names) = (self.path.clone(), stack.kept_names());
+            let written = tokio::task::spawn_blocking(move || write(&path, names)).await;
+            if let Ok(Err(error)) = written {
+                tracing::warn!(file = %self.path.display(), %error, "the names of tools cannot be written");
+            }
+        }
+    }
+}
+
+fn write(path: &Path, mut names: Vec<KeptName>) -> io::Result<()> {
+    names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let rows = names
+        .iter()
+        .map(|kept| (&kept.set, &kept.tool, &*kept.name));
+    let text = serde_json::to_vec(&rows.collect::<Vec<_>>())?;
+    // another gateway of the same config may write at the same time
+    let unfinished = path.with_extension(format!("{:08x}.tmp", fastrand::u32(..)));
+    let mut file = create_private_file(&unfinished)?;
+    let written = file
+        .write_all(&text)
+        .and_then(|()| std::fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_were_written_and_a_damaged_file_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::locate(Some(folder.path()));
+        let config = folder.path().join("t.toml");
+        std::fs::write(&config, "").unwrap();
+        let file = NameFile::of_config(state.as_ref(), &config).unwrap();
+        let set = |name: &str| ReplicaSetId::new(name).unwrap();
+        let kept = |of, name: &str| KeptName::new(set(of), ToolName::new("get").unwrap(), name);
+        let sets = HashSet::from([set("a"), set("b")]);
+        assert_eq!(file.read(&sets), []);
+        let names = vec![kept("a", "a__get"), kept("b", "get"), kept("gone", "other")];
+        write(&file.path, names.clone()).unwrap();
+        assert_eq!(file.read(&sets), names[..2]);
+        std::fs::write(&file.path, "[[\"a\",").unwrap();
+        assert_eq!(file.read(&sets), []);
+    }
+}
