@@ -6,6 +6,10 @@
 //! wait, the one who waited longest, gets it. A runner that fails gives back two: a server that
 //! answers nobody must not make everybody wait for all who came before. Nobody can be stranded, because the place is
 //! given back by dropping it; and who stops waiting leaves the queue by dropping his wait.
+//!
+//! While what is read is being written, a call may only get the answer of a run that began after it
+//! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is not
+//! dispatched before the one that runs has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,9 +36,26 @@ struct Flight {
     /// How many take part. Changed only under the map's lock of this key.
     seats: AtomicUsize,
     /// When the call was dispatched that runs, the first one if several did.
-    dispatched: OnceLock<Instant>,
+    dispatched: OnceLock<Dispatched>,
+    /// The flight that is to end before this one is dispatched.
+    before: Mutex<Option<Arc<Self>>>,
     /// The sessions that take part; of calls without one, nothing is noted.
     sessions: Mutex<SmallVec<[u64; 2]>>,
+}
+
+#[derive(Debug)]
+struct Dispatched {
+    at: Instant,
+    /// How long after that others may join, if whoever runs knows of a limit.
+    within: Option<Duration>,
+}
+
+impl Dispatched {
+    /// Says whether a call may not join that accepts an answer of `within` ago.
+    fn is_old(&self, within: Option<Duration>, now: Instant) -> bool {
+        let is_over = |within| self.at + within < now;
+        within.is_some_and(is_over) || self.within.is_some_and(is_over)
+    }
 }
 
 impl Flights {
@@ -48,10 +69,31 @@ impl Flights {
         session: Option<u64>,
         now: Instant,
     ) -> Seat<'_> {
-        let mut entry = self.0.entry(key).or_insert_with(Flight::new);
-        let is_old = |at: &Instant| within.is_some_and(|within| *at + within < now);
-        if entry.dispatched.get().is_some_and(is_old) {
-            *entry = Flight::new();
+        let is_old = |flight: &Flight| {
+            let dispatched = flight.dispatched.get();
+            dispatched.is_some_and(|dispatched| dispatched.is_old(within, now))
+        };
+        self.join_unless(key, session, is_old, |_| None)
+    }
+
+    /// Takes part in a flight of this key that is not dispatched yet, starting one if there is none. It
+    /// is dispatched when the one before it has ended, or when nobody waits for that any longer.
+    pub(crate) fn next(&self, key: u128, session: Option<u64>) -> Seat<'_> {
+        let is_dispatched = |flight: &Flight| flight.dispatched.get().is_some();
+        self.join_unless(key, session, is_dispatched, |before| Some(before.clone()))
+    }
+
+    fn join_unless(
+        &self,
+        key: u128,
+        session: Option<u64>,
+        is_over: impl FnOnce(&Flight) -> bool,
+        before: impl FnOnce(&Arc<Flight>) -> Option<Arc<Flight>>,
+    ) -> Seat<'_> {
+        let mut entry = self.0.entry(key).or_insert_with(|| Flight::new(None));
+        if is_over(&entry) {
+            let before = before(&entry);
+            *entry = Flight::new(before);
         }
         if let Some(session) = session {
             let mut sessions = entry.sessions.lock();
@@ -72,7 +114,7 @@ impl Flights {
 
     /// Starts a flight that no other call takes part in.
     pub(crate) fn alone(&self, key: u128) -> Seat<'_> {
-        let flight = Flight::new();
+        let flight = Flight::new(None);
         flight.seats.fetch_add(1, Ordering::Relaxed);
         Seat {
             flights: self,
@@ -83,12 +125,13 @@ impl Flights {
 }
 
 impl Flight {
-    fn new() -> Arc<Self> {
+    fn new(before: Option<Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
             place: Semaphore::new(1),
             answer: OnceLock::new(),
             seats: AtomicUsize::new(0),
             dispatched: OnceLock::new(),
+            before: Mutex::new(before),
             sessions: Mutex::default(),
         })
     }
@@ -137,9 +180,22 @@ impl Seat<'_> {
         }
     }
 
-    /// Notes that the call is dispatched now. A later attempt of the flight is not noted.
-    pub(crate) fn dispatch(&self, now: Instant) {
-        let _ = self.flight.dispatched.set(now);
+    /// Waits until the flight before this one has ended, or nobody is left in it who runs. Whoever has
+    /// the turn waits before the call is dispatched.
+    pub(crate) async fn wait_for_the_one_before(&self) {
+        let before = self.flight.before.lock().clone();
+        if let Some(before) = before {
+            // closed once it is answered; a place that is given back is for those who wait there first
+            let _ended = before.place.acquire().await;
+        }
+    }
+
+    /// Notes that the call is dispatched now, and how long after that others may join. A later attempt of
+    /// the flight is not noted.
+    pub(crate) fn dispatch(&self, at: Instant, within: Option<Duration>) {
+        let _ = self.flight.dispatched.set(Dispatched { at, within });
+        // or each flight would keep all that were before it
+        self.flight.before.lock().take();
     }
 
     /// Gives everybody who waits the answer, and ends the flight. Whoever runs stores the answer

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tollgate_core::{
     CacheStatus, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
 };
@@ -14,9 +14,14 @@ use crate::flight::{Answer, Seat, Turn};
 use crate::fresh::{Executed, Gate, NotServed};
 use crate::key::Identity;
 use crate::reason::RefusalReason;
-use crate::scope::{are_current, are_doubtful, epochs};
+use crate::scope::{Unquiet, are_current, are_doubtful, epochs};
 use crate::shared::{Kept, Look, Shared, note};
+use crate::sync::timeout_at;
 use crate::tools::Version;
+
+/// A read waits so long at most for the run before the one whose answer it may get; or for the p99 of its
+/// tool's reads, if that is shorter.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A read that was not found.
 #[derive(Debug, Clone)]
@@ -49,19 +54,13 @@ impl Read {
             Ok(epochs) => epochs,
             // whoever asks after the write fetches a new answer anyway
             Err(_) if !for_caller => return Err(overtaken()),
-            Err(unquiet) => {
-                shared.bypass(record, &call, unquiet.into());
-                return inner.oneshot(call).await;
-            }
+            Err(unquiet) => return self.beside_a_write(unquiet, inner, call).await,
         };
         let key = shared.key(&self.identity, &epochs);
         let gate = &self.gate;
         let seat = match gate.shares() {
             true => {
-                let within = match are_doubtful(&watched, shared.scopes.at(now)) {
-                    true => Some(shared.config.burst),
-                    false => gate.joins_within(shared),
-                };
+                let within = gate.joins_within(shared);
                 shared
                     .flights
                     .join(key, within, gate.session_of(&call), now)
@@ -87,10 +86,7 @@ impl Read {
             Turn::Take(answer) => {
                 gate.received(shared, key);
                 if for_caller {
-                    record.counters.joined.add_one();
-                    record.counters.save(answer.took);
-                    shared.tell(record, || Happened::Joined);
-                    note(&call, CacheStatus::Joined);
+                    self.joined(&call, &answer);
                 }
                 return Ok(answer.output);
             }
@@ -107,10 +103,11 @@ impl Read {
         let usual = call.plan().limits.estimated_duration;
         let in_need = shared.covers_failures(&call).then(|| call.clone());
         let sent = Instant::now();
-        seat.dispatch(sent);
+        // what may land still must not be missed by a call that arrives after it landed
+        let is_doubtful = are_doubtful(&watched, shared.scopes.at(sent));
+        seat.dispatch(sent, is_doubtful.then_some(shared.config.burst));
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
-        let is_doubtful = are_doubtful(&watched, shared.scopes.at(sent));
         let lifetime = match &result {
             Err(_) => Err(RefusalReason::Failed),
             Ok(output) => shared
@@ -139,6 +136,7 @@ impl Read {
         match (result, lifetime) {
             (Ok(output), Ok(lifetime)) => {
                 record.took(took);
+                record.reads.observe(took);
                 if undisturbed && is_last {
                     let kept = Kept {
                         lifetime,
@@ -173,6 +171,64 @@ impl Read {
                 })
             }
         }
+    }
+}
+
+impl Read {
+    /// Answers the call while what it reads is being written or may still change: with the answer of a
+    /// run that began after the call arrived. Nothing is looked up, and nothing kept.
+    ///
+    /// That answer may stand in for the call's own: it, too, was computed between the arrival of the call
+    /// and its answer.
+    async fn beside_a_write<S: ToolService>(
+        &self,
+        unquiet: Unquiet,
+        inner: S,
+        call: ToolCall,
+    ) -> Result<ToolOutput, ToolError> {
+        let (shared, record) = (&*self.shared, &*self.version.record);
+        let key = shared.key(&self.identity, &[]);
+        let seat = match self.gate.shares() {
+            true => shared.flights.next(key, self.gate.session_of(&call)),
+            false => shared.flights.alone(key),
+        };
+        let _permit = match turn(&seat, &call).await? {
+            Turn::Take(answer) => {
+                self.joined(&call, &answer);
+                return Ok(answer.output);
+            }
+            Turn::Run(permit) => permit,
+        };
+        let patience = record.reads.p99().map_or(PATIENCE, |p99| p99.min(PATIENCE));
+        let until = Instant::now() + patience;
+        let deadline = call.deadline().map(Instant::from_std);
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        let _ended_or_too_slow = timeout_at(until, seat.wait_for_the_one_before()).await;
+        shared.bypass(record, &call, unquiet.into());
+        let sent = Instant::now();
+        seat.dispatch(sent, None);
+        let result = inner.oneshot(call).await;
+        let took = sent.elapsed();
+        let lifetime =
+            |output: &ToolOutput| shared.lifetime(output, self.ttl, &self.gate, &self.identity);
+        match &result {
+            Ok(output) if lifetime(output).is_ok() => {
+                record.reads.observe(took);
+                let output = output.clone();
+                seat.answer(Answer { output, took });
+            }
+            _ => seat.widen(),
+        }
+        result
+    }
+
+    /// Counts and notes a call that got the answer of another.
+    fn joined(&self, call: &ToolCall, answer: &Answer) {
+        let record = &*self.version.record;
+        record.counters.joined.add_one();
+        record.counters.save(answer.took);
+        self.shared.tell(record, || Happened::Joined);
+        note(call, CacheStatus::Joined);
     }
 }
 

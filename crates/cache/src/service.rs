@@ -79,29 +79,27 @@ impl<S: ToolService> Cache<S> {
         let shared = &self.shared;
         let now = Instant::now();
         let watched = version.footprint.read(&shared.scopes, call);
-        let epochs = match epochs(&watched, shared.scopes.at(now)) {
-            Ok(epochs) => epochs,
-            Err(unquiet) => return self.pass(call, version, unquiet.into()),
-        };
+        let epochs = epochs(&watched, shared.scopes.at(now));
         let word = version.word(Role::Read);
         let Ok(identity) = shared.keys.identify(word, call, Role::Read) else {
             return self.pass(call, version, BypassReason::Arguments);
         };
-        let key = shared.key(&identity, &epochs);
         let gate = Gate::of_read(lifetime, shared, version, call, &identity);
-        let found = shared.look(key, &gate, &version.record, call, now);
         drop(watched);
         let mut verifies = false;
-        let ended = match found {
-            Look::Hit(hit) => return Fate::Hit(hit.output),
-            Look::Ended(entry) => Some(entry),
-            Look::NotServed(NotServed::TooOld) => shared.store.peek(key),
-            Look::NotServed(NotServed::Verify) => {
-                verifies = true;
-                None
+        let mut ended = None;
+        if let Ok(epochs) = epochs {
+            let key = shared.key(&identity, &epochs);
+            match shared.look(key, &gate, &version.record, call, now) {
+                Look::Hit(hit) => return Fate::Hit(hit.output),
+                Look::Ended(entry) => ended = Some((key, entry)),
+                Look::NotServed(NotServed::TooOld) => {
+                    ended = shared.store.peek(key).map(|entry| (key, entry));
+                }
+                Look::NotServed(NotServed::Verify) => verifies = true,
+                Look::Nothing => {}
             }
-            Look::Nothing => None,
-        };
+        }
         let read = Read {
             shared: shared.clone(),
             version: version.clone(),
@@ -113,8 +111,8 @@ impl<S: ToolService> Cache<S> {
             gate,
             verifies,
         };
-        if let Some(entry) = &ended
-            && let Some(output) = read.while_revalidating(key, entry, &self.inner, call, now)
+        if let Some((key, entry)) = &ended
+            && let Some(output) = read.while_revalidating(*key, entry, &self.inner, call, now)
         {
             return Fate::Hit(output);
         }

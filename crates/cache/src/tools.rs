@@ -106,6 +106,8 @@ pub(crate) struct Record {
     pub(crate) own: Arc<Scope>,
     pub(crate) counters: Counters,
     pub(crate) account: Arc<Account>,
+    /// How long its reads take that have a result.
+    pub(crate) reads: Durations,
     /// How long its writes take that have a result.
     pub(crate) writes: Durations,
     /// Nanoseconds, 0 for never.
@@ -229,6 +231,7 @@ impl Tools {
                 counters: Counters::default(),
                 account: Arc::new(Account::of_tool(set.clone(), tool.clone())),
                 writes: Durations::default(),
+                reads: Durations::default(),
                 mean_duration: AtomicU64::new(0),
                 lost: AtomicBool::new(false),
             })

@@ -4,11 +4,14 @@
 //! lose their patience, some are dropped. Then nobody who waits is stranded (the scheduler sees
 //! that nobody can go on), no more run at once than failures allow, an answer is found once and
 //! taken by all, and no flight is left behind. A runner that panics drops what one drops that goes
-//! away, in the same order; that it is a panic is in `tests/behaviour/flight.rs`.
+//! away, in the same order; that it is a panic is in `tests/behaviour/flight.rs`. In some meetings
+//! guests join the next flight only: then each answer is of a run that began after its guest arrived,
+//! and no two run at once but those that failures allow, or guests who left.
 //!
 //! Each of these faults, put in one at a time, fails a test here: a semaphore closed before the
 //! answer is set; a place taken although an answer is there; a seat counted or given up outside the
-//! map's lock; a seat that never leaves; two places from the start.
+//! map's lock; a seat that never leaves; two places from the start; a next flight that is joined
+//! though it is dispatched, or that does not wait for the one before it.
 
 #![expect(
     clippy::unwrap_used,
@@ -51,6 +54,17 @@ enum End {
     Nothing,
 }
 
+/// Which flights guests join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Joins {
+    #[default]
+    Any,
+    /// None that was dispatched; guests are of two sessions, so that several run at once.
+    Undispatched,
+    /// The next one.
+    Next,
+}
+
 /// The flights, what is stored, and who runs.
 #[derive(Debug, Default)]
 struct Table {
@@ -58,11 +72,14 @@ struct Table {
     /// Whether answers are stored; if not, who comes after a flight makes one of his own.
     keeps: bool,
     stored: Mutex<Option<ToolOutput>>,
-    /// Guests are of two sessions and join no flight that was dispatched, so that several run at once.
-    renews: bool,
+    joins: Joins,
     running: Count,
+    /// How many runs began.
+    runs: Count,
     /// How many may run at once.
     failed: Count,
+    /// How many guests have left.
+    left: Count,
     answered: Count,
 }
 
@@ -70,15 +87,19 @@ impl Table {
     /// A read, as the cache makes it: see `Read::run`.
     async fn guest(&self, manner: Manner) -> End {
         let now = Instant::now();
-        let seat = match self.renews {
-            false => self.flights.join(KEY, None, None, now),
+        let arrived = self.runs.load(Ordering::SeqCst);
+        let seat = match self.joins {
+            Joins::Any => self.flights.join(KEY, None, None, now),
             // a flight that was dispatched is too old to join
-            true => {
+            Joins::Undispatched => {
                 let later = now + Duration::from_secs(1);
                 let session = Some(thread_rng().gen_range(0..2));
                 self.flights.join(KEY, Some(Duration::ZERO), session, later)
             }
+            Joins::Next => self.flights.next(KEY, None),
         };
+        // who leaves the next flight takes along that it waits for the one that runs
+        let _leaving = Leaving(self);
         if self.stored.lock().unwrap().is_some() {
             return End::Found;
         }
@@ -89,16 +110,22 @@ impl Table {
         let _permit = match within(patience, seat.turn()).await {
             None => return End::Nothing,
             Some(Turn::Take(answer)) => {
-                assert_eq!(answer.output.to_text(), "answer");
+                let run: usize = answer.output.to_text().parse().unwrap();
+                assert!(
+                    self.joins != Joins::Next || run >= arrived,
+                    "{run} {arrived}"
+                );
                 return End::Took;
             }
             Some(Turn::Run(permit)) => permit,
         };
+        seat.wait_for_the_one_before().await;
         self.run(manner, &seat).await
     }
 
     async fn run(&self, manner: Manner, seat: &Seat<'_>) -> End {
-        seat.dispatch(Instant::now());
+        seat.dispatch(Instant::now(), None);
+        let run = self.runs.fetch_add(1, Ordering::SeqCst);
         let running = Running::begin(self);
         yield_now().await;
         match manner {
@@ -111,7 +138,7 @@ impl Table {
             Manner::GoesAway => End::Nothing,
             Manner::Answers | Manner::Impatient(_) => {
                 drop(running);
-                let output = ToolOutput::text("answer");
+                let output = ToolOutput::text(run.to_string());
                 if self.keeps {
                     self.stored.lock().unwrap().replace(output.clone());
                 }
@@ -126,15 +153,28 @@ impl Table {
     }
 }
 
+/// Counts who leaves.
+struct Leaving<'a>(&'a Table);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.left.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// Counts who runs, and says if too many do.
 struct Running<'a>(&'a Table);
 
 impl<'a> Running<'a> {
     fn begin(table: &'a Table) -> Self {
         let others = table.running.fetch_add(1, Ordering::SeqCst);
-        let allowed = table.failed.load(Ordering::SeqCst);
+        let left = match table.joins {
+            Joins::Next => table.left.load(Ordering::SeqCst),
+            Joins::Any | Joins::Undispatched => 0,
+        };
+        let allowed = table.failed.load(Ordering::SeqCst) + left;
         assert!(
-            table.renews || others <= allowed,
+            table.joins == Joins::Undispatched || others <= allowed,
             "{others} ran, {allowed} failed"
         );
         Self(table)
@@ -165,10 +205,10 @@ async fn within<F: Future>(polls: u8, future: F) -> Option<F::Output> {
 }
 
 /// Lets guests of these manners meet; drops the first while it waits or runs, if told so.
-fn meet(manners: &[Manner], keeps: bool, drop_first: bool, renews: bool) {
+fn meet(manners: &[Manner], keeps: bool, drop_first: bool, joins: Joins) {
     let table = Arc::new(Table {
         keeps,
-        renews,
+        joins,
         ..Table::default()
     });
     let guests: Vec<_> = manners
@@ -191,7 +231,7 @@ fn meet(manners: &[Manner], keeps: bool, drop_first: bool, renews: bool) {
         table.failed.load(Ordering::SeqCst),
     );
     assert!(
-        !keeps || renews || answered <= 1 + failed,
+        !keeps || joins != Joins::Any || answered <= 1 + failed,
         "{answered} answered, {failed} failed"
     );
     assert!(table.flights.0.is_empty(), "a flight is left: {manners:?}");
@@ -211,7 +251,8 @@ fn any_meeting() {
     let manners: Vec<Manner> = (0..GUESTS).map(|_| any_manner()).collect();
     let mut rng = thread_rng();
     let (keeps, drop_first) = (rng.gen_bool(0.7), rng.gen_bool(0.3));
-    meet(&manners, keeps, drop_first, rng.gen_bool(0.3));
+    let joins = [Joins::Any, Joins::Undispatched, Joins::Next];
+    meet(&manners, keeps, drop_first, joins[rng.gen_range(0..3)]);
 }
 
 #[test]

@@ -181,24 +181,99 @@ async fn a_read_after_a_write_does_not_join_one_from_before_it() {
     let bench = Bench::new(mock);
     let before = bench.start(read()).await;
     let writing = bench.start(write()).await;
-    let during = [bench.start(read()).await, bench.start(read()).await];
-    assert_eq!(
-        bench.mock.running(),
-        4,
-        "reads beside a write neither join nor wait"
-    );
+    let during = bench.start(read()).await;
+    assert_eq!(bench.mock.running(), 3);
     writing.abort();
     settle().await;
     tokio::time::advance(Duration::from_secs(60)).await;
     let after = bench.start(read()).await;
-    assert_eq!(bench.mock.running(), 4);
-    gate.open(4);
-    for running in during {
-        running.await.unwrap().unwrap();
-    }
+    assert_eq!(bench.mock.running(), 3);
+    gate.open(3);
+    during.await.unwrap().unwrap();
     assert_eq!(before.await.unwrap().unwrap().to_text(), "1");
-    assert_eq!(after.await.unwrap().unwrap().to_text(), "5");
-    assert_eq!(bench.text(read()).await, "5");
+    assert_eq!(after.await.unwrap().unwrap().to_text(), "4");
+    assert_eq!(bench.text(read()).await, "4");
+}
+
+/// A write that was lost: what it touched is unsettled.
+async fn lose_a_write(bench: &Bench) {
+    let writing = bench.start(write()).await;
+    writing.abort();
+    settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_beside_a_write_share_a_run_that_began_after_they_came() {
+    for is_in_flight in [true, false] {
+        let (mock, gate) = MockService::gated();
+        let bench = Bench::new(mock);
+        if is_in_flight {
+            bench.start(write()).await;
+        } else {
+            lose_a_write(&bench).await;
+        }
+        let already = bench.mock.running();
+        let mut all = crowd(&bench, 64).await;
+        assert_eq!(bench.mock.running(), already + 1, "{is_in_flight}");
+        gate.open(already + 1);
+        let first = all.remove(0).await.unwrap().unwrap().to_text();
+        assert_eq!(first, "2");
+        settle().await;
+        // those that came while it ran get the answer of the next
+        assert_eq!(bench.mock.started(), 3);
+        gate.open(1);
+        for one in all {
+            assert_eq!(one.await.unwrap().unwrap().to_text(), "3");
+        }
+        let stats = bench.stats();
+        assert_eq!((stats.joined, stats.bypassed), (62, 2), "{stats:?}");
+        assert_eq!(bench.handle.stats().entries, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_beside_a_write_waits_two_seconds_or_the_p99() {
+    for known in [None, Some(Duration::from_millis(100))] {
+        let (mock, gate) = MockService::gated();
+        let bench = Bench::new(mock);
+        if let Some(took) = known {
+            let quick = bench.start(read()).await;
+            tokio::time::advance(took).await;
+            gate.open(1);
+            quick.await.unwrap().unwrap();
+        }
+        lose_a_write(&bench).await;
+        let running = bench.mock.running();
+        let _hangs = bench.start(read()).await;
+        let began = Instant::now();
+        let waits = [bench.start(read()).await, bench.start(read()).await];
+        let longest = known.map_or(Duration::from_secs(2), |took| took * 5 / 4);
+        while bench.mock.running() < running + 2 {
+            assert!(began.elapsed() <= longest, "{:?}", began.elapsed());
+            tokio::time::advance(Duration::from_millis(5)).await;
+            settle().await;
+        }
+        assert!(began.elapsed() >= known.unwrap_or(longest));
+        gate.open(bench.mock.running());
+        for one in waits {
+            one.await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_beside_a_write_that_fails_hands_over() {
+    let (mock, gate) = MockService::gated();
+    let bench = Bench::new(mock);
+    lose_a_write(&bench).await;
+    let first = bench.start(read()).await;
+    let others = crowd(&bench, 3).await;
+    first.abort();
+    settle().await;
+    gate.open(4);
+    for one in others {
+        one.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
