@@ -1,13 +1,15 @@
 //! The innermost service: one server, called.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::time::Instant;
-use tollgate_core::{BoxFuture, CallRecord, ToolCall, ToolError, ToolOutput, ToolServer};
+use tollgate_core::{
+    BoxFuture, CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer,
+};
 use tower_service::Service;
 
 /// Calls one server. Servers differ in type, so this is where the call's one boxed future stands.
@@ -36,12 +38,30 @@ impl Service<ToolCall> for Leaf {
     }
 
     fn call(&mut self, call: ToolCall) -> LeafFuture {
+        if call.plan().is_write()
+            && let Some(inbound) = call.inbound()
+            && !inbound.may_send()
+        {
+            return LeafFuture {
+                answer: Box::pin(ready(Err(client_left()))),
+                timed: None,
+            };
+        }
         let timed = call.record().cloned().map(Timed::begin);
         LeafFuture {
             answer: self.0.call(call),
             timed,
         }
     }
+}
+
+#[cold]
+fn client_left() -> ToolError {
+    ToolError::new(
+        ErrorKind::Cancelled,
+        Delivery::NotSent,
+        "the client left before the call was sent",
+    )
 }
 
 /// A server's answer. How long the server had the call is written into its record, if it has one.

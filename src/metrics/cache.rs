@@ -128,4 +128,7 @@ fn store(watched: &Watched<'_>) {
     watched.gauge(metric::CACHE_ENTRIES, |stack, series| {
         series.add(stack.cache_stats().entries as f64, []);
     });
+    watched.gauge(metric::CACHE_UNSETTLED, |stack, series| {
+        series.add(stack.cache().unsettled().len() as f64, []);
+    });
 }

@@ -14,6 +14,7 @@ use crate::scope::ScopeRules;
 use crate::shared::Shared;
 use crate::stats::{CacheStats, ToolStats};
 use crate::tools::Version;
+use crate::unsettled::UnsettledState;
 
 /// Looks into a cache and empties it. Cloning copies a pointer.
 #[derive(Debug, Clone)]
@@ -114,6 +115,13 @@ impl CacheHandle {
     pub fn is_written(&self, set: &ReplicaSetId) -> bool {
         let group = self.shared.rules.read().group(set);
         self.shared.scopes.is_written(&group, Instant::now())
+    }
+
+    /// Returns which state writes that have ended may still change, by its name: nothing of it is served
+    /// from the cache meanwhile.
+    #[must_use]
+    pub fn unsettled(&self) -> Vec<UnsettledState> {
+        self.shared.unsettled.list(Instant::now())
     }
 
     /// Returns which state tools read and write.

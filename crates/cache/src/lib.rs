@@ -130,6 +130,7 @@ mod stats;
 mod store;
 mod sync;
 mod tools;
+mod unsettled;
 mod write;
 
 pub use config::{CacheConfig, Partition, StoreKind};
@@ -146,3 +147,4 @@ pub use stats::{CacheStats, Counts, ToolStats};
 #[cfg(feature = "lean")]
 pub use store::LeanStore;
 pub use store::{Account, Admission, Entry, Found, Hit, MokaStore, Store, StoreUsage, Watcher};
+pub use unsettled::UnsettledState;

@@ -20,6 +20,7 @@ use crate::reason::{BypassReason, EvictionCounters, RefusalReason};
 use crate::scope::{ScopeRules, Scopes};
 use crate::store::{Account, Admission, Entry, Found, Hit, Store, Watcher};
 use crate::tools::{Record, Tools};
+use crate::unsettled::AllUnsettled;
 
 /// What all clones of one cache share.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) evictions: Arc<EvictionCounters>,
     pub(crate) evidence: Evidences,
     pub(crate) executions: Executions,
+    pub(crate) unsettled: AllUnsettled,
     /// Hashes sessions.
     pub(crate) sessions: RandomState,
     /// The keys that are being fetched anew, beside their callers.
@@ -75,6 +77,7 @@ impl Shared {
             keys: Keyring::new(&config, evidence.secret()),
             evidence,
             executions: Executions::default(),
+            unsettled: AllUnsettled::default(),
             sessions: RandomState::new(),
             refreshing: Busy::default(),
             rules: RwLock::new(config.scopes.clone()),

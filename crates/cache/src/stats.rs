@@ -224,7 +224,7 @@ impl Counter {
     }
 }
 
-fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(time.as_secs_f64() * 1000.0)
 }
 

@@ -245,9 +245,10 @@ impl Write {
             attempt_timeout: sent.attempt_timeout,
             to_deadline: sent.deadline.map(left).unwrap_or_default(),
         });
-        if settling != Settling::DONE {
-            let (set, tool) = (&record.set, &record.tool);
-            tracing::debug!(%set, %tool, ?settling, "a write may still land");
+        if !settling.unsettled.is_zero() {
+            let state = self.version.footprint.writes();
+            let all = &self.shared.unsettled;
+            all.note(state, record, result, now, settling.unsettled);
         }
         settling
     }

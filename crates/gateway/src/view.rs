@@ -31,7 +31,7 @@ mod servers;
 pub(crate) mod trail;
 
 pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
-pub(crate) use cache::{CacheView, CountsView, Purge, Purged};
+pub(crate) use cache::{CacheView, CountsView, Purge, Purged, UnsettledView};
 pub(crate) use call::{CallView, ErrorView};
 pub(crate) use events::EventView;
 pub(crate) use explain::ExplainView;

@@ -5,6 +5,7 @@ mod common;
 mod events;
 mod flight;
 mod fresh;
+mod load;
 mod reads;
 mod scopes;
 mod writes;

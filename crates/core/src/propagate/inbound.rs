@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::{ClientInfo, TraceContext};
 use crate::SessionId;
@@ -28,8 +29,8 @@ impl Transport {
     }
 }
 
-/// What a face knows of the MCP request that a call came as. Spans tell of it; nothing decides by it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a face knows of the MCP request that a call came as. Spans tell of it.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Inbound {
     /// What carried the request.
@@ -48,7 +49,14 @@ pub struct Inbound {
     pub client_info: Option<Arc<ClientInfo>>,
     /// The trace context of the HTTP request, where the message in it has one of its own.
     pub beside: Option<TraceContext>,
+    /// [`SENT`], [`LEFT`] or both.
+    state: AtomicU8,
 }
+
+/// The call was sent, and may have an effect.
+const SENT: u8 = 1;
+/// The client does not wait for the answer any more.
+const LEFT: u8 = 2;
 
 impl Inbound {
     /// Starts with what every request has.
@@ -63,7 +71,21 @@ impl Inbound {
             client: None,
             client_info: None,
             beside: None,
+            state: AtomicU8::new(0),
         }
+    }
+
+    /// Notes that a call that may have an effect is about to be sent. Returns `false` if its client has
+    /// left: then it must not be sent.
+    #[must_use]
+    pub fn may_send(&self) -> bool {
+        self.state.fetch_or(SENT, Ordering::SeqCst) & LEFT == 0
+    }
+
+    /// Notes that the client does not wait for the answer any more. Returns `true` if the call was sent and
+    /// may have an effect: its answer says whether that is there.
+    pub fn client_left(&self) -> bool {
+        self.state.fetch_or(LEFT, Ordering::SeqCst) & SENT != 0
     }
 }
 

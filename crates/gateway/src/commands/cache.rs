@@ -10,7 +10,7 @@ use crate::config::show_size;
 use crate::error::{AppError, Outcome};
 use crate::output::{Cell, Screen, Table, took};
 use crate::state_dir::StateDir;
-use crate::view::{CacheView, CountsView, Purge, Purged};
+use crate::view::{CacheView, CountsView, Purge, Purged, UnsettledView};
 
 pub(crate) async fn run(args: Cache, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     let (remote, _) = api::gateway(&args.gateway, state).await?;
@@ -57,12 +57,32 @@ fn show(view: &CacheView, screen: &Screen) {
         show_size(total.bytes),
         total.evicted
     ));
+    for state in &view.unsettled {
+        screen.out(unsettled(state));
+    }
     for tool in &view.tools {
         if let Some(evidence) = &tool.evidence {
             let name = tool.name.as_deref().unwrap_or(&tool.tool);
             screen.out(format_args!("{name}: {evidence}"));
         }
     }
+}
+
+fn unsettled(of: &UnsettledView) -> String {
+    let time = |millis: f64| {
+        Duration::try_from_secs_f64(millis / 1000.0).map_or_else(|_| "-".into(), took)
+    };
+    let UnsettledView {
+        state,
+        set,
+        tool,
+        reason,
+        ..
+    } = of;
+    let (age, left) = (time(of.age_ms), time(of.left_ms));
+    format!(
+        "unsettled for {age}, and for {left} more: {state}; a call of {set}.{tool} may still land ({reason})"
+    )
 }
 
 fn row(name: String, counts: &CountsView) -> Vec<Cell> {
@@ -146,6 +166,23 @@ mod tests {
         let reasons = reasons.map(|(word, count)| (word.to_owned(), count));
         assert_eq!(with_reasons(3, &reasons.into()), "3 (plan 2, writing 1)");
         assert_eq!(with_reasons(0, &BTreeMap::new()), "0");
+    }
+
+    #[test]
+    fn unsettled_state_is_told_with_its_cause() {
+        let state = UnsettledView {
+            state: "`order:{id}`".into(),
+            set: "shop".into(),
+            tool: "ship".into(),
+            reason: "outcome_unknown".into(),
+            age_ms: 250.0,
+            left_ms: 1750.0,
+        };
+        assert_eq!(
+            unsettled(&state),
+            "unsettled for 250.0 ms, and for 1.75 s more: `order:{id}`; a call of shop.ship may still land \
+             (outcome_unknown)"
+        );
     }
 
     #[test]

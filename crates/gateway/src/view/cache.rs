@@ -16,6 +16,23 @@ pub(crate) struct CacheView {
     pub(crate) total: TotalView,
     /// By each tool that was called, by replica set and name.
     pub(crate) tools: Vec<ToolCountsView>,
+    /// State that writes which have ended may still change: nothing of it is served from the cache.
+    #[serde(default)]
+    pub(crate) unsettled: Vec<UnsettledView>,
+}
+
+/// State that a write which has ended may still change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct UnsettledView {
+    /// By its name in the rules, or as everything of a group.
+    pub(crate) state: String,
+    pub(crate) set: String,
+    /// As its server calls it.
+    pub(crate) tool: String,
+    /// What became of the write that ended last.
+    pub(crate) reason: String,
+    pub(crate) age_ms: f64,
+    pub(crate) left_ms: f64,
 }
 
 fn client_name(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option<String> {
@@ -105,6 +122,7 @@ impl CacheView {
         Ok(Self {
             total,
             tools: tools.collect::<serde_json::Result<_>>()?,
+            unsettled: read(&stack.cache().unsettled())?,
         })
     }
 }

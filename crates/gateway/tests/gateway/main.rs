@@ -48,3 +48,4 @@ mod terminal;
 mod tools;
 mod traces;
 mod trail;
+mod unsettled;

@@ -21,7 +21,8 @@ use super::arrival::Arrival;
 use super::error::Fault;
 use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method};
-use super::service::{Face, RunningCall, Step};
+use super::running::RunningCall;
+use super::service::{Face, Step};
 use super::subscription::{self, Subscription};
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
@@ -231,14 +232,16 @@ impl<B: Backend> Conversation<B> {
         });
     }
 
-    fn spawn(&mut self, id: &RequestId, call: RunningCall, out: mpsc::Sender<Answer>) {
+    fn spawn(&mut self, id: &RequestId, mut call: RunningCall, out: mpsc::Sender<Answer>) {
         let entered = self.calls.enter(id, CancellationToken::new());
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
                 // a cancelled call gets no answer
-                () = entered.cancelled() => {}
-                answer = call => say(&out, answer).await,
+                () = entered.cancelled() => {
+                    call.cancel();
+                }
+                answer = &mut call => say(&out, answer).await,
             }
         });
     }

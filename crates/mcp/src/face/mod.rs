@@ -82,6 +82,7 @@ mod intro;
 mod listing;
 mod progress;
 mod request;
+mod running;
 mod service;
 mod stdio;
 mod subscription;

@@ -1,28 +1,26 @@
 //! What every transport does with a request, once it knows the era.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tollgate_core::{
-    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, PeerObserver, PeerOutcome, PeerRequest,
-    PeerSession, PeerSide, ProgressSink, ToolError, ToolOutput,
+    BoxFuture, BoxStream, Caller, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide,
+    ProgressSink,
 };
 
-use super::answer::{self, Answer};
+use super::answer::Answer;
 use super::arrival::{Arrival, Told};
 use super::error::Fault;
 use super::listing::{Listings, Written};
 use super::progress::Relay;
 use super::request::{Request, method};
+use super::running::RunningCall;
 use super::subscription::Subscription;
 use super::{Asked, Backend, CallRequest, intro};
 use crate::observed::SessionTimer;
-use crate::wire::{Era, RequestId};
+use crate::wire::Era;
 
 /// One backend and the lists written for it; shared by all conversations of a transport.
 #[derive(Debug)]
@@ -203,7 +201,7 @@ impl<B: Backend> Face<B> {
             caller,
             trace: told.trace.map(Arc::new),
             baggage: told.baggage,
-            inbound: Some(inbound),
+            inbound: Some(Arc::clone(&inbound)),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
             client_capabilities: match era {
@@ -224,64 +222,7 @@ impl<B: Backend> Face<B> {
                 })
             }
         };
-        Ok(RunningCall {
-            id: request.id.clone(),
-            era,
-            name,
-            relay,
-            future,
-        })
-    }
-}
-
-/// A call on its way, as a future of its answer. Dropping it cancels the call.
-pub(super) struct RunningCall {
-    id: RequestId,
-    era: Era,
-    name: String,
-    relay: Option<Arc<Relay>>,
-    future: BoxFuture<'static, Result<ToolOutput, ToolError>>,
-}
-
-impl RunningCall {
-    /// Returns the answer to a call that its client took back.
-    pub(super) fn cancelled(&self) -> Answer {
-        let error = ToolError::new(
-            ErrorKind::Cancelled,
-            Delivery::Unknown,
-            "the client cancelled the call",
-        );
-        answer::of_call(&self.id, self.era, &self.name, Err(error))
-    }
-}
-
-impl Future for RunningCall {
-    type Output = Answer;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let this = &mut *self;
-        // a call that panics fails alone: its connection has other calls to carry
-        let polled = catch_unwind(AssertUnwindSafe(|| this.future.as_mut().poll(cx)));
-        let outcome = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(_) => Err(ToolError::new(
-                ErrorKind::Internal,
-                Delivery::Unknown,
-                "the call panicked",
-            )),
-        };
-        if let Some(relay) = &this.relay {
-            relay.close();
-        }
-        Poll::Ready(answer::of_call(&this.id, this.era, &this.name, outcome))
-    }
-}
-
-impl Drop for RunningCall {
-    fn drop(&mut self) {
-        if let Some(relay) = &self.relay {
-            relay.close();
-        }
+        let id = request.id.clone();
+        Ok(RunningCall::new(id, era, name, relay, future, inbound))
     }
 }

@@ -153,6 +153,8 @@ metrics! {
         "Size of what the cache holds";
     CACHE_STORED = Counter "tollgate.cache.stored" "{result}" [names::TOOL, names::SERVER_SET]
         "Results stored";
+    CACHE_UNSETTLED = Gauge "tollgate.cache.unsettled" "{state}" []
+        "State that writes which have ended may still change, so that nothing of it is served from the cache";
     CALLS = Counter "tollgate.calls" "{call}" [names::TOOL, names::SERVER_SET, names::EFFECT, names::CACHE, names::ERROR_TYPE]
         "Calls that ended";
     CALLS_IN_FLIGHT = Gauge "tollgate.calls.in_flight" "{call}" []

@@ -20,7 +20,8 @@ use crate::face::arrival::Arrival;
 use crate::face::error::Fault;
 use crate::face::inflight::Entered;
 use crate::face::request::{Request, cancelled_id, method};
-use crate::face::service::{RunningCall, Step};
+use crate::face::running::RunningCall;
+use crate::face::service::Step;
 use crate::wire::{Era, KNOWN_VERSIONS, Message, RequestId, header};
 
 /// A refusal, with the id of the request where it is known.
@@ -228,7 +229,7 @@ fn reports(
 }
 
 /// Runs a call: as one JSON answer, or as a stream where progress was asked for. The call lives in
-/// the response, so a client that goes away drops it.
+/// the response, which is dropped when the client goes away.
 async fn run<B: Backend>(
     endpoint: &Endpoint<B>,
     mut call: RunningCall,
@@ -246,7 +247,7 @@ async fn run<B: Backend>(
             () = entered.cancelled() => None,
             answer = &mut call => Some(answer),
         }
-        .unwrap_or_else(|| call.cancelled()),
+        .unwrap_or_else(|| call.cancel()),
     };
     reply(answer.status(), answer)
 }

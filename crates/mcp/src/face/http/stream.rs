@@ -23,7 +23,7 @@ use super::accept;
 use super::session::Session;
 use crate::face::answer::Answer;
 use crate::face::inflight::Entered;
-use crate::face::service::RunningCall;
+use crate::face::running::RunningCall;
 use crate::face::subscription::{self, Subscription};
 
 /// How many reports may wait for a client that reads slowly. Further ones are dropped.
@@ -92,7 +92,7 @@ fn event(message: Answer) -> Bytes {
     out.into()
 }
 
-/// The messages of one call: its progress, then its answer. Dropping it cancels the call.
+/// The messages of one call: its progress, then its answer.
 pub(super) struct CallMessages {
     call: Option<RunningCall>,
     /// The answer, while reports that came before it are still to be read.
@@ -126,7 +126,7 @@ impl CallMessages {
         };
         let cancelled = self.cancelled.as_mut();
         if cancelled.is_some_and(|cancelled| cancelled.as_mut().poll(cx).is_ready()) {
-            self.answer = Some(call.cancelled());
+            self.answer = Some(call.cancel());
         } else if let Poll::Ready(answer) = Pin::new(call).poll(cx) {
             self.answer = Some(answer);
         } else {

@@ -1,0 +1,111 @@
+//! Which state a write that has ended may still change, and why: for people.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::time::Instant;
+use tollgate_core::{ReplicaSetId, ToolError, ToolName, ToolOutput};
+
+use crate::stats::millis;
+use crate::tools::Record;
+
+/// State that a write which has ended may still change. Nothing that was read from it is served from the
+/// cache or kept meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UnsettledState {
+    /// The state, as the tool's rule names it: by templates, without any argument.
+    pub state: String,
+    /// The replica set of the write that ended last.
+    pub set: ReplicaSetId,
+    /// Its tool, as its server calls it.
+    pub tool: ToolName,
+    /// What became of it: the word of the error, `tool_error`, `repeated` for one that has a result but
+    /// was sent more than once, or `dropped` for one whose caller left.
+    pub reason: &'static str,
+    /// How long the state has been unsettled, in milliseconds.
+    #[serde(rename = "age_ms", serialize_with = "millis")]
+    pub age: Duration,
+    /// For how long it will be if no other write ends so, in milliseconds.
+    #[serde(rename = "left_ms", serialize_with = "millis")]
+    pub left: Duration,
+}
+
+/// All state that is unsettled, by its name. There are as many names as rules and groups.
+#[derive(Debug, Default)]
+pub(crate) struct AllUnsettled(Mutex<BTreeMap<String, Noted>>);
+
+#[derive(Debug)]
+struct Noted {
+    set: ReplicaSetId,
+    tool: ToolName,
+    reason: &'static str,
+    since: Instant,
+    until: Instant,
+}
+
+impl AllUnsettled {
+    /// Notes that state is unsettled for a time from now; logs it if it was settled before.
+    pub(crate) fn note(
+        &self,
+        state: String,
+        record: &Record,
+        result: Option<&Result<ToolOutput, ToolError>>,
+        now: Instant,
+        unsettled: Duration,
+    ) {
+        let reason = reason(result);
+        let until = now + unsettled;
+        let mut all = self.0.lock();
+        all.retain(|_, noted| now < noted.until);
+        if let Some(noted) = all.get_mut(&state) {
+            noted.set = record.set.clone();
+            noted.tool = record.tool.clone();
+            noted.reason = reason;
+            noted.until = noted.until.max(until);
+            return;
+        }
+        tracing::info!(
+            set = %record.set,
+            tool = %record.tool,
+            reason,
+            seconds = unsettled.as_secs_f64(),
+            "a write may still land: the cache serves nothing of {state}",
+        );
+        let noted = Noted {
+            set: record.set.clone(),
+            tool: record.tool.clone(),
+            reason,
+            since: now,
+            until,
+        };
+        all.insert(state, noted);
+    }
+
+    /// Returns what is unsettled now, by name.
+    pub(crate) fn list(&self, now: Instant) -> Vec<UnsettledState> {
+        let all = self.0.lock();
+        let all = all.iter().filter(|(_, noted)| now < noted.until);
+        all.map(|(state, noted)| UnsettledState {
+            state: state.clone(),
+            set: noted.set.clone(),
+            tool: noted.tool.clone(),
+            reason: noted.reason,
+            age: now.saturating_duration_since(noted.since),
+            left: noted.until.saturating_duration_since(now),
+        })
+        .collect()
+    }
+}
+
+/// Says in a word why a write may still land.
+fn reason(result: Option<&Result<ToolOutput, ToolError>>) -> &'static str {
+    match result {
+        None => "dropped",
+        Some(Ok(output)) if output.is_error() => "tool_error",
+        Some(Ok(_)) => "repeated",
+        Some(Err(error)) => error.kind().as_str(),
+    }
+}
