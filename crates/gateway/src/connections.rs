@@ -1,5 +1,7 @@
 //! Accepts connections, and serves each until its end.
 
+#[cfg(unix)]
+mod descriptors;
 mod open;
 mod written;
 
@@ -26,10 +28,15 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 use crate::at_once::AtOnce;
-use open::{Open, Place, Running};
+use open::{Open, Place, Running, Unread};
 use written::Written;
 
+#[cfg(unix)]
+pub(crate) use descriptors::make_fit;
 pub(crate) use open::ConnectionLimits;
+
+/// So much of what a client sends is read at a time; the head of a request is no longer.
+const BUFFER: usize = 64 * 1024;
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.
 pub(crate) async fn serve<L>(
@@ -51,7 +58,7 @@ pub(crate) async fn serve<L>(
         let caller = stream.accepted(caller);
         // without a place it is closed
         if let Some(place) = places.admit(caller.map(|caller| caller.ip())) {
-            let stream = Written::new(stream, limits.write);
+            let stream = Written::new(stream, place.limits().write, place.unread());
             let connection = connection(stream, caller, place, routes.clone(), stop.clone());
             open.spawn(AtOnce::new(connection));
         }
@@ -79,17 +86,22 @@ async fn connection<S>(
         if let Some(caller) = caller {
             request.extensions_mut().insert(ConnectInfo(caller));
         }
-        let running = place.run();
+        let (running, unread) = (place.run(), place.unread());
         let answering = routes.clone().call(request);
         async move {
             let response = answering.await?;
-            Ok::<_, Infallible>(response.map(|body| Answer { body, running }))
+            Ok::<_, Infallible>(response.map(|body| Answer {
+                body,
+                unread,
+                running,
+            }))
         }
     });
     let mut serving = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(header)
+            .max_buf_size(BUFFER)
             .serve_connection(TokioIo::new(stream), answer)
     );
     let served = tokio::select! {
@@ -112,6 +124,7 @@ async fn connection<S>(
 /// The body of an answer. Its request is in work until this is dropped.
 struct Answer {
     body: Body,
+    unread: Unread,
     #[expect(dead_code, reason = "its drop says that the answer has ended")]
     running: Running,
 }
@@ -124,7 +137,13 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.unread.add(data.len());
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -179,6 +179,15 @@ pub(crate) fn endpoint<B: face::Backend>(
     let options = face::HttpOptions::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
+        .with_bodies(config.max_bodies, config.body_timeout)
+        .with_sessions(
+            config.max_sessions,
+            face::HttpOptions::default().session_idle,
+        )
+        .with_sessions_per_client(
+            config.max_sessions_per_client,
+            config.connections.proxies.clone(),
+        )
         .with_shutdown(stop.clone());
     Ok(face::router(backend, options))
 }

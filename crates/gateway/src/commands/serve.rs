@@ -233,10 +233,13 @@ impl Served {
         });
         let routes = http::gateway(operator.clone(), &config.http)?;
         let closing = stop.closing().clone();
-        let limits = config.http.connections;
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
+        let mut limits = config.http.connections.clone();
+        #[cfg(unix)]
+        connections::make_fit(&mut limits);
         let serving = async move {
             tokio::join!(
-                connections::serve(public, routes, limits, closing.clone()),
+                connections::serve(public, routes, limits.clone(), closing.clone()),
                 admin.serve(admin::routes(operator), limits, closing)
             );
         };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -10,6 +11,7 @@ use tollgate::cache::{StateGroup, StoreKind};
 use tollgate::core::infer::VerbKind;
 use tollgate::limit::ConcurrencyLimitLayer;
 use tollgate::{FreshnessMode, Instances, Profile, Trust, Weight};
+use tollgate_mcp::face::HttpOptions;
 use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::audit::Audit;
@@ -100,6 +102,13 @@ pub(crate) struct Http {
     pub(crate) metrics: bool,
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
+    pub(crate) max_sessions: usize,
+    pub(crate) max_sessions_per_client: usize,
+    pub(crate) proxies: Vec<IpAddr>,
+    pub(crate) max_bodies: Size,
+    pub(crate) max_unread: Size,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) body_timeout: Duration,
     #[serde(deserialize_with = "duration")]
     pub(crate) header_timeout: Duration,
     #[serde(deserialize_with = "duration")]
@@ -115,9 +124,12 @@ impl Default for Http {
         let ConnectionLimits {
             all,
             per_address,
+            proxies,
+            unread,
             header,
             write,
         } = ConnectionLimits::default();
+        let face = HttpOptions::default();
         Self {
             listen: "127.0.0.1:7420".into(),
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
@@ -128,6 +140,12 @@ impl Default for Http {
             metrics: false,
             max_connections: all,
             max_connections_per_address: per_address,
+            max_sessions: face.max_sessions,
+            max_sessions_per_client: face.max_sessions_per_client,
+            proxies,
+            max_bodies: Size(face.max_bodies as u64),
+            max_unread: Size(unread as u64),
+            body_timeout: face.body_timeout,
             header_timeout: header,
             write_timeout: write,
             lame_duck: Duration::ZERO,

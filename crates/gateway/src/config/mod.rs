@@ -119,6 +119,11 @@ pub(crate) struct HttpConfig {
     pub(crate) metrics: bool,
     /// Of each listener.
     pub(crate) connections: ConnectionLimits,
+    pub(crate) max_sessions: usize,
+    pub(crate) max_sessions_per_client: usize,
+    /// How many bytes of request bodies are held.
+    pub(crate) max_bodies: usize,
+    pub(crate) body_timeout: Duration,
     /// How long connections are accepted after the signal to stop.
     pub(crate) lame_duck: Duration,
     pub(crate) drain: Duration,

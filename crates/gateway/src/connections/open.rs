@@ -11,10 +11,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How many connections a listener has, and how long they may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
     pub(crate) all: usize,
     pub(crate) per_address: usize,
+    /// Addresses of proxies: their connections are not counted by address.
+    pub(crate) proxies: Vec<IpAddr>,
+    /// How many bytes of answers may wait for their clients to read them.
+    pub(crate) unread: usize,
     /// How long the head of a request may take, counted from the end of the answer before it.
     pub(crate) header: Duration,
     /// How long a client may read nothing of what is written to it.
@@ -26,6 +30,8 @@ impl Default for ConnectionLimits {
         Self {
             all: 1024,
             per_address: 512,
+            proxies: Vec::new(),
+            unread: 256 << 20,
             header: Duration::from_secs(60),
             write: Duration::from_secs(30),
         }
@@ -37,6 +43,8 @@ impl Default for ConnectionLimits {
 pub(super) struct Open {
     limits: ConnectionLimits,
     table: Mutex<Table>,
+    /// How many bytes of answers wait for their clients to read them.
+    unread: AtomicUsize,
     began: Instant,
     has_refused: AtomicBool,
 }
@@ -56,6 +64,10 @@ struct Known {
     running: AtomicUsize,
     /// Since when it has none, in milliseconds since the listener began.
     idle_since: AtomicU64,
+    /// How many bytes of its answers its client has not read.
+    unread: AtomicUsize,
+    /// When the client read last, or had nothing to read, on the same clock.
+    read_at: AtomicU64,
     /// Fires when it has to make room for another one.
     end: CancellationToken,
 }
@@ -80,6 +92,7 @@ impl Open {
         Arc::new(Self {
             limits,
             table: Mutex::default(),
+            unread: AtomicUsize::new(0),
             began: Instant::now(),
             has_refused: AtomicBool::new(false),
         })
@@ -88,6 +101,9 @@ impl Open {
     /// Takes a connection in. Where there are too many, the one ends that has had no request in work for
     /// longest; `None` if each has one.
     pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+        let address = address
+            .map(|address| address.to_canonical())
+            .filter(|address| !self.limits.proxies.contains(address));
         let mut table = self.table.lock();
         let of_address = address.and_then(|address| table.by_address.get(&address));
         let has_room = match of_address {
@@ -110,6 +126,8 @@ impl Open {
             address,
             running: AtomicUsize::new(0),
             idle_since: AtomicU64::new(self.now()),
+            unread: AtomicUsize::new(0),
+            read_at: AtomicU64::new(self.now()),
             end: CancellationToken::new(),
         });
         let number = table.next;
@@ -124,6 +142,28 @@ impl Open {
             number,
             known,
         })
+    }
+
+    /// Ends connections whose clients have read nothing for longest, until no more waits than may.
+    fn end_unread(&self) {
+        let table = self.table.lock();
+        let mut waiting: Vec<_> = table
+            .known
+            .values()
+            .filter(|known| known.unread.load(Ordering::Relaxed) > 0 && !known.end.is_cancelled())
+            .collect();
+        waiting.sort_by_key(|known| known.read_at.load(Ordering::Relaxed));
+        let mut unread: usize = waiting
+            .iter()
+            .map(|known| known.unread.load(Ordering::Relaxed))
+            .sum();
+        for known in waiting {
+            if unread <= self.limits.unread {
+                break;
+            }
+            unread = unread.saturating_sub(known.unread.load(Ordering::Relaxed));
+            known.end.cancel();
+        }
     }
 
     fn now(&self) -> u64 {
@@ -166,8 +206,16 @@ impl Table {
 }
 
 impl Place {
-    pub(super) fn limits(&self) -> ConnectionLimits {
-        self.open.limits
+    pub(super) fn limits(&self) -> &ConnectionLimits {
+        &self.open.limits
+    }
+
+    /// Returns what counts the bytes that its client has not read.
+    pub(super) fn unread(&self) -> Unread {
+        Unread {
+            open: self.open.clone(),
+            known: self.known.clone(),
+        }
     }
 
     /// Fires when the connection has to make room for another one.
@@ -185,9 +233,44 @@ impl Place {
     }
 }
 
+/// Counts the bytes of answers that the client of a connection has not read.
+#[derive(Debug, Clone)]
+pub(super) struct Unread {
+    open: Arc<Open>,
+    known: Arc<Known>,
+}
+
+impl Unread {
+    /// Counts bytes that are to be written. Where too many wait, those connections end whose clients
+    /// have read nothing for longest.
+    pub(super) fn add(&self, bytes: usize) {
+        if self.known.unread.fetch_add(bytes, Ordering::Relaxed) == 0 {
+            self.known.read_at.store(self.open.now(), Ordering::Relaxed);
+        }
+        let before = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.open.limits.unread {
+            self.open.end_unread();
+        }
+    }
+
+    /// Counts bytes that were written; heads of answers, too, which were not added.
+    pub(super) fn take(&self, written: usize) {
+        let unread = &self.known.unread;
+        let mut taken = 0;
+        let _always_ok = unread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |unread| {
+            taken = written.min(unread);
+            Some(unread - taken)
+        });
+        self.open.unread.fetch_sub(taken, Ordering::Relaxed);
+        self.known.read_at.store(self.open.now(), Ordering::Relaxed);
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         self.open.table.lock().remove(self.number);
+        let unread = self.known.unread.swap(0, Ordering::Relaxed);
+        self.open.unread.fetch_sub(unread, Ordering::Relaxed);
     }
 }
 
@@ -196,6 +279,17 @@ impl Drop for Running {
         let now = self.open.now();
         self.known.idle_since.store(now, Ordering::Relaxed);
         self.known.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Unread {
+    /// Counts for a connection that no listener knows.
+    pub(super) fn of_nobody() -> Self {
+        let place = Open::new(ConnectionLimits::default()).admit(None);
+        place
+            .map(|place| place.unread())
+            .expect("there is room for the first")
     }
 }
 
@@ -248,5 +342,46 @@ mod tests {
         drop((places, more));
         let table = open.table.lock();
         assert!(table.known.is_empty() && table.by_address.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_read_nothing_for_longest_makes_room_for_answers() {
+        let open = Open::new(ConnectionLimits {
+            unread: 100,
+            ..ConnectionLimits::default()
+        });
+        let places: Vec<_> = (0..3).map(|_| open.admit(None).unwrap()).collect();
+        let [first, second, third] = &places[..] else {
+            panic!("three")
+        };
+        for place in [second, first] {
+            place.unread().add(50);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        let ended = || [first, second, third].map(|place| place.end().is_cancelled());
+        assert_eq!(ended(), [false; 3]);
+        third.unread().add(1);
+        assert_eq!(ended(), [false, true, false]);
+        first.unread().take(60);
+        drop(places);
+        assert_eq!(open.unread.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_proxy_is_not_counted_by_address() {
+        let proxy = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let open = Open::new(ConnectionLimits {
+            per_address: 1,
+            proxies: vec![proxy],
+            ..ConnectionLimits::default()
+        });
+        let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().into();
+        let admit = |address| {
+            let place = open.admit(Some(address))?;
+            let running = place.run();
+            Some((place, running))
+        };
+        let places = [proxy, mapped, proxy].map(admit);
+        assert!(places.iter().all(Option::is_some));
     }
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::open::Unread;
+
 /// Fails writes that have made no progress for a time.
 #[derive(Debug)]
 pub(super) struct Written<S> {
@@ -16,15 +18,23 @@ pub(super) struct Written<S> {
     /// There from the first write that had to wait.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
+    unread: Unread,
 }
 
 impl<S> Written<S> {
-    pub(super) fn new(stream: S, timeout: Duration) -> Self {
+    pub(super) fn new(stream: S, timeout: Duration, unread: Unread) -> Self {
         Self {
             stream,
             timeout,
+            unread,
             timer: None,
             is_waiting: false,
+        }
+    }
+
+    fn count(&self, polled: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(written)) = polled {
+            self.unread.take(*written);
         }
     }
 
@@ -69,6 +79,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.count(&polled);
         self.within(cx, polled)
     }
 
@@ -78,6 +89,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.count(&polled);
         self.within(cx, polled)
     }
 
@@ -107,7 +119,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT);
+        let mut stream = Written::new(ours, TIMEOUT, Unread::of_nobody());
         let began = Instant::now();
         let error = stream.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -117,7 +129,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT);
+        let mut stream = Written::new(ours, TIMEOUT, Unread::of_nobody());
         let reading = tokio::spawn(async move {
             let mut read = 0;
             while read < 64 {

@@ -4,10 +4,17 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Gateway, until, within};
+use crate::scripted::Script;
+use crate::support::{Gateway, http, until, within};
 
-const CONFIG: &str = "[http]\nmax_connections = 8\nmax_connections_per_address = 6\n\
-    [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+const ORDERS: &str = "[servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+
+/// A gateway with these keys of `[http]`.
+async fn gateway(http: &str) -> Gateway {
+    Gateway::configured(&format!("[http]\n{http}\n{ORDERS}")).await
+}
+
+const FEW: &str = "max_connections = 8\nmax_connections_per_address = 6";
 
 const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -22,7 +29,7 @@ async fn connected(gateway: &Gateway, begun: &[u8]) -> TcpStream {
 
 #[tokio::test]
 async fn half_sent_headers_keep_no_client_out() {
-    let gateway = Gateway::configured(CONFIG).await;
+    let gateway = gateway(FEW).await;
     let mut held = Vec::new();
     for _ in 0..100 {
         held.push(connected(&gateway, b"POST /mcp HTTP/1.1\r\nhost: 127").await);
@@ -51,7 +58,7 @@ async fn half_sent_headers_keep_no_client_out() {
 
 #[tokio::test]
 async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
-    let gateway = Gateway::configured(CONFIG).await;
+    let gateway = gateway(FEW).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"}).to_string();
     let half = format!(
         "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
@@ -75,6 +82,126 @@ async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
         let mut head = [0; 12];
         stream.read_exact(&mut head).await.unwrap();
         assert!(head.starts_with(b"HTTP/1.1 "), "{head:?}");
+    }
+    gateway.stopped().await;
+}
+
+/// A call whose body has so many bytes, of which this many are sent.
+fn large_body(bytes: usize, sent: usize) -> Vec<u8> {
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {bytes}\r\n\r\n"
+    );
+    [head.into_bytes(), vec![b' '; sent]].concat()
+}
+
+#[tokio::test]
+async fn large_bodies_that_come_slowly_keep_no_small_one_out() {
+    const LARGE: usize = 3 << 20;
+    let gateway = gateway("max_bodies = \"4MiB\"").await;
+    // the last byte does not come
+    let _slow = connected(&gateway, &large_body(LARGE, LARGE - 1)).await;
+    let refused = until("the second large one is refused", || async {
+        let mut second = connected(&gateway, &large_body(LARGE, LARGE)).await;
+        let mut head = [0; 512];
+        let read = second.read(&mut head).await.unwrap_or(0);
+        let head = String::from_utf8_lossy(&head[..read]).to_lowercase();
+        // its body is no message: without the first it would be read
+        (!head.starts_with("http/1.1 400")).then_some(head)
+    })
+    .await;
+    assert!(refused.starts_with("http/1.1 503 "), "{refused}");
+    assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+    let answer = gateway
+        .mcp("orders__get_order", json!({"order_id": 1}))
+        .await;
+    assert!(answer["result"].is_object(), "{answer}");
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn clients_that_read_no_answers_are_closed_where_too_much_waits() {
+    const LARGE: usize = 12 << 20;
+    let script = Script {
+        call: "says \"$(head -c 12582912 /dev/zero | tr '\\0' x)\"",
+        ..Script::of_one("dump")
+    };
+    let config = format!("[http]\nmax_unread = \"16MiB\"\n{}", script.server("shop"));
+    let gateway = Gateway::configured(&config).await;
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "shop__dump", "arguments": {}}});
+    let ask = ask.to_string();
+    let ask = format!(
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{ask}",
+        ask.len()
+    );
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        let client = connected(&gateway, ask.as_bytes()).await;
+        // its answer begins, and is not read
+        within("an answer", client.readable()).await.unwrap();
+        silent.push(client);
+    }
+    let mut whole = 0;
+    for mut client in silent {
+        let mut read = Vec::new();
+        // one that is cut off may be reset
+        let _ended = within("its end", client.read_to_end(&mut read)).await;
+        whole += usize::from(read.len() > LARGE);
+    }
+    assert!(whole < 4, "{whole} whole");
+    let answer = gateway.get("/readyz").await;
+    assert_eq!(answer.0, 200, "{answer:?}");
+    gateway.stopped().await;
+}
+
+#[tokio::test]
+async fn clients_that_open_sessions_only_keep_none_out_that_calls() {
+    let gateway = gateway("max_sessions_per_client = 4").await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}});
+    let post = async |body: &serde_json::Value, session: Option<&str>| {
+        let request = http()
+            .post(&gateway.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        let request = match session {
+            Some(session) => request.header("mcp-session-id", session),
+            None => request,
+        };
+        within("an answer", request.body(body.to_string()).send())
+            .await
+            .unwrap()
+    };
+    let open = async || {
+        let opened = post(&initialize, None).await;
+        let session = opened.headers().get("mcp-session-id");
+        let session = session.map(|session| session.to_str().unwrap().to_owned());
+        (opened, session)
+    };
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "orders__get_order", "arguments": {"order_id": 1}}});
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..6 {
+            assert!(open().await.1.is_some());
+        }
+        let session = open().await.1.unwrap();
+        assert_eq!(post(&call, Some(&session)).await.status(), 200);
+        sessions.push(session);
+    }
+    let (refused, _) = open().await;
+    assert_eq!(refused.status(), 503);
+    let retry_after = refused.headers()["retry-after"].to_str().unwrap();
+    assert!((1..=1800).contains(&retry_after.parse::<u64>().unwrap()));
+    let said = refused.text().await.unwrap();
+    assert!(
+        said.contains("4 sessions of this client are open"),
+        "{said}"
+    );
+    for session in &sessions {
+        assert_eq!(post(&call, Some(session)).await.status(), 200);
     }
     gateway.stopped().await;
 }

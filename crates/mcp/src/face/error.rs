@@ -1,6 +1,7 @@
 //! What a refusal looks like on the wire: the one place where failures become JSON-RPC errors.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use http::StatusCode;
 use serde::Serialize;
@@ -47,11 +48,17 @@ pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 pub(super) struct Fault {
     pub(super) error: RpcError,
     pub(super) status: StatusCode,
+    /// When the client may try again.
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl Fault {
     pub(super) const fn new(status: StatusCode, error: RpcError) -> Self {
-        Self { error, status }
+        Self {
+            error,
+            status,
+            retry_after: None,
+        }
     }
 
     fn of(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
@@ -97,7 +104,10 @@ impl Fault {
 
     /// A fault of our own that no call is behind.
     pub(super) fn runtime(status: StatusCode, error: &ToolError) -> Self {
-        Self::new(status, runtime(error))
+        Self {
+            retry_after: error.retry_after(),
+            ..Self::new(status, runtime(error))
+        }
     }
 }
 

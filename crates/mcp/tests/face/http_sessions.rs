@@ -118,6 +118,15 @@ async fn opened(router: &Router) -> String {
         .to_owned()
 }
 
+/// Opens a session in which a tool is called.
+async fn used(router: &Router) -> String {
+    let session = opened(router).await;
+    let called = send(router, Method::POST, Some(&session), CALL).await;
+    assert_eq!(called.status(), StatusCode::OK);
+    session
+}
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}"#;
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -129,7 +138,7 @@ fn room_for_one() -> Router {
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_is_forgotten_and_a_used_one_is_not() {
     let router = room_for_one();
-    let session = opened(&router).await;
+    let session = used(&router).await;
     let ping = async || {
         send(&router, Method::POST, Some(&session), PING)
             .await
@@ -149,7 +158,7 @@ async fn an_idle_session_is_forgotten_and_a_used_one_is_not() {
 #[tokio::test(start_paused = true)]
 async fn a_session_with_an_open_stream_is_in_use() {
     let router = room_for_one();
-    let session = opened(&router).await;
+    let session = used(&router).await;
     let stream = send(&router, Method::GET, Some(&session), "").await;
     assert_eq!(stream.status(), StatusCode::OK);
     let initialize = async || send(&router, Method::POST, None, INITIALIZE).await.status();

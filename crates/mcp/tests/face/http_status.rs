@@ -315,9 +315,15 @@ async fn there_are_no_more_sessions_than_allowed() {
     let options = HttpOptions::default().with_sessions(2, Duration::from_secs(60));
     let server = Server::with(options).await;
     let first = server.session().await;
-    server.session().await;
+    for session in [&first, &server.session().await] {
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}"#;
+        let call = server.post(call).header("mcp-session-id", session);
+        assert_eq!(call.send().await.unwrap().status(), 200);
+    }
     let refused = server.post(INITIALIZE).send().await.unwrap();
     assert_eq!(refused.status(), 503);
+    let retry_after = refused.headers()["retry-after"].to_str().unwrap();
+    assert!((1..=60).contains(&retry_after.parse::<u64>().unwrap()));
     assert_eq!(json(refused).await["error"]["data"]["kind"], "overloaded");
     let delete = server
         .client

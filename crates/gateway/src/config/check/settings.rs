@@ -17,6 +17,9 @@ use crate::connections::ConnectionLimits;
 /// The longest a result may be served after its lifetime: the store counts no further.
 const MAX_STALE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// How many bytes of bodies or answers may be held: of one request at least.
+const HELD: std::ops::RangeInclusive<u64> = 4 << 20..=1 << 40;
+
 /// How long a write that may still land keeps what it touched out of the cache, at most: between these.
 const SETTLE: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(600);
@@ -95,22 +98,35 @@ impl Faults<'_, '_> {
             &["cache", "settle"],
             "expected a time from 1s to 10m",
         );
-        for (key, connections) in [
+        for (key, number) in [
             ("max_connections", file.http.max_connections),
             (
                 "max_connections_per_address",
                 file.http.max_connections_per_address,
             ),
+            ("max_sessions", file.http.max_sessions),
+            ("max_sessions_per_client", file.http.max_sessions_per_client),
         ] {
             self.expect(
-                (1..=1_000_000).contains(&connections),
+                (1..=1_000_000).contains(&number),
                 &["http", key],
                 "expected a number from 1 to 1000000",
+            );
+        }
+        for (key, size) in [
+            ("max_bodies", file.http.max_bodies),
+            ("max_unread", file.http.max_unread),
+        ] {
+            self.expect(
+                HELD.contains(&size.0),
+                &["http", key],
+                "expected a size from 4MiB to 1TiB",
             );
         }
         for (key, time) in [
             ("header_timeout", file.http.header_timeout),
             ("write_timeout", file.http.write_timeout),
+            ("body_timeout", file.http.body_timeout),
         ] {
             let bounds = Duration::from_secs(1)..=Duration::from_secs(600);
             self.expect(
@@ -158,9 +174,15 @@ impl Faults<'_, '_> {
                 connections: ConnectionLimits {
                     all: file.http.max_connections,
                     per_address: file.http.max_connections_per_address,
+                    proxies: file.http.proxies.clone(),
+                    unread: as_usize(file.http.max_unread.0),
                     header: file.http.header_timeout,
                     write: file.http.write_timeout,
                 },
+                max_sessions: file.http.max_sessions,
+                max_sessions_per_client: file.http.max_sessions_per_client,
+                max_bodies: as_usize(file.http.max_bodies.0),
+                body_timeout: file.http.body_timeout,
                 lame_duck: file.http.lame_duck,
                 drain: file.http.drain,
             },
@@ -218,4 +240,9 @@ impl Faults<'_, '_> {
         }
         (!seen.is_empty()).then_some(lexicon)
     }
+}
+
+/// A size as this machine counts it.
+fn as_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

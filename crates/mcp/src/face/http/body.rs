@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,33 +11,88 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tollgate_core::{Delivery, ErrorKind, ToolError};
 
 use crate::face::error::Fault;
 
-/// How long a client may send nothing in the middle of a body.
-const PAUSE: Duration = Duration::from_secs(30);
+/// When a client may send a large body again that found no room.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Reads a whole body.
+/// So much of each body is not counted: those who send small ones do not wait for those who send large
+/// ones slowly. The bound on connections bounds this, too.
+const FREE: usize = 64 * 1024;
+
+/// Reads bodies, and bounds how many bytes of them are held at a time.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    /// The longest body, in bytes.
+    limit: usize,
+    timeout: Duration,
+    /// A permit for each byte beyond the first [`FREE`] ones of a body.
+    room: Arc<Semaphore>,
+}
+
+/// The bytes of one body that are counted, until this is dropped.
+pub(super) type Held = Option<OwnedSemaphorePermit>;
+
+impl Bodies {
+    /// `limit` is the longest body, `all` how many bytes of all are held, and `timeout` how long one may
+    /// take to come.
+    pub(super) fn new(limit: usize, all: usize, timeout: Duration) -> Self {
+        Self {
+            limit,
+            timeout,
+            room: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    /// Reads a whole body.
+    ///
+    /// # Errors
+    ///
+    /// 413 if the body is too long, 400 if it breaks off, 408 if it takes too long, and 503 if too many
+    /// bytes of others are held.
+    pub(super) async fn read(&self, body: Body) -> Result<(Bytes, Held), Fault> {
+        let mut held = None;
+        let read = read(body, self.limit, |length| self.hold(length, &mut held));
+        // what came so far is held in memory, so it is not held for ever
+        let read = tokio::time::timeout(self.timeout, read).await;
+        let body = read.map_err(|_| too_slow(self.timeout))??;
+        Ok((body, held))
+    }
+
+    /// Counts a body that is this long by now.
+    fn hold(&self, length: usize, held: &mut Held) -> Result<(), Fault> {
+        let counted = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = length.saturating_sub(FREE).saturating_sub(counted);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).try_acquire_many_owned(more);
+        let room = room.map_err(|_| no_room())?;
+        match held {
+            Some(held) => held.merge(room),
+            None => *held = Some(room),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a whole body; `hold` is told how long it is by now.
 ///
 /// What is too long is read on, up to as much again, and thrown away: a server that answers and
 /// closes while its client still writes makes the client see a broken connection, not the answer.
-///
-/// # Errors
-///
-/// 413 if the body is longer than `limit`, 400 if it breaks off, 408 if no more of it comes for 30 s.
-pub(super) async fn read(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
+async fn read(
+    mut body: Body,
+    limit: usize,
+    mut hold: impl FnMut(usize) -> Result<(), Fault>,
+) -> Result<Bytes, Fault> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     let mut length = 0_usize;
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
         return Err(too_long(limit));
     }
-    loop {
-        // what came so far is held in memory, so it is not held for ever
-        let frame = tokio::time::timeout(PAUSE, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| stalled())? else {
-            break;
-        };
+    while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Fault::transport(
                 StatusCode::BAD_REQUEST,
@@ -52,6 +108,9 @@ pub(super) async fn read(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
                 return Err(too_long(limit));
             }
             continue;
+        }
+        if length > FREE {
+            hold(length)?;
         }
         // nearly every body is one piece, which is then not copied
         if first.is_empty() {
@@ -73,11 +132,21 @@ pub(super) async fn read(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
     })
 }
 
-fn stalled() -> Fault {
+fn too_slow(timeout: Duration) -> Fault {
     Fault::transport(
         StatusCode::REQUEST_TIMEOUT,
-        format!("nothing of the body came for {PAUSE:?}"),
+        format!("the body did not come within {timeout:?}"),
     )
+}
+
+fn no_room() -> Fault {
+    let error = ToolError::new(
+        ErrorKind::Overloaded,
+        Delivery::NotSent,
+        "too many large requests are being read",
+    );
+    let error = error.with_retry_after(RETRY_AFTER);
+    Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
 }
 
 fn too_long(limit: usize) -> Fault {
@@ -132,30 +201,70 @@ mod tests {
         Body::from_stream(futures_util::stream::iter(chunks))
     }
 
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    fn bodies(limit: usize) -> Bodies {
+        Bodies::new(limit, FREE, TIMEOUT)
+    }
+
     #[tokio::test]
     async fn a_body_is_read_whole_up_to_the_limit() {
+        let read = async |body| bodies(5).read(body).await.map(|(body, _)| body);
         assert_eq!(
-            read(chunked(&["ab", "", "cd", "e"]), 5).await.unwrap(),
+            read(chunked(&["ab", "", "cd", "e"])).await.unwrap(),
             "abcde"
         );
-        assert_eq!(read(Body::empty(), 5).await.unwrap(), "");
+        assert_eq!(read(Body::empty()).await.unwrap(), "");
         for over in [
             &["abc", "def"][..],
             &["abcdefghijklmnop"][..],
             &["abc", "defgh", "ijklmn"][..],
         ] {
-            let fault = read(chunked(over), 5).await.unwrap_err();
+            let fault = read(chunked(over)).await.unwrap_err();
             assert_eq!(fault.status, StatusCode::PAYLOAD_TOO_LARGE, "{over:?}");
         }
     }
 
+    /// A body of so many bytes whose client then sends no more, and does not end it.
+    fn unfinished(bytes: usize) -> Body {
+        let first =
+            futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; bytes]))]);
+        Body::from_stream(first.chain(futures_util::stream::pending()))
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_coming_is_given_up() {
-        let first = futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{"))]);
-        let body = Body::from_stream(first.chain(futures_util::stream::pending()));
-        let read = tokio::time::timeout(PAUSE * 2, read(body, 5)).await;
-        let fault = read.unwrap().unwrap_err();
-        assert_eq!(fault.status, StatusCode::REQUEST_TIMEOUT);
+    async fn a_body_that_comes_slowly_is_given_up() {
+        let drops =
+            futures_util::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(b" ")));
+        let slow = drops.then(|drop| async move {
+            tokio::time::sleep(TIMEOUT / 4).await;
+            drop
+        });
+        for body in [unfinished(1), Body::from_stream(slow)] {
+            let began = tokio::time::Instant::now();
+            let fault = bodies(100).read(body).await.unwrap_err();
+            assert_eq!(fault.status, StatusCode::REQUEST_TIMEOUT);
+            assert_eq!(began.elapsed(), TIMEOUT);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_bodies_find_room_for_so_many_bytes_and_small_ones_always() {
+        let bodies = bodies(4 * FREE);
+        let large = || Body::from(vec![b' '; 2 * FREE]);
+        let mut slow = Box::pin(bodies.read(unfinished(2 * FREE)));
+        assert!(futures_util::poll!(&mut slow).is_pending());
+        let fault = bodies.read(large()).await.unwrap_err();
+        assert_eq!(fault.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(bodies.read(Body::from(vec![b' '; FREE])).await.is_ok());
+        drop(slow);
+        let (_, held) = bodies.read(large()).await.unwrap();
+        assert!(
+            bodies.read(large()).await.is_err(),
+            "held until it is answered"
+        );
+        drop(held);
+        assert!(bodies.read(large()).await.is_ok());
     }
 
     #[tokio::test]

@@ -1,11 +1,12 @@
 //! What all requests of the endpoint share, and the two methods that only sessions have.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -13,8 +14,8 @@ use tollgate_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolErro
 use uuid::Uuid;
 
 use super::accept::{self, Accepts};
-use super::body::Pieces;
-use super::session::{Session, SessionTable};
+use super::body::{Bodies, Pieces};
+use super::session::{Client, Session, SessionLimits, SessionTable};
 use super::{HttpOptions, cors, guard, mirrored, stream};
 use crate::face::Backend;
 use crate::face::answer::Answer;
@@ -26,6 +27,7 @@ use crate::wire::{Era, RequestId, header};
 pub(super) struct Endpoint<B> {
     pub(super) face: Face<B>,
     pub(super) options: HttpOptions,
+    pub(super) bodies: Bodies,
     sessions: Mutex<SessionTable>,
     anonymous: Arc<Caller>,
 }
@@ -34,13 +36,15 @@ impl<B: Backend> Endpoint<B> {
     pub(super) fn new(backend: Arc<B>, options: HttpOptions) -> Self {
         let face = Face::new(backend);
         let ends = face.ends_sessions();
+        let limits = SessionLimits {
+            all: options.max_sessions,
+            per_client: options.max_sessions_per_client,
+            idle: options.session_idle,
+        };
         Self {
             face,
-            sessions: Mutex::new(SessionTable::new(
-                options.max_sessions,
-                options.session_idle,
-                ends,
-            )),
+            sessions: Mutex::new(SessionTable::new(limits, ends)),
+            bodies: Bodies::new(options.max_body, options.max_bodies, options.body_timeout),
             anonymous: Arc::new(Caller::new(Principal::new(ANONYMOUS))),
             options,
         }
@@ -67,20 +71,36 @@ impl<B: Backend> Endpoint<B> {
         extensions: &Extensions,
         client: Option<Arc<ClientInfo>>,
     ) -> Result<Arc<Session>, Fault> {
-        let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
-        let opened =
-            self.sessions
-                .lock()
-                .open(Instant::now(), Uuid::new_v4(), principal.clone(), client);
-        if let (Some(session), Some(timer)) = (&opened, self.face.session("tcp")) {
+        let principal = principal(extensions);
+        let counted = match principal {
+            Some(principal) => Some(Client::Principal(principal.clone())),
+            None => extensions
+                .get::<ConnectInfo<SocketAddr>>()
+                .map(|ConnectInfo(client)| client.ip().to_canonical())
+                .filter(|address| !self.options.proxies.contains(address))
+                .map(Client::Address),
+        };
+        let principal = principal.unwrap_or(&self.anonymous.principal).clone();
+        let session = Session::new(Uuid::new_v4(), principal, client);
+        let opened = self.sessions.lock().open(Instant::now(), session, counted);
+        if let (Ok(session), Some(timer)) = (&opened, self.face.session("tcp")) {
             session.timed_by(timer);
         }
-        opened.ok_or_else(|| {
+        opened.map_err(|full| {
+            let (open, whose) = (
+                full.open,
+                if full.of_client {
+                    " of this client"
+                } else {
+                    ""
+                },
+            );
             let error = ToolError::new(
                 ErrorKind::Overloaded,
                 Delivery::NotSent,
-                format!("{} sessions are open", self.options.max_sessions),
+                format!("{open} sessions{whose} are open; end those that are not used any more"),
             );
+            let error = error.with_retry_after(full.retry_after);
             Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
         })
     }
@@ -198,6 +218,13 @@ pub(super) fn refuse(id: Option<&RequestId>, fault: &Fault) -> Response {
     if fault.status == StatusCode::METHOD_NOT_ALLOWED {
         let post = HeaderValue::from_static("POST");
         response.headers_mut().insert(ALLOW, post);
+    }
+    if let Some(time) = fault.retry_after {
+        // whole seconds, and not too early
+        let seconds = time
+            .as_secs()
+            .saturating_add(u64::from(time.subsec_nanos() > 0));
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
 }

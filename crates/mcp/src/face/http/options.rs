@@ -1,6 +1,7 @@
 //! How the HTTP face is set up.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -21,8 +22,19 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<OriginPattern>,
     /// The longest request body, in bytes. Default: 4 MiB.
     pub max_body: usize,
+    /// How many bytes of request bodies may be held at a time, of each the first 64 KiB not counted.
+    /// Default: 64 MiB.
+    pub max_bodies: usize,
+    /// How long a request body may take to come. Default: 60 s.
+    pub body_timeout: Duration,
     /// How many legacy sessions may live at a time. Default: 10,000.
     pub max_sessions: usize,
+    /// How many of them one principal may have, or one address whose requests are not authenticated.
+    /// Default: 1,000.
+    pub max_sessions_per_client: usize,
+    /// Addresses of proxies, behind which there are many clients: their sessions are not counted by
+    /// address. Default: none.
+    pub proxies: Vec<IpAddr>,
     /// How long a legacy session may go unused before it may be forgotten. Default: 30 minutes.
     pub session_idle: Duration,
     /// How often a silent stream is kept alive by a comment. Default: 15 s.
@@ -39,7 +51,11 @@ impl Default for HttpOptions {
             allowed_hosts: HostPattern::loopback(),
             allowed_origins: OriginPattern::loopback(),
             max_body: 4 * 1024 * 1024,
+            max_bodies: 64 * 1024 * 1024,
+            body_timeout: Duration::from_secs(60),
             max_sessions: 10_000,
+            max_sessions_per_client: 1_000,
+            proxies: Vec::new(),
             session_idle: Duration::from_secs(30 * 60),
             keep_alive: Duration::from_secs(15),
             shutdown: CancellationToken::new(),
@@ -97,11 +113,27 @@ impl HttpOptions {
         self
     }
 
+    /// Sets how many bytes of request bodies may be held, and how long one may take to come.
+    #[must_use]
+    pub fn with_bodies(mut self, max: usize, timeout: Duration) -> Self {
+        self.max_bodies = max;
+        self.body_timeout = timeout;
+        self
+    }
+
     /// Sets how many legacy sessions may live, and how long one may go unused.
     #[must_use]
     pub fn with_sessions(mut self, max: usize, idle: Duration) -> Self {
         self.max_sessions = max;
         self.session_idle = idle;
+        self
+    }
+
+    /// Sets how many legacy sessions one client may have, and which addresses are proxies of many.
+    #[must_use]
+    pub fn with_sessions_per_client(mut self, max: usize, proxies: Vec<IpAddr>) -> Self {
+        self.max_sessions_per_client = max;
+        self.proxies = proxies;
         self
     }
 

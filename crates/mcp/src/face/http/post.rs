@@ -13,7 +13,7 @@ use super::accept::{self, Accepts};
 use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
 use super::session::Session;
 use super::stream::{self, CallMessages};
-use super::{body, cors, mirrored};
+use super::{cors, mirrored};
 use crate::face::Backend;
 use crate::face::answer::Answer;
 use crate::face::arrival::Arrival;
@@ -56,9 +56,8 @@ async fn take<B: Backend>(
             "Content-Type must be application/json",
         )));
     }
-    let body = body::read(body, endpoint.options.max_body)
-        .await
-        .map_err(nameless)?;
+    // held until the request is answered, as the message is made of its bytes
+    let (body, _held) = endpoint.bodies.read(body).await.map_err(nameless)?;
     match Message::parse(&body) {
         Ok(Message::Request { id, method, params }) => {
             let mut request = Request::new(id, method, params.as_ref())
@@ -197,6 +196,7 @@ async fn legacy<B: Backend>(
         Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
         Step::Call(call) => {
             let entered = session.map(|session| {
+                session.called();
                 let token = session.ended.child_token();
                 let entered = session.calls.enter(&request.id, token);
                 (session, entered)

@@ -1,6 +1,8 @@
 //! Sessions of legacy clients: a table that is pure data, and what one session holds.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ pub(super) struct Session {
     /// How its client introduced itself.
     pub(super) client: Option<Arc<ClientInfo>>,
     pub(super) calls: Arc<InFlight>,
+    /// A tool was called in it.
+    has_called: AtomicBool,
     /// Fired when the session is deleted or forgotten.
     pub(super) ended: CancellationToken,
     /// Tells how long it lasted, if anybody wants to know.
@@ -31,13 +35,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    fn new(id: Uuid, principal: Principal, client: Option<Arc<ClientInfo>>) -> Self {
+    pub(super) fn new(id: Uuid, principal: Principal, client: Option<Arc<ClientInfo>>) -> Self {
         let caller = Caller::new(principal).with_session(SessionId::new(id.to_string()));
         Self {
             id,
             caller: Arc::new(caller),
             client,
             calls: Arc::default(),
+            has_called: AtomicBool::new(false),
             ended: CancellationToken::new(),
             timer: OnceLock::new(),
             stream: Mutex::new(None),
@@ -48,6 +53,11 @@ impl Session {
     pub(super) fn timed_by(&self, timer: SessionTimer) {
         // nobody set another before: it was just opened
         let _ = self.timer.set(timer);
+    }
+
+    /// Notes that a tool is called in it: it does not have to make room any more.
+    pub(super) fn called(&self) {
+        self.has_called.store(true, Ordering::Relaxed);
     }
 
     /// Makes room for a new notification stream. A message may travel on one stream only, and the
@@ -62,14 +72,50 @@ impl Session {
     }
 }
 
-/// The live sessions: at most `max`, each forgotten once unused for `idle`.
+/// How many sessions there may be, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionLimits {
+    pub(super) all: usize,
+    pub(super) per_client: usize,
+    /// A session is forgotten once it is unused for so long.
+    pub(super) idle: Duration,
+}
+
+/// Whose sessions are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Client {
+    /// Of a client that is authenticated.
+    Principal(Principal),
+    /// Of one that is not.
+    Address(IpAddr),
+}
+
+/// No session can be opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    /// How many sessions are open of those that are counted.
+    pub(super) open: usize,
+    /// Whether only those of the client are.
+    pub(super) of_client: bool,
+    /// When the first of them ends if it stays unused.
+    pub(super) retry_after: Duration,
+}
+
+/// When a client has too many sessions, this share of its limit ends at once: each look for them reads
+/// the whole table.
+const ENDS_AT_ONCE: usize = 64;
+
+/// The live sessions, each forgotten once unused for the idle time.
+///
+/// Where there are too many, those end first that were opened and never used, then those in which no
+/// tool was called; a session in which one was is only ended by its idle time.
 ///
 /// There is no task per session. Expired ones are collected when a session is opened, and no sweep
 /// happens before the first of them can have expired.
 pub(super) struct SessionTable {
     sessions: HashMap<Uuid, Entry>,
-    max: usize,
-    idle: Duration,
+    by_client: HashMap<Client, usize>,
+    limits: SessionLimits,
     /// Nothing expires before.
     next_expiry: Option<Instant>,
     ends: EndsSession,
@@ -78,47 +124,98 @@ pub(super) struct SessionTable {
 struct Entry {
     session: Arc<Session>,
     ends: EndsSession,
+    /// Who is counted for it, unless it is a proxy of many.
+    client: Option<Client>,
     last_used: Instant,
+    /// A request named it since it was opened.
+    is_used: bool,
 }
 
 impl SessionTable {
     /// `ends` is told of each session that is closed or forgotten.
-    pub(super) fn new(max: usize, idle: Duration, ends: EndsSession) -> Self {
+    pub(super) fn new(limits: SessionLimits, ends: EndsSession) -> Self {
         Self {
             sessions: HashMap::new(),
-            max,
-            idle,
+            by_client: HashMap::new(),
+            limits,
             next_expiry: None,
             ends,
         }
     }
 
-    /// Opens a session; `None` if there is no room.
+    /// Opens a session, which is counted for this client.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there is no room.
     pub(super) fn open(
         &mut self,
         now: Instant,
-        id: Uuid,
-        principal: Principal,
-        client: Option<Arc<ClientInfo>>,
-    ) -> Option<Arc<Session>> {
+        session: Session,
+        client: Option<Client>,
+    ) -> Result<Arc<Session>, Full> {
         if self.next_expiry.is_some_and(|expiry| expiry <= now) {
             self.sweep(now);
         }
-        if self.sessions.len() >= self.max {
-            return None;
+        let of_client = client
+            .as_ref()
+            .and_then(|client| self.by_client.get(client));
+        if of_client.is_some_and(|open| *open >= self.limits.per_client) {
+            self.make_room(client.as_ref(), self.limits.per_client, now)?;
+        } else if self.sessions.len() >= self.limits.all {
+            self.make_room(None, self.limits.all, now)?;
         }
-        let session = Arc::new(Session::new(id, principal, client));
+        let session = Arc::new(session);
+        if let Some(client) = &client {
+            *self.by_client.entry(client.clone()).or_default() += 1;
+        }
         let entry = Entry {
             session: Arc::clone(&session),
             ends: Arc::clone(&self.ends),
+            client,
             last_used: now,
+            is_used: false,
         };
-        self.sessions.insert(id, entry);
+        self.sessions.insert(session.id, entry);
         if self.next_expiry.is_none() {
             // beyond the end of time means never
-            self.next_expiry = now.checked_add(self.idle);
+            self.next_expiry = now.checked_add(self.limits.idle);
         }
-        Some(session)
+        Ok(session)
+    }
+
+    /// Ends sessions in which no tool was called, of one client if it is given.
+    fn make_room(
+        &mut self,
+        client: Option<&Client>,
+        limit: usize,
+        now: Instant,
+    ) -> Result<(), Full> {
+        let counted = |entry: &&Entry| client.is_none() || entry.client.as_ref() == client;
+        let idle = || {
+            self.sessions
+                .values()
+                .filter(counted)
+                .filter(|entry| !entry.is_in_use())
+        };
+        let mut may_end: Vec<_> = idle()
+            .filter(|entry| !entry.session.has_called.load(Ordering::Relaxed))
+            .map(|entry| (entry.is_used, entry.last_used, entry.session.id))
+            .collect();
+        if may_end.is_empty() {
+            let oldest = idle().map(|entry| entry.last_used).min();
+            let unused = now.saturating_duration_since(oldest.unwrap_or(now));
+            return Err(Full {
+                open: limit,
+                of_client: client.is_some(),
+                retry_after: self.limits.idle.saturating_sub(unused),
+            });
+        }
+        may_end.sort_unstable();
+        for (_, _, id) in may_end.into_iter().take((limit / ENDS_AT_ONCE).max(1)) {
+            self.close(id);
+        }
+        Ok(())
     }
 
     /// Finds a live session of this principal and notes its use.
@@ -133,30 +230,49 @@ impl SessionTable {
         if principal.is_some_and(|principal| *principal != entry.session.caller.principal) {
             return None;
         }
-        if entry.is_expired(now, self.idle) {
+        if entry.is_expired(now, self.limits.idle) {
             self.close(id);
             return None;
         }
         entry.last_used = now;
+        entry.is_used = true;
         Some(Arc::clone(&entry.session))
     }
 
     /// Ends a session: its calls are cancelled and its stream closes.
     pub(super) fn close(&mut self, id: Uuid) {
-        // its drop tells whoever works for it
-        self.sessions.remove(&id);
+        if let Some(entry) = self.sessions.remove(&id) {
+            self.forget(&entry);
+            // its drop tells whoever works for it
+        }
+    }
+
+    /// Counts a session out.
+    fn forget(&mut self, entry: &Entry) {
+        if let Some(client) = &entry.client
+            && let Some(open) = self.by_client.get_mut(client)
+        {
+            *open -= 1;
+            if *open == 0 {
+                self.by_client.remove(client);
+            }
+        }
     }
 
     fn sweep(&mut self, now: Instant) {
-        let idle = self.idle;
-        self.sessions.retain(|_, entry| {
-            let expired = entry.is_expired(now, idle);
-            if !expired && entry.is_in_use() {
+        let idle = self.limits.idle;
+        let mut expired = Vec::new();
+        for (id, entry) in &mut self.sessions {
+            if entry.is_expired(now, idle) {
+                expired.push(*id);
+            } else if entry.is_in_use() {
                 // its idle time begins when it falls idle; no sooner than now
                 entry.last_used = now;
             }
-            !expired
-        });
+        }
+        for id in expired {
+            self.close(id);
+        }
         let oldest = self.sessions.values().map(|entry| entry.last_used).min();
         self.next_expiry = oldest.and_then(|oldest| oldest.checked_add(idle));
     }
@@ -188,19 +304,71 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(60);
 
+    fn limits(all: usize) -> SessionLimits {
+        SessionLimits {
+            all,
+            per_client: all,
+            idle: IDLE,
+        }
+    }
+
     fn table(max: usize) -> (SessionTable, Instant) {
         let ends: EndsSession = Arc::new(|_: &Arc<Caller>| {});
-        (SessionTable::new(max, IDLE, ends), Instant::now())
+        (SessionTable::new(limits(max), ends), Instant::now())
     }
 
-    fn anybody() -> Principal {
-        Principal::new("anonymous")
+    fn of(principal: &str) -> Session {
+        Session::new(Uuid::new_v4(), Principal::new(principal), None)
     }
 
+    /// Opens a session, in which a tool is called.
     fn open(table: &mut SessionTable, now: Instant) -> Option<Uuid> {
-        table
-            .open(now, Uuid::new_v4(), anybody(), None)
-            .map(|session| session.id)
+        let session = table.open(now, of("anonymous"), None).ok()?;
+        session.called();
+        Some(session.id)
+    }
+
+    fn address(last: u8) -> Option<Client> {
+        Some(Client::Address([192, 0, 2, last].into()))
+    }
+
+    #[test]
+    fn a_client_that_only_opens_sessions_ends_its_own() {
+        let (mut table, now) = table(4);
+        table.limits.per_client = 2;
+        let at = |second| now + Duration::from_secs(second);
+        let mut open = |at, client| table.open(at, of("anonymous"), client).map(|s| s.id);
+        let other = open(at(0), address(2)).unwrap();
+        let (first, second) = (
+            open(at(0), address(1)).unwrap(),
+            open(at(1), address(1)).unwrap(),
+        );
+        // used, so it stays longer than one that is not
+        assert!(table.find(at(2), first, None).is_some());
+        let third = table.open(at(3), of("anonymous"), address(1)).unwrap();
+        assert!(table.find(at(3), second, None).is_none());
+        third.called();
+        let third = third.id;
+        let fourth = table.open(at(4), of("anonymous"), address(1)).unwrap();
+        fourth.called();
+        drop(fourth);
+        assert!(table.find(at(4), first, None).is_none());
+        assert!(table.find(at(5), third, None).is_some());
+        let full = table.open(at(6), of("anonymous"), address(1)).unwrap_err();
+        let expected = Full {
+            open: 2,
+            of_client: true,
+            retry_after: IDLE - Duration::from_secs(2),
+        };
+        assert_eq!(full, expected);
+        // those of others are no affair of its
+        assert!(table.find(at(6), other, None).is_some());
+        assert!(table.open(at(6), of("anonymous"), address(3)).is_ok());
+        assert_eq!(table.by_client.values().sum::<usize>(), 4);
+        // a proxy is counted among all only, and all make room for it
+        assert!(table.open(at(7), of("anonymous"), None).is_ok());
+        assert_eq!(table.sessions.len(), 4);
+        assert!(table.find(at(7), third, None).is_some());
     }
 
     #[test]
@@ -232,7 +400,8 @@ mod tests {
     #[test]
     fn a_session_somebody_works_for_is_not_idle() {
         let (mut table, now) = table(1);
-        let held = table.open(now, Uuid::new_v4(), anybody(), None).unwrap();
+        let held = table.open(now, of("anonymous"), None).unwrap();
+        held.called();
         assert!(open(&mut table, now + IDLE * 3).is_none());
         let id = held.id;
         drop(held);
@@ -246,8 +415,8 @@ mod tests {
 
     #[test]
     fn an_endless_idle_time_is_endless() {
-        let mut table = SessionTable::new(1, Duration::MAX, Arc::new(|_: &Arc<Caller>| {}));
-        let now = Instant::now();
+        let (mut table, now) = table(1);
+        table.limits.idle = Duration::MAX;
         let id = open(&mut table, now).unwrap();
         assert!(open(&mut table, now + IDLE).is_none());
         assert!(table.find(now + IDLE, id, None).is_some());
@@ -256,10 +425,7 @@ mod tests {
     #[test]
     fn a_session_is_its_principal_s_alone() {
         let (mut table, now) = table(1);
-        let id = table
-            .open(now, Uuid::new_v4(), Principal::new("ada"), None)
-            .unwrap()
-            .id;
+        let id = table.open(now, of("ada"), None).unwrap().id;
         assert!(table.find(now, id, Some(&Principal::new("eve"))).is_none());
         assert!(table.find(now, id, Some(&Principal::new("ada"))).is_some());
     }
@@ -270,7 +436,7 @@ mod tests {
         let taker = Arc::clone(&told);
         let ends: EndsSession =
             Arc::new(move |caller: &Arc<Caller>| taker.lock().push(caller.session.clone()));
-        let mut table = SessionTable::new(3, IDLE, ends);
+        let mut table = SessionTable::new(limits(3), ends);
         let now = Instant::now();
         let deleted = open(&mut table, now).unwrap();
         let expired = open(&mut table, now).unwrap();
@@ -286,7 +452,7 @@ mod tests {
     #[test]
     fn closing_tells_whoever_still_works_for_it() {
         let (mut table, now) = table(1);
-        let session = table.open(now, Uuid::new_v4(), anybody(), None).unwrap();
+        let session = table.open(now, of("anonymous"), None).unwrap();
         let older = session.open_stream();
         let newer = session.open_stream();
         assert!(older.is_cancelled() && !newer.is_cancelled());
