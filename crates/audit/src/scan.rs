@@ -29,6 +29,8 @@ pub(crate) struct Scan<'a> {
     /// Files before this one are removed on purpose.
     pub(crate) oldest: u64,
     torn: Option<Torn>,
+    /// A process has begun to write, and has not said that it ended.
+    is_open: bool,
     pub(crate) totals: Totals,
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct Totals {
     pub(crate) repaired: u64,
     pub(crate) lost: u64,
     pub(crate) suppressed: u64,
+    /// Processes that ended without closing the log, as the start of the next one shows.
+    pub(crate) unclosed: u64,
     /// What was found wrong when a process began to write.
     pub(crate) found: Vec<String>,
     pub(crate) first: Option<Stamp>,
@@ -84,6 +88,7 @@ impl<'a> Scan<'a> {
             began: None,
             oldest: 0,
             torn: None,
+            is_open: false,
             totals: Totals::default(),
         }
     }
@@ -165,8 +170,16 @@ impl<'a> Scan<'a> {
             return Err(Wrong::Before(NOT_OURS.to_owned()));
         }
         match kind {
-            "call" => self.totals.calls += 1,
-            "refused" => self.totals.refused += 1,
+            "call" => {
+                self.totals.calls += 1;
+                self.is_open = true;
+            }
+            "refused" => {
+                self.totals.refused += 1;
+                self.is_open = true;
+            }
+            "opened" if std::mem::replace(&mut self.is_open, true) => self.totals.unclosed += 1,
+            "closed" => self.is_open = false,
             "file" | "repair" | "fault" | "lost" | "retention" | "suppressed" => {
                 let note = serde_json::from_slice(bytes)
                     .map_err(|error| Wrong::Here(format!("it cannot be read: {error}")))?;
@@ -236,6 +249,11 @@ impl<'a> Scan<'a> {
             Note::Opened { .. } | Note::Closed {} => {}
         }
         Ok(())
+    }
+
+    /// Says whether a process has begun to write, and has not said that it ended.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// Says whether a line stands at the end that nothing explains.

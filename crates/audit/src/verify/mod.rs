@@ -128,6 +128,7 @@ fn of_log(path: &Path, seal: &Seal, progress: &mut dyn FnMut(Progress<'_>)) -> i
     if report.fault.is_some() {
         return Ok(report);
     }
+    report.closed = Some(!scan.is_open() && tail == 0);
     front(&scan, &files, &mut report);
     let end = scan.link.map_or(0, |link| link.seq);
     match head {

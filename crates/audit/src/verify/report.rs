@@ -34,6 +34,11 @@ pub struct Report {
     pub lost: u64,
     /// Refusals without a record, because there were too many; the log says so itself.
     pub suppressed: u64,
+    /// Whether the process that wrote last closed the log; `None` for closed files alone. One that is not
+    /// closed is being written, or its process was killed and may have answered calls that have no record.
+    pub closed: Option<bool>,
+    /// Processes before that one that ended without closing the log.
+    pub unclosed: u64,
     /// Records behind the one that the head names. A cut among them would not show.
     pub after_head: u64,
     /// How much of a line stands at the end.
@@ -93,6 +98,8 @@ impl Report {
             repaired: 0,
             lost: 0,
             suppressed: 0,
+            closed: None,
+            unclosed: 0,
             after_head: 0,
             torn_bytes: 0,
             fault: None,
@@ -118,6 +125,7 @@ impl Report {
         self.repaired = totals.repaired;
         self.lost = totals.lost;
         self.suppressed = totals.suppressed;
+        self.unclosed = totals.unclosed;
         self.first = stamp(&totals.first);
         self.last = stamp(&totals.last);
     }

@@ -99,6 +99,41 @@ async fn a_process_that_stops_between_two_files_leaves_one_chain() {
 }
 
 #[tokio::test]
+async fn a_log_that_was_not_closed_is_whole_and_says_so() {
+    let bench = Bench::new();
+    one_call(&bench).await;
+    let closed = bench.report();
+    assert_eq!((closed.closed, closed.unclosed), (Some(true), 0));
+
+    // as a kill leaves it: all but the last line
+    let cut = |bench: &Bench| {
+        let text = std::fs::read_to_string(&bench.path).unwrap();
+        let end = text.trim_end().rfind('\n').unwrap();
+        assert!(text[end..].contains("\"closed\""));
+        std::fs::write(&bench.path, &text[..=end]).unwrap();
+    };
+    let log = bench.open();
+    let asked = call(&restricted("pay"), json!({}));
+    audited(&log, answering()).oneshot(asked).await.unwrap();
+    log.flush().await;
+    let running = bench.report();
+    assert!(running.is_whole(), "{running:?}");
+    assert_eq!((running.closed, running.unclosed), (Some(false), 0));
+    let head = bench.folder.path().join("audit.jsonl.head");
+    let before = std::fs::read(&head).unwrap();
+    log.close().await;
+    cut(&bench);
+    std::fs::write(&head, before).unwrap();
+    assert_eq!(bench.report().closed, Some(false));
+
+    // the next start shows it for good
+    one_call(&bench).await;
+    let after = bench.report();
+    assert!(after.is_whole(), "{after:?}");
+    assert_eq!((after.closed, after.unclosed), (Some(true), 1));
+}
+
+#[tokio::test]
 async fn a_log_without_its_head_is_not_whole_now_nor_after_a_start() {
     let bench = Bench::new();
     one_call(&bench).await;

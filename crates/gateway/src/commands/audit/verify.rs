@@ -50,9 +50,10 @@ struct Told<'a> {
 }
 
 fn show(report: &Report, screen: &Screen) {
-    let word = match &report.fault {
-        None => screen.toned("whole", Tone::Good),
-        Some(_) => screen.toned("NOT WHOLE", Tone::Bad),
+    let word = match (&report.fault, report.closed) {
+        (None, Some(false)) => screen.toned("whole, not closed", Tone::Doubtful),
+        (None, _) => screen.toned("whole", Tone::Good),
+        (Some(_), _) => screen.toned("NOT WHOLE", Tone::Bad),
     };
     screen.out(format_args!(
         "{}: {word}: {} records in {} files ({} calls, {} refused), {}",
@@ -69,7 +70,18 @@ fn show(report: &Report, screen: &Screen) {
     if let Some(fault) = &report.fault {
         screen.out(format_args!("  {fault}"));
     }
+    if report.fault.is_none() && report.closed == Some(false) {
+        screen.out(format_args!(
+            "  not closed: it is being written, or its process was killed, and the last calls that it \
+             answered may have no record (`audit.fsync`)"
+        ));
+    }
     for (count, what) in [
+        (
+            report.unclosed,
+            "processes ended without closing the log: the last calls that they answered may have no \
+             record",
+        ),
         (
             report.repaired,
             "lines broke off when a process stopped, and were repaired",
