@@ -61,10 +61,11 @@ pub struct AuditConfig {
 pub enum Fsync {
     /// Before the caller gets its answer: what somebody was answered is on the disk.
     EveryRecord,
-    /// This long after a record at the latest. A crash of the machine loses that much; one of the
-    /// process loses nothing.
+    /// This long after a record at the latest. A machine that stops loses that much, a process that is
+    /// killed at most a second and 1,000 records: with [`OnFull::Block`] answers wait while more are not
+    /// written.
     Interval(Duration),
-    /// Whenever the system likes.
+    /// Whenever the system likes. A process that is killed loses no more than with an interval.
     Never,
 }
 

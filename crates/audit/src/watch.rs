@@ -138,15 +138,7 @@ impl Watch {
             // of a call that did not wait: one that is refused, or any where none waits
             self.place = self.log.try_place(self.weight.saturating_add(more));
         }
-        let (done, written) = match self.log.is_durable() {
-            true => {
-                let (done, written) = oneshot::channel();
-                (Some(done), Some(After::Disk(written)))
-            }
-            false => (None, None),
-        };
-        self.log.send(called, self.place.take(), done);
-        written
+        self.log.send(called, self.place.take()).map(After::Written)
     }
 }
 
@@ -159,7 +151,8 @@ impl Drop for Watch {
         called.at = time::now();
         let place = self.place.take();
         let place = place.or_else(|| self.log.try_place(self.weight));
-        self.log.send(called, place, None);
+        // nobody is there to be answered
+        let _: Option<oneshot::Receiver<()>> = self.log.send(called, place);
     }
 }
 
@@ -168,14 +161,14 @@ impl Drop for Watch {
 pub(crate) enum After {
     /// Room for a large result.
     Room { watch: Box<Watch>, more: u32 },
-    /// The disk.
-    Disk(oneshot::Receiver<()>),
+    /// The record.
+    Written(oneshot::Receiver<()>),
 }
 
 impl After {
     pub(crate) async fn done(self) {
-        let disk = match self {
-            Self::Disk(disk) => Some(disk),
+        let written = match self {
+            Self::Written(written) => Some(written),
             Self::Room { mut watch, more } => {
                 // a place that is held could wait for itself: a result may be as large as the queue
                 let held = watch.place.take();
@@ -183,14 +176,14 @@ impl After {
                 let all = watch.weight.saturating_add(more);
                 watch.place = watch.log.place(all).await;
                 match watch.hand_over(0) {
-                    Some(Self::Disk(disk)) => Some(disk),
+                    Some(Self::Written(written)) => Some(written),
                     _ => None,
                 }
             }
         };
-        if let Some(disk) = disk {
+        if let Some(written) = written {
             // a log that cannot be written is told by other means: the call is over
-            let _ = disk.await;
+            let _ = written.await;
         }
     }
 }

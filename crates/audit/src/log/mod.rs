@@ -4,6 +4,7 @@ mod end;
 mod file;
 mod head;
 mod paths;
+mod unwritten;
 mod writer;
 
 use std::fmt;
@@ -21,12 +22,13 @@ use tollgate_core::{
 };
 
 use crate::event::{Called, Event, RefusedCall};
-use crate::{AuditConfig, AuditStats, Fsync, OnFailure, OnFull, time};
+use crate::{AuditConfig, AuditStats, OnFailure, OnFull, time};
 
 pub(crate) use self::head::Head;
 pub(crate) use self::paths::{Paths, number_in};
 
 use self::file::LogFile;
+use self::unwritten::{Bound, Unwritten};
 use self::writer::{Logs, Message};
 
 /// A log that is written by a thread of its own. Cloning copies a pointer.
@@ -41,7 +43,7 @@ pub(crate) struct Shared {
     capacity: u32,
     on_full: OnFull,
     on_failure: OnFailure,
-    fsync: Fsync,
+    bound: Bound,
     path: PathBuf,
     open_world_path: PathBuf,
     pub(crate) counts: Arc<Counts>,
@@ -51,6 +53,7 @@ pub(crate) struct Shared {
 /// What became of records, counted.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
+    pub(crate) unwritten: Mutex<Unwritten>,
     pub(crate) written: AtomicU64,
     dropped: AtomicU64,
     pub(crate) failed: AtomicU64,
@@ -154,7 +157,7 @@ impl AuditLog {
             capacity,
             on_full: config.on_full,
             on_failure: config.on_failure,
-            fsync: config.fsync,
+            bound: Bound::of(config),
             path: config.path.clone(),
             open_world_path: config.open_world_path.clone(),
             counts: Arc::default(),
@@ -190,7 +193,7 @@ impl AuditLog {
             error: error.clone(),
         }));
         match self.try_place(1) {
-            Some(place) => shared.send(event, Some(place), None),
+            Some(place) => drop(shared.send(event, place)),
             None => shared.drop_one(),
         }
     }
@@ -240,11 +243,6 @@ impl AuditLog {
         self.0.on_full == OnFull::Block
     }
 
-    /// Says whether an answer waits until its record is on the disk.
-    pub(crate) fn is_durable(&self) -> bool {
-        self.0.fsync == Fsync::EveryRecord
-    }
-
     /// Takes places if there are so many.
     pub(crate) fn try_place(&self, places: u32) -> Option<OwnedSemaphorePermit> {
         let places = places.min(self.0.capacity);
@@ -278,17 +276,18 @@ impl AuditLog {
         ))
     }
 
-    /// Hands over a call that ended, or drops it where it has no place.
+    /// Hands over a call that ended, or drops it where it has no place. What is returned is waited for
+    /// by who is answered.
     pub(crate) fn send(
         &self,
         called: Box<Called>,
         place: Option<OwnedSemaphorePermit>,
-        done: Option<oneshot::Sender<()>>,
-    ) {
-        match place {
-            Some(place) => self.0.send(Event::Call(called), Some(place), done),
-            None => self.0.drop_one(),
+    ) -> Option<oneshot::Receiver<()>> {
+        if let Some(place) = place {
+            return self.0.send(Event::Call(called), place);
         }
+        self.0.drop_one();
+        None
     }
 
     /// Says that a call waited for room until its deadline.
@@ -309,20 +308,21 @@ impl Shared {
         }
     }
 
-    fn send(
-        &self,
-        event: Event,
-        place: Option<OwnedSemaphorePermit>,
-        done: Option<oneshot::Sender<()>>,
-    ) {
+    fn send(&self, event: Event, place: OwnedSemaphorePermit) -> Option<oneshot::Receiver<()>> {
         let to_writer = self.to_writer.lock();
-        let sent = to_writer.as_ref().is_some_and(|to_writer| {
-            let message = Message::Event { event, place, done };
-            to_writer.send(message).is_ok()
-        });
-        if !sent {
-            self.drop_one();
+        // held until the record counts: the writer may be faster
+        let mut unwritten = self.counts.unwritten.lock();
+        let waits = unwritten.reaches(self.bound);
+        let (done, written) = waits.then(oneshot::channel).unzip();
+        let message = Message::Event { event, place, done };
+        let sent = to_writer
+            .as_ref()
+            .is_some_and(|to_writer| to_writer.send(message).is_ok());
+        match sent {
+            true => unwritten.add(),
+            false => self.drop_one(),
         }
+        written
     }
 
     fn drop_one(&self) {

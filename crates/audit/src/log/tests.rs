@@ -12,7 +12,7 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 
 use super::*;
-use crate::{AuditLayer, verify};
+use crate::{AuditLayer, Fsync, verify};
 
 fn restricted() -> ToolCall {
     let pay = tool("pay").hint(|hints| hints.audit_required = Some(true));
@@ -95,7 +95,10 @@ async fn a_call_that_is_given_up_while_it_waits_was_not_sent_and_takes_no_place(
     let waited = tokio::time::timeout(Duration::from_secs(1), given_up).await;
     assert!(waited.is_err());
     assert_eq!(log.stats().dropped, 1);
-    assert_eq!(messages.try_iter().count(), 4);
+    for _ in 0..4 {
+        write_one(&log, &messages);
+    }
+    assert!(messages.try_recv().is_err());
     service.oneshot(restricted()).await.unwrap();
     assert_eq!(server.started(), 5);
 }
@@ -131,6 +134,74 @@ async fn an_answer_waits_for_the_disk_where_that_is_asked_for() {
     };
     done.send(()).unwrap();
     answer.await.unwrap().unwrap();
+}
+
+/// Does what the writer does once the system has a record.
+fn write_one(log: &AuditLog, messages: &Receiver<Message>) {
+    drop(messages.try_recv().unwrap());
+    log.0.counts.unwritten.lock().written(1);
+}
+
+/// Makes calls one after the other; returns how many were answered before the first that was not.
+async fn answered(service: &crate::Audit<MockService>, calls: usize) -> usize {
+    for made in 0..calls {
+        let call = tokio::spawn(service.clone().oneshot(restricted()));
+        tokio::task::yield_now().await;
+        if !call.is_finished() {
+            return made;
+        }
+    }
+    calls
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_wait_while_a_thousand_records_are_not_written() {
+    let (log, messages) = AuditLog::queue(&AuditConfig::new("nowhere"));
+    let (service, server) = service(&log);
+    assert_eq!(answered(&service, 2000).await, 1000);
+    let late = tokio::spawn(service.clone().oneshot(restricted()));
+    tokio::task::yield_now().await;
+    // both were made, and their records are in the queue: only the answers wait
+    assert_eq!(server.finished(), 1002);
+    for _ in 0..1002 {
+        assert!(!late.is_finished());
+        write_one(&log, &messages);
+        tokio::task::yield_now().await;
+    }
+    late.await.unwrap().unwrap();
+    assert_eq!(answered(&service, 2000).await, 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_wait_while_a_record_is_unwritten_for_a_second() {
+    for (fsync, longest) in [
+        (Fsync::Interval(Duration::from_secs(60)), 1000),
+        (Fsync::Interval(Duration::from_millis(50)), 50),
+        (Fsync::Never, 1000),
+    ] {
+        let config = AuditConfig::new("nowhere").with_fsync(fsync);
+        let (log, messages) = AuditLog::queue(&config);
+        let (service, _server) = service(&log);
+        assert_eq!(answered(&service, 1).await, 1);
+        tokio::time::sleep(Duration::from_millis(longest - 1)).await;
+        assert_eq!(answered(&service, 1).await, 1, "{fsync:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(answered(&service, 1).await, 0, "{fsync:?}");
+        write_one(&log, &messages);
+        // the second is younger
+        assert_eq!(answered(&service, 1).await, 1, "{fsync:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_calls_do_not_wait_for_room_no_answer_waits_for_the_writer() {
+    let config = AuditConfig::new("nowhere").with_on_full(OnFull::Drop);
+    let (log, messages) = AuditLog::queue(&config);
+    let (service, _server) = service(&log);
+    assert_eq!(answered(&service, 1).await, 1);
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(answered(&service, 2000).await, 2000);
+    assert_eq!(messages.try_iter().count(), 2001);
 }
 
 /// A log whose disk can be taken away.

@@ -20,8 +20,8 @@ pub(crate) enum Message {
     Event {
         event: Event,
         /// Held until the record is written.
-        place: Option<OwnedSemaphorePermit>,
-        /// Told when the record is on the disk.
+        place: OwnedSemaphorePermit,
+        /// Told when the record is written, or on the disk if each is brought there at once.
         done: Option<oneshot::Sender<()>>,
     },
     Flush(oneshot::Sender<()>),
@@ -88,7 +88,10 @@ pub(crate) fn run(messages: &Receiver<Message>, logs: Logs, config: &AuditConfig
                 let mut next = Some(first);
                 while let Some(message) = next {
                     match message {
-                        Message::Event { event, place, done } => writer.add(&event, place, done),
+                        Message::Event { event, place, done } => {
+                            writer.batch.places.push(place);
+                            writer.add(&event, done);
+                        }
                         Message::Flush(done) => {
                             writer.write();
                             writer.sync();
@@ -146,12 +149,7 @@ impl Writer<'_> {
         self.counts.is_failing.load(Ordering::Relaxed)
     }
 
-    fn add(
-        &mut self,
-        event: &Event,
-        place: Option<OwnedSemaphorePermit>,
-        done: Option<oneshot::Sender<()>>,
-    ) {
+    fn add(&mut self, event: &Event, done: Option<oneshot::Sender<()>>) {
         if self.is_failing() && self.logs.waiting() >= MOST_KEPT {
             self.lost += 1;
             self.counts.failed.fetch_add(1, Ordering::Relaxed);
@@ -176,7 +174,6 @@ impl Writer<'_> {
         }
         log.push(&body, at);
         self.batch.records += 1;
-        self.batch.places.extend(place);
         self.batch.done.extend(done);
     }
 
@@ -208,6 +205,8 @@ impl Writer<'_> {
             Err(error) => fails(self.counts, &error),
         }
         // a place is one in memory: records that cannot be written would stop every call
+        let written = self.batch.places.len();
+        self.counts.unwritten.lock().written(written);
         self.batch.places.clear();
         if self.fsync != Fsync::EveryRecord || self.is_failing() {
             self.batch.done.clear();

@@ -22,7 +22,7 @@ fn config(folder: &Path, more: &str) -> String {
     )
 }
 
-fn records(path: &Path, kind: &str) -> Vec<Value> {
+pub(crate) fn records(path: &Path, kind: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text
         .lines()
@@ -33,7 +33,7 @@ fn records(path: &Path, kind: &str) -> Vec<Value> {
 }
 
 /// Verifies a log; returns the exit code and what was found.
-async fn verified(path: &Path) -> (Option<i32>, Value) {
+pub(crate) async fn verified(path: &Path) -> (Option<i32>, Value) {
     let path = path.to_str().unwrap();
     let output = ends(&["audit", "verify", "--json", path]).await;
     let said = text(&output.stdout);

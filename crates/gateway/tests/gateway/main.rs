@@ -7,6 +7,7 @@
 mod admin;
 mod annotate;
 mod audit;
+mod audit_killed;
 mod breakers;
 mod cache;
 mod cli;
