@@ -63,6 +63,14 @@ pub(crate) async fn closed(stream: &mut BufReader<TcpStream>) {
     while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
 }
 
+/// Says how a connection ends that is dropped next.
+pub(crate) fn end(stream: &BufReader<TcpStream>, broken: Break) {
+    if broken == Break::Reset {
+        // what cannot be reset is closed, which breaks the exchange as well
+        let _ = stream.get_ref().set_zero_linger();
+    }
+}
+
 /// Writes an answer.
 pub(crate) async fn write(
     stream: &mut BufReader<TcpStream>,

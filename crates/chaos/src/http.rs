@@ -139,10 +139,10 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     loop {
         let nth = shared.exchanges.fetch_add(1, Ordering::Relaxed);
         match shared.chaos.before(nth) {
-            Some(Fault::Refuse) if fresh => return end(&stream, Break::Reset),
+            Some(Fault::Refuse) if fresh => return exchange::end(&stream, Break::Reset),
             Some(Fault::LoseRequest { read, broken }) => {
                 exchange::discard(&mut stream, read).await;
-                return end(&stream, broken);
+                return exchange::end(&stream, broken);
             }
             _ => {}
         }
@@ -152,16 +152,8 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         };
         match shared.answer(&mut stream, &request).await {
             Ending::Keep => {}
-            Ending::Break(broken) => return end(&stream, broken),
+            Ending::Break(broken) => return exchange::end(&stream, broken),
         }
-    }
-}
-
-/// Says how a connection ends that is dropped next.
-fn end(stream: &BufReader<TcpStream>, broken: Break) {
-    if broken == Break::Reset {
-        // what cannot be reset is closed, which breaks the exchange as well
-        let _ = stream.get_ref().set_zero_linger();
     }
 }
 

@@ -9,7 +9,8 @@
 //! between the effect and the answer, within the answer, and after the caller has given up.
 //!
 //! The same chaos comes in two forms: [`ChaosServer`], in memory and on tokio's clock, for as many
-//! calls as one likes; and, for what only sockets and pipes can do, [`http`] and [`pipe`].
+//! calls as one likes; and, for what only sockets and pipes can do, [`http`] and [`pipe`]. A [`peer`]
+//! answers with any bytes, for what no server should do.
 //!
 //! ```
 //! use serde_json::json;
@@ -38,6 +39,7 @@ mod fault;
 pub mod http;
 mod ledger;
 mod memory;
+pub mod peer;
 mod pending;
 pub mod pipe;
 mod plan;

@@ -127,6 +127,11 @@ impl Protocol {
 }
 
 impl Call {
+    /// The id of the request, as JSON.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// What a call is answered that was executed.
     pub(crate) fn done(&self) -> Vec<u8> {
         let text = format!("did {}", self.identity);

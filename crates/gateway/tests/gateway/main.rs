@@ -19,6 +19,7 @@ mod drain;
 mod events;
 mod flood;
 mod fresh;
+mod hostile;
 mod instances;
 mod instructions;
 mod legacy;

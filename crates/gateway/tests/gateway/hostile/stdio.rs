@@ -1,0 +1,111 @@
+//! A server on a pipe that writes what is no answer, or none.
+
+use serde_json::Value;
+
+use super::{Scene, tools};
+use crate::scripted::Script;
+use crate::support::until;
+
+const GOOD: &str = r#"says "did it""#;
+
+/// What the server does on a call, and what both tools are told; a server that dies is called once.
+const ROWS: &[(&str, &str, &str)] = &[
+    ("a line that is none", "echo nonsense; says x", "ok"),
+    ("empty lines", r"printf '\n\n\r\n\n'; says x", "ok"),
+    ("invalid UTF-8", r"printf '\377\376\300\n'; says x", "ok"),
+    (
+        "an answer to nobody",
+        r#"echo '{"jsonrpc":"2.0","id":999999,"result":{}}'; says x"#,
+        "ok",
+    ),
+    (
+        "an answer to no id",
+        r#"echo '{"jsonrpc":"2.0","id":null,"result":{}}'; says x"#,
+        "ok",
+    ),
+    (
+        "answered twice",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n' "$id"; says x"#,
+        "ok",
+    ),
+    (
+        "a line of 100 MB",
+        "head -c 100000000 /dev/zero | tr '\\0' x; echo; says x",
+        "ok",
+    ),
+    (
+        "an answer of 100 MB",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":"' "$id"
+           head -c 100000000 /dev/zero | tr '\0' x; echo '"}}'; continue"#,
+        "too_large",
+    ),
+    (
+        "100 MB on standard error",
+        "head -c 100000000 /dev/zero | tr '\\0' x >&2; says x",
+        "ok",
+    ),
+    (
+        "100,000 notifications",
+        r#"yes '{"jsonrpc":"2.0","method":"notifications/message"}' | head -n 100000; says x"#,
+        "ok",
+    ),
+    (
+        "20,000 requests",
+        r#"yes '{"jsonrpc":"2.0","id":1,"method":"ping"}' | head -n 20000; says x"#,
+        "ok",
+    ),
+];
+
+/// As [`ROWS`], of a server that dies.
+const DEATHS: &[(&str, &str)] = &[
+    ("ends", "exit 0"),
+    ("is killed", "kill -9 $$"),
+    ("leaves a process", "sleep 1000 & exit 1"),
+    ("closes its output", "exec >&-; exit 0"),
+    (
+        "cut",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"resu' "$id"; exit 0"#,
+    ),
+];
+
+#[tokio::test]
+async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let plays = directory.path().join("plays");
+    let ran = directory.path().join("plays.ran");
+    std::fs::write(&plays, GOOD).unwrap();
+    let server = Script {
+        call: r#"printf '%s\n' "$line" >> "$argument.ran"; . "$argument""#,
+        argument: plays.to_str().unwrap(),
+        ..Script::counting(&Value::from(tools().to_vec()))
+    };
+    let scene = Scene::new(&server.server("bad"), "30s").await;
+    let runs = |call: u64| {
+        let text = std::fs::read_to_string(&ran).unwrap();
+        let call = format!("\"call\":{call}}}");
+        text.lines().filter(|line| line.contains(&call)).count()
+    };
+    for (row, script, told) in ROWS {
+        std::fs::write(&plays, script).unwrap();
+        let (_, read) = scene.call("read").await;
+        let (pay, paid) = scene.call("pay").await;
+        let found = (read.as_str(), paid.as_str(), runs(pay));
+        scene.holds(row, found == (told, told, 1), &found);
+        scene.bounded(row);
+        scene.neighbour(row).await;
+    }
+    for (row, script) in DEATHS {
+        std::fs::write(&plays, script).unwrap();
+        let (pay, paid) = scene.call("pay").await;
+        let found = (paid.as_str(), runs(pay));
+        scene.holds(row, found == ("outcome_unknown", 1), &found);
+        scene.bounded(row);
+        std::fs::write(&plays, GOOD).unwrap();
+        until("the server is back", || async {
+            scene.neighbour(row).await;
+            (scene.call("read").await.1 == "ok").then_some(())
+        })
+        .await;
+    }
+    scene.ends("children").await;
+}
