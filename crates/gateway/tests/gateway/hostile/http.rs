@@ -5,10 +5,10 @@ use tollgate_chaos::{Break, Era};
 
 use super::Http;
 
-const JSON: &str = "content-type: application/json\r\n";
-const EVENTS: &str = "content-type: text/event-stream\r\n";
-const CHUNKED: &str = "transfer-encoding: chunked\r\n";
-const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+pub(super) const JSON: &str = "content-type: application/json\r\n";
+pub(super) const EVENTS: &str = "content-type: text/event-stream\r\n";
+pub(super) const CHUNKED: &str = "transfer-encoding: chunked\r\n";
+pub(super) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// Both tools succeed.
 pub(super) const OK: [&str; 2] = ["ok", "ok"];
@@ -22,20 +22,20 @@ pub(super) fn result(id: &str) -> String {
     )
 }
 
-fn event(message: &str) -> String {
+pub(super) fn event(message: &str) -> String {
     format!("data: {message}\n\n")
 }
 
-fn chunk(bytes: &str) -> String {
+pub(super) fn chunk(bytes: &str) -> String {
     format!("{:x}\r\n{bytes}\r\n", bytes.len())
 }
 
 /// A head without a length, and a body.
-fn open(headers: &str, body: &str) -> Reply {
+pub(super) fn open(headers: &str, body: &str) -> Reply {
     Reply::bytes(format!("HTTP/1.1 200 OK\r\n{headers}\r\n{body}"))
 }
 
-fn json(body: &str) -> Reply {
+pub(super) fn json(body: &str) -> Reply {
     Reply::http(200, JSON, body)
 }
 

@@ -5,6 +5,8 @@
 //! once. Bounds are in bytes and numbers, never in time: a limit ends what hangs.
 #![cfg(target_os = "linux")]
 
+mod answers;
+mod held;
 mod http;
 mod statuses;
 mod stdio;

@@ -1,0 +1,79 @@
+//! A server on a socket that never comes to an end: silence at each stage, and streams without one.
+
+use tollgate_chaos::Era;
+use tollgate_chaos::peer::{Reply, Then};
+
+use super::Http;
+use super::http::{OK, result};
+
+const TIMEOUT: [&str; 2] = ["timeout", "outcome_unknown"];
+const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
+#[tokio::test]
+async fn what_never_ends_is_given_up() {
+    for era in [Era::Legacy, Era::Modern] {
+        let http = Http::new(era, "250ms").await;
+        for (row, first) in [
+            ("silent", ""),
+            ("silent in the status", "HTTP/1.1 2"),
+            ("silent in the head", "HTTP/1.1 200 OK\r\ncontent-type: a"),
+            ("silent in the stream", EVENTS),
+            (
+                "silent in an event",
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {",
+            ),
+            (
+                "silent in the body",
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+            ),
+        ] {
+            http.row(row, TIMEOUT, move |_| Reply::bytes(first).then(Then::Hold))
+                .await;
+        }
+        for (row, again) in [
+            ("comments for ever", ": there\n\n"),
+            ("comments without an end", ": there\n"),
+            ("empty events for ever", "data:\n\n"),
+            ("ids for ever", "id: 1\n\n"),
+            ("line ends for ever", "\n"),
+            ("no messages for ever", "data: nonsense\n\n"),
+            (
+                "other answers for ever",
+                "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
+            ),
+            (
+                "notifications for ever",
+                "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n",
+            ),
+        ] {
+            // what fills the gateway's limit for one event is told as too large, if it comes in time
+            let again = again.repeat(100);
+            http.endless(row, move |_| {
+                Reply::bytes(EVENTS).and_again(again.clone(), u64::MAX)
+            })
+            .await;
+        }
+        http.row("good again", OK, |id| {
+            Reply::http(200, "content-type: application/json\r\n", &result(id))
+        })
+        .await;
+        http.scene.ends("held").await;
+    }
+}
+
+impl Http {
+    /// As [`row`](Http::row), where the answer is a failure of either kind.
+    async fn endless(&self, row: &str, plays: impl Fn(&str) -> Reply + Send + Sync + 'static) {
+        self.peer.plays(plays);
+        let (_, read) = self.scene.call("read").await;
+        let (pay, paid) = self.scene.call("pay").await;
+        let found = (read.as_str(), paid.as_str(), self.ledger.of(pay).seen);
+        let kept = matches!(
+            found,
+            ("timeout" | "too_large", "outcome_unknown" | "too_large", 1)
+        );
+        self.scene.holds(row, kept, &found);
+        self.scene.bounded(row);
+        self.scene.neighbour(row).await;
+    }
+}
