@@ -1,40 +1,5 @@
 //! The `tollgate` binary: an MCP gateway that lets annotations decide every call.
 
-mod admin;
-mod api;
-mod app;
-mod args;
-mod assemble;
-mod at_once;
-mod audit;
-mod backend;
-mod commands;
-mod config;
-mod connections;
-mod error;
-mod evidence;
-mod http;
-mod inflight;
-mod instructions;
-mod kept_names;
-mod listed;
-mod log;
-mod metrics;
-mod output;
-mod plain;
-mod readiness;
-mod record;
-mod registered;
-mod report;
-mod sample;
-mod shutdown;
-mod similar;
-mod started;
-mod state_dir;
-mod stdio;
-mod telemetry;
-mod view;
-
 use std::process::ExitCode;
 
 /// Calls allocate small buffers on every core; the system's allocator serialises more of that.
@@ -42,13 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // before anything else: one such process runs for each server
-    #[cfg(target_os = "linux")]
-    {
-        let mut args = std::env::args_os().skip(1);
-        if args.next().is_some_and(|word| word == assemble::SUPERVISE) {
-            return tollgate_mcp::supervise::supervise(args);
-        }
-    }
-    app::main()
+    tollgate_gateway::main()
 }

@@ -317,6 +317,12 @@ impl Config {
         Self::parse_with(file, text, &|name| std::env::var_os(name), Servers::Some)
     }
 
+    /// Checks a text as [`parse`](Self::parse) does, with an environment that is empty.
+    #[cfg(fuzzing)]
+    pub(crate) fn parse_alone(text: &str) -> Result<Self, ConfigError> {
+        Self::parse_with(Path::new("fuzz.toml"), text, &|_| None, Servers::Some)
+    }
+
     fn parse_with(
         file: &Path,
         text: &str,

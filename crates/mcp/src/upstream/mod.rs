@@ -129,6 +129,8 @@ mod target;
 
 pub use builder::{EraChoice, UpstreamBuilder};
 pub use handle::Upstream;
+#[cfg(fuzzing)]
+pub(crate) use http::events as http_events;
 pub use info::ServerInfo;
 pub use shared::UpstreamStatus;
 pub use target::{CommandSpec, Connect, HttpSpec, InvalidHttpSpec, Io, Target};

@@ -11,7 +11,6 @@ use http_body::Body;
 use http_body_util::{BodyDataStream, BodyExt};
 use sse_stream::SseStream;
 
-use super::answer::AnswerBody;
 use crate::upstream::answer::RequestError;
 
 /// How much of a body is read that only explains a refusal.
@@ -98,7 +97,7 @@ pub(super) struct Resume {
 
 #[derive(Debug)]
 enum ReadError {
-    Broken(hyper::Error),
+    Broken(Box<dyn std::error::Error + Send + Sync>),
     TooLong(usize),
 }
 
@@ -114,11 +113,14 @@ impl std::fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl EventReader {
-    pub(super) fn new(body: AnswerBody, limit: usize) -> Self {
+    pub(super) fn new<B>(body: B, limit: usize) -> Self
+    where
+        B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+    {
         let pending = Arc::new(AtomicUsize::new(0));
         let counter = pending.clone();
         let bytes = BodyDataStream::new(body).map(move |chunk| {
-            let chunk = chunk.map_err(ReadError::Broken)?;
+            let chunk = chunk.map_err(|error| ReadError::Broken(error.into()))?;
             if counter.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > limit {
                 return Err(ReadError::TooLong(limit));
             }
@@ -157,6 +159,25 @@ impl EventReader {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Returns the messages of a stream that comes in these pieces, and why there are no more.
+#[cfg(fuzzing)]
+pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
+    let pieces = pieces
+        .into_iter()
+        .map(|piece| Ok(http_body::Frame::data(piece)));
+    let pieces =
+        futures_util::stream::iter(pieces.map(|piece: Result<_, std::convert::Infallible>| piece));
+    let mut reader = EventReader::new(http_body_util::StreamBody::new(pieces), limit);
+    let mut messages = Vec::new();
+    loop {
+        match reader.next().await {
+            Ok(Some(message)) => messages.push(message),
+            Ok(None) => return (messages, None),
+            Err(error) => return (messages, Some(format!("{error:?}"))),
         }
     }
 }

@@ -18,5 +18,7 @@ mod reports;
 mod session;
 mod sessions;
 
+#[cfg(fuzzing)]
+pub(crate) use body::events;
 pub(super) use connect::Connections;
 pub(super) use link::HttpLink;

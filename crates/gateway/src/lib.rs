@@ -1,0 +1,63 @@
+//! What the `tollgate` binary does: an MCP gateway that lets annotations decide every call.
+
+mod admin;
+mod api;
+mod app;
+mod args;
+mod assemble;
+mod at_once;
+mod audit;
+mod backend;
+mod commands;
+mod config;
+mod connections;
+mod error;
+mod evidence;
+mod http;
+mod inflight;
+mod instructions;
+mod kept_names;
+mod listed;
+mod log;
+mod metrics;
+mod output;
+mod plain;
+mod readiness;
+mod record;
+mod registered;
+mod report;
+mod sample;
+mod shutdown;
+mod similar;
+mod started;
+mod state_dir;
+mod stdio;
+mod telemetry;
+mod view;
+
+use std::process::ExitCode;
+
+/// Runs the command that the arguments of the process name.
+#[must_use]
+pub fn main() -> ExitCode {
+    // before anything else: one such process runs for each server
+    #[cfg(target_os = "linux")]
+    {
+        let mut args = std::env::args_os().skip(1);
+        if args.next().is_some_and(|word| word == assemble::SUPERVISE) {
+            return tollgate_mcp::supervise::supervise(args);
+        }
+    }
+    app::main()
+}
+
+/// Checks the text of a config file that refers to nothing outside of it.
+///
+/// # Errors
+///
+/// All its faults, as the operator reads them.
+#[cfg(fuzzing)]
+pub fn check_config(text: &str) -> Result<(), String> {
+    let checked = config::Config::parse_alone(text);
+    checked.map(drop).map_err(|error| error.to_string())
+}
