@@ -2,12 +2,12 @@
 //!
 //! | path | what |
 //! | --- | --- |
-//! | `/mcp` | the endpoint for clients; Origin and Host are checked |
+//! | `/mcp` | the endpoint for clients; Origin and host are checked |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 while calls should be sent here, else 503 and what is missing |
 //! | `/metrics` | Prometheus text for known hosts, only with `http.metrics = true` |
 //!
-//! What operators ask is on the [admin listener](crate::admin).
+//! A host that is malformed or given twice is refused everywhere. What operators ask is on the [admin listener](crate::admin).
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
@@ -106,62 +108,51 @@ pub(crate) fn gateway(operator: Arc<Operator>, config: &HttpConfig) -> Result<Ro
     .with_observer(operator.telemetry.observer())
     .with_baggage(operator.baggage.clone())
     .with_started(operator.started.clone());
+    let hosts: Arc<[_]> = patterns::<face::HostPattern>(&config.allowed_hosts)?.into();
+    let known = hosts.clone();
     let ready = operator.clone();
-    let routes = endpoint(Arc::new(backend), config, operator.stop.closing())?
+    let probes = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route(
             "/readyz",
             get(async move || Readiness::of(&ready).respond()),
-        );
+        )
+        .route_layer(from_fn(move |request, next| {
+            for_probes(known.clone(), request, next)
+        }));
+    let routes = endpoint(Arc::new(backend), config, operator.stop.closing())?.merge(probes);
     if !config.metrics {
         return Ok(routes);
     }
-    let hosts = config.allowed_hosts.clone();
-    let metrics = async move |headers: HeaderMap| match refused(&headers, &hosts) {
+    let metrics = async move |request: Request| match refused(&hosts, &request) {
         Some(why) => json(StatusCode::FORBIDDEN, &why),
         None => scrape(&operator),
     };
     Ok(routes.route("/metrics", get(metrics)))
 }
 
+/// Lets probes pass, which may come by any address. A target in absolute form is no probe's, and its
+/// host has to be allowed.
+async fn for_probes(hosts: Arc<[face::HostPattern]>, request: Request, next: Next) -> Response {
+    let any = [face::HostPattern::any()];
+    let allowed = match request.uri().authority() {
+        Some(_) => &*hosts,
+        None => &any,
+    };
+    match face::check_host(allowed, request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => json(StatusCode::FORBIDDEN, &refused.to_string()),
+    }
+}
+
 /// Says why a request may not see the metrics; nothing if it may.
-fn refused(headers: &HeaderMap, allowed_hosts: &[String]) -> Option<Cow<'static, str>> {
-    if headers.contains_key(header::ORIGIN) {
+fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static, str>> {
+    if request.headers().contains_key(header::ORIGIN) {
         return Some("web pages may not ask here".into());
     }
-    (!host_is_allowed(headers, allowed_hosts)).then(|| {
-        let host = shown_host(headers);
-        format!("the Host {host} is not allowed: add it to `http.allowed_hosts` of the config")
-            .into()
-    })
-}
-
-/// Quotes the `Host` of a request for a message: the client chose it, so it is escaped and cut.
-pub(crate) fn shown_host(headers: &HeaderMap) -> String {
-    const LONGEST: usize = 200;
-    let Some(host) = headers.get(header::HOST) else {
-        return "of a request without one".to_owned();
-    };
-    let text = String::from_utf8_lossy(host.as_bytes());
-    format!("{:?}", text.chars().take(LONGEST).collect::<String>())
-}
-
-/// Compares the name in `Host`, without its port.
-fn host_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
-    let Some(host) = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok())
-    else {
-        return false;
-    };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let is_host = |known: &String| {
-        known == "*" || known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host)
-    };
-    allowed.iter().any(is_host)
+    let refused = face::check_host(hosts, request.uri(), request.headers()).err()?;
+    let why = format!("{refused}: add it to `http.allowed_hosts` of the config");
+    Some(why.into())
 }
 
 /// Returns the route of the MCP endpoint alone. Its notification streams end with `stop`.
@@ -281,28 +272,4 @@ fn answer(status: StatusCode, kind: &'static str, text: String) -> Response {
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_names_given_are_hosts() {
-        let allowed = ["localhost".to_owned(), "[::1]".to_owned()];
-        for (host, want) in [
-            ("localhost:7420", true),
-            ("LOCALHOST", true),
-            ("[::1]:80", true),
-            ("[::1]", true),
-            ("evil.example", false),
-            ("localhost.evil.example:7420", false),
-            ("", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, host.parse().unwrap());
-            assert_eq!(host_is_allowed(&headers, &allowed), want, "{host}");
-        }
-        assert!(!host_is_allowed(&HeaderMap::new(), &allowed));
-    }
 }

@@ -256,16 +256,31 @@ async fn a_gateway_over_stdio_listens_nowhere() {
 }
 
 #[tokio::test]
-async fn a_post_that_needs_no_preflight_calls_no_tool() {
+async fn a_post_that_needs_no_preflight_does_nothing() {
     let gateway = Gateway::sample().await;
-    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
-        for path in ["call", "explain"] {
-            let request = http()
-                .post(gateway.at(&format!("/api/tools/orders__get_order/{path}")))
-                .header("content-type", kind)
-                .body(r#"{"order_id": 1}"#);
+    for path in [
+        "/api/tools/orders__get_order/call",
+        "/api/tools/orders__get_order/explain",
+        "/api/breakers",
+        "/api/cache/purge",
+        "/api/servers/orders-primary/drain",
+        "/api/servers/orders-primary/undrain",
+        "/api/servers/orders-primary/weight",
+    ] {
+        for kind in [
+            Some("text/plain"),
+            Some("application/x-www-form-urlencoded"),
+            Some("multipart/form-data"),
+            Some("application/json-evil"),
+            Some("text/plain; application/json"),
+            None,
+        ] {
+            let mut request = http().post(gateway.at(path)).body(r#"{"order_id": 1}"#);
+            if let Some(kind) = kind {
+                request = request.header("content-type", kind);
+            }
             let answer = within(path, request.send()).await.unwrap();
-            assert_eq!(answer.status(), 415, "{kind} {path}");
+            assert_eq!(answer.status(), 415, "{kind:?} {path}");
         }
     }
 }

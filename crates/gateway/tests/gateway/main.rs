@@ -20,6 +20,7 @@ mod events;
 mod flood;
 mod fresh;
 mod hostile;
+mod hosts;
 mod instances;
 mod instructions;
 mod legacy;

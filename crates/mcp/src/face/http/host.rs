@@ -1,34 +1,42 @@
-//! Which `Host` headers are served.
+//! Which hosts are served.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use super::options::InvalidOption;
 
-/// A `Host` that is served: `*`, a name or address, or one with a port. Without a port, any port.
+/// A host that is served: `*`, a name or address, or one with a port. Without a port, any port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern(Pattern);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
     Any,
+    Loopback,
     One { host: String, port: Option<u16> },
 }
 
 impl HostPattern {
-    /// The loopback names, on any port.
-    pub(super) fn loopback() -> Vec<Self> {
-        let one = |host: &str| {
-            Self(Pattern::One {
-                host: host.to_owned(),
-                port: None,
-            })
-        };
-        LOOPBACK.map(one).into()
+    /// `localhost` and the addresses of loopback, on any port.
+    #[must_use]
+    pub const fn loopback() -> Self {
+        Self(Pattern::Loopback)
+    }
+
+    /// Any host, and none, as `*` says. What is no host at all is refused still.
+    #[must_use]
+    pub const fn any() -> Self {
+        Self(Pattern::Any)
     }
 
     pub(super) fn allows(&self, host: &str, port: Option<u16>) -> bool {
         match &self.0 {
             Pattern::Any => true,
+            Pattern::Loopback => match host.parse::<IpAddr>() {
+                // `::ffff:127.0.0.1` is loopback, too
+                Ok(address) => address.to_canonical().is_loopback(),
+                Err(_) => host.eq_ignore_ascii_case("localhost"),
+            },
             Pattern::One {
                 host: allowed,
                 port: wanted,
@@ -38,11 +46,6 @@ impl HostPattern {
             }
         }
     }
-
-    /// Says whether any host at all is served, also none.
-    pub(super) fn allows_any(&self) -> bool {
-        self.0 == Pattern::Any
-    }
 }
 
 impl FromStr for HostPattern {
@@ -50,7 +53,7 @@ impl FromStr for HostPattern {
 
     fn from_str(text: &str) -> Result<Self, InvalidOption> {
         if text == "*" {
-            return Ok(Self(Pattern::Any));
+            return Ok(Self::any());
         }
         let (host, port) = split(text).ok_or_else(|| InvalidOption {
             text: text.to_owned(),
@@ -70,26 +73,38 @@ pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 pub(super) fn split(text: &str) -> Option<(&str, Option<u16>)> {
     // an address of version 6 has two colons at least, and usual hosts have one at most
     let colons = text.bytes().filter(|byte| *byte == b':').count();
-    if colons > 1 && text.parse::<std::net::Ipv6Addr>().is_ok() {
+    if colons > 1 && text.parse::<Ipv6Addr>().is_ok() {
         return Some((text, None));
     }
-    if text
-        .bytes()
-        .any(|byte| matches!(byte, b'@' | b'/' | b'?' | b'#'))
-    {
-        return None;
-    }
+    split_authority(text)
+}
+
+/// Splits `host`, `host:port` or `[address]:port`, as HTTP writes them; nothing for any other text, as
+/// two programs may read it in two ways.
+pub(super) fn split_authority(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port.parse().ok()?)),
+        Some((host, port)) if !port.ends_with(']') => (host, Some(split_port(port)?)),
         _ => (text, None),
     };
-    let host = match host.strip_prefix('[') {
-        Some(address) => address
-            .strip_suffix(']')
-            .filter(|address| address.parse::<std::net::Ipv6Addr>().is_ok())?,
-        None => host,
-    };
-    (!host.is_empty()).then_some((host, port))
+    if let Some(address) = host.strip_prefix('[') {
+        let address = address.strip_suffix(']')?;
+        return address
+            .parse::<Ipv6Addr>()
+            .is_ok()
+            .then_some((address, port));
+    }
+    (!host.is_empty() && host.bytes().all(is_of_a_name)).then_some((host, port))
+}
+
+fn split_port(text: &str) -> Option<u16> {
+    // the standard parser takes a sign
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// Says whether a byte may be part of a host's name (RFC 3986, `reg-name`).
+fn is_of_a_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }
 
 #[cfg(test)]
@@ -110,10 +125,35 @@ mod tests {
             ("a.example:99999", None),
             ("user@a.example", None),
             ("[a.example]", None),
+            ("[::1", None),
+            ("a.example:+1", None),
+            ("a.example:1:1", None),
+            ("a example", None),
+            ("a.example/", None),
             (":1", None),
             ("", None),
         ] {
             assert_eq!(split(text), parts, "{text}");
+        }
+        assert_eq!(split_authority("::1"), None);
+    }
+
+    #[test]
+    fn loopback_is_localhost_and_every_loopback_address() {
+        for (host, is_loopback) in [
+            ("localhost", true),
+            ("LOCALHOST", true),
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("0.0.0.0", false),
+            ("192.168.1.1", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+        ] {
+            let allows = HostPattern::loopback().allows(host, Some(1));
+            assert_eq!(allows, is_loopback, "{host}");
         }
     }
 

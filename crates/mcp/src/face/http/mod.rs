@@ -21,6 +21,7 @@ use axum::routing::post;
 use self::endpoint::Endpoint;
 use super::Backend;
 
+pub use self::guard::{HostRefused, check_host};
 pub use self::host::HostPattern;
 pub use self::options::{HttpOptions, InvalidOption};
 pub use self::origin::OriginPattern;

@@ -15,7 +15,7 @@ use super::origin::OriginPattern;
 pub struct HttpOptions {
     /// Checked when it is set: the router takes no other.
     path: String,
-    /// Which `Host` headers are served. Default: the loopback names, on any port.
+    /// Which hosts are served. Default: [`HostPattern::loopback`].
     pub allowed_hosts: Vec<HostPattern>,
     /// Which `Origin` headers are served; a request without one is not from a browser and passes.
     /// Default: the loopback origins, on any port.
@@ -48,7 +48,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
-            allowed_hosts: HostPattern::loopback(),
+            allowed_hosts: vec![HostPattern::loopback()],
             allowed_origins: OriginPattern::loopback(),
             max_body: 4 * 1024 * 1024,
             max_bodies: 64 * 1024 * 1024,
@@ -89,7 +89,7 @@ impl HttpOptions {
         Ok(self)
     }
 
-    /// Sets which `Host` headers are served.
+    /// Sets which hosts are served.
     #[must_use]
     pub fn with_allowed_hosts(mut self, hosts: impl IntoIterator<Item = HostPattern>) -> Self {
         self.allowed_hosts = hosts.into_iter().collect();
