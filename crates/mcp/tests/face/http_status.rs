@@ -311,6 +311,46 @@ async fn what_is_not_a_request_is_accepted_without_an_answer() {
 }
 
 #[tokio::test]
+async fn an_unknown_revision_is_refused_with_every_method_and_message() {
+    let server = Server::start().await;
+    let session = server.session().await;
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let message = |body: &str| server.post(body);
+    for (what, request) in [
+        ("request", message(PING)),
+        ("notification", message(cancelled)),
+        ("result", message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
+        (
+            "error",
+            message(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#),
+        ),
+        (
+            "GET",
+            server
+                .client
+                .get(&server.url)
+                .header("accept", "text/event-stream"),
+        ),
+        ("DELETE", server.client.delete(&server.url)),
+    ] {
+        let request = request.header("mcp-session-id", &session);
+        for version in ["2031-01-01", "1999-01-01", "x", ""] {
+            let request = request.try_clone().unwrap();
+            let answer = request.header("mcp-protocol-version", version);
+            let answer = answer.send().await.unwrap();
+            assert_eq!(answer.status(), 400, "{what} {version:?}");
+            let code = json(answer).await["error"]["code"].clone();
+            assert_eq!(code, -32022, "{what} {version:?}");
+        }
+        // it did nothing: the session is still there, and a revision that is known passes
+        let known = request.header("mcp-protocol-version", "2025-06-18");
+        let status = known.send().await.unwrap().status();
+        assert!(status.is_success(), "{what} {status}");
+    }
+}
+
+#[tokio::test]
 async fn there_are_no_more_sessions_than_allowed() {
     let options = HttpOptions::default().with_sessions(2, Duration::from_secs(60));
     let server = Server::with(options).await;

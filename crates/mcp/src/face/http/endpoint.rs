@@ -259,7 +259,7 @@ fn required_session<B: Backend>(
     request: &Request,
 ) -> Result<Arc<Session>, Fault> {
     let headers = request.headers();
-    let version = mirrored::single(headers, header::PROTOCOL_VERSION)?;
+    let version = mirrored::stated_version(headers)?;
     if version.is_some_and(|version| Era::of(version) == Era::Modern) {
         return Err(Fault::transport(
             StatusCode::METHOD_NOT_ALLOWED,

@@ -9,7 +9,15 @@ use tollgate_core::IdempotencyKey;
 use crate::face::error::Fault;
 use crate::face::listing::Written;
 use crate::face::request::{Request, method};
-use crate::wire::{Era, header};
+use crate::wire::{Era, header, known_version};
+
+/// Reads the revision that a message is sent under, where its headers state one.
+pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>, Fault> {
+    let stated = single(headers, header::PROTOCOL_VERSION)?;
+    stated
+        .map(|stated| known_version(stated).ok_or_else(|| Fault::unsupported_version(stated)))
+        .transpose()
+}
 
 /// Checks the headers of a modern request that states its revision in the body.
 pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {

@@ -22,7 +22,7 @@ use crate::face::inflight::Entered;
 use crate::face::request::{Request, cancelled_id, method};
 use crate::face::running::RunningCall;
 use crate::face::service::Step;
-use crate::wire::{Era, KNOWN_VERSIONS, Message, RequestId, header};
+use crate::wire::{Era, Message, RequestId, header};
 
 /// A refusal, with the id of the request where it is known.
 type Refusal = (Option<RequestId>, Fault);
@@ -73,7 +73,10 @@ async fn take<B: Backend>(
             note(endpoint, &parts, &method, params.as_ref()).map_err(nameless)
         }
         // nothing is ever asked of the client, so this answers nothing
-        Ok(Message::Response { .. }) => Ok(status(StatusCode::ACCEPTED)),
+        Ok(Message::Response { .. }) => match mirrored::stated_version(&parts.headers) {
+            Ok(_) => Ok(status(StatusCode::ACCEPTED)),
+            Err(fault) => Err(nameless(fault)),
+        },
         Err(invalid) => {
             let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
             Err((invalid.id().cloned(), fault))
@@ -87,6 +90,7 @@ fn note<B: Backend>(
     method: &str,
     params: Option<&Bytes>,
 ) -> Result<Response, Fault> {
+    mirrored::stated_version(&parts.headers)?;
     let session = endpoint.session(&parts.headers, &parts.extensions)?;
     if method == method::CANCELLED
         && let Some((session, id)) = session.zip(cancelled_id(params))
@@ -116,13 +120,8 @@ fn era(parts: &Parts, request: &Request) -> Result<Era, Fault> {
     if request.method == method::INITIALIZE {
         return Ok(Era::Legacy);
     }
-    match mirrored::single(&parts.headers, header::PROTOCOL_VERSION)? {
-        Some(version) if !KNOWN_VERSIONS.contains(&version) => {
-            Err(Fault::unsupported_version(version))
-        }
-        Some(version) => Ok(Era::of(version)),
-        None => Ok(Era::Legacy),
-    }
+    let version = mirrored::stated_version(&parts.headers)?;
+    Ok(version.map_or(Era::Legacy, Era::of))
 }
 
 async fn modern<B: Backend>(
