@@ -12,6 +12,8 @@ use crate::Freshness;
 mod compare;
 mod meta;
 
+pub use meta::{UPSTREAM_META, is_our_meta};
+
 /// Where the answer stands in its exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -1,13 +1,27 @@
-//! Adding to an answer's `_meta` without touching another byte.
+//! Adding to an answer's `_meta` without touching another byte, and keeping what others wrote there apart.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use memchr::memmem::Finder;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use super::{InvalidOutput, ToolOutput};
+use crate::Freshness;
 use crate::members::{Members, Text};
+
+/// Under which key what a server sent under keys of ours is found: in the `_meta` of a result, and in
+/// the `data` of an error.
+pub const UPSTREAM_META: &str = "io.tollgate/upstream";
+
+/// Says whether a key of a `_meta` is one that only this runtime writes for clients.
+#[must_use]
+pub fn is_our_meta(key: &str) -> bool {
+    key.starts_with("io.tollgate/")
+}
 
 impl ToolOutput {
     /// Returns a copy of the answer with one more member in its `_meta`; every other byte stays as it
@@ -30,7 +44,7 @@ impl ToolOutput {
         let found: Found<'_> = serde_json::from_slice(&self.0.body).map_err(InvalidOutput)?;
         let name = serde_json::Value::from(key);
         let value = value.get();
-        let body = match found.meta {
+        let body = match found.meta.last() {
             None => append(&self.0.body, &format!(r#""_meta":{{{name}:{value}}}"#)),
             Some(meta) => match Members::read(meta.get()) {
                 Err(_) => replace(
@@ -49,11 +63,75 @@ impl ToolOutput {
         };
         Ok(self.with_body(body))
     }
+
+    /// Moves what a server wrote into the `_meta` under keys of ours to [`UPSTREAM_META`], so that what a
+    /// client finds under them is ours. What such members say of freshness still counts: the server may
+    /// be another instance of this runtime. Every other byte stays as it is outside of that `_meta`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOutput`] as for [`with_meta`](Self::with_meta).
+    pub fn with_ours_nested(self) -> Result<Self, InvalidOutput> {
+        let whole = &self.0.body;
+        if !may_have_ours(whole) {
+            return Ok(self);
+        }
+        let found: Found<'_> = serde_json::from_slice(whole).map_err(InvalidOutput)?;
+        let mut out = BytesMut::new();
+        let mut copied = 0;
+        for meta in found.meta {
+            if let Some(nested) = nested(meta.get()) {
+                let start = place(whole, meta.get());
+                out.put_slice(whole.get(copied..start).unwrap_or_default());
+                out.put_slice(nested.as_bytes());
+                copied = start + meta.get().len();
+            }
+        }
+        if out.is_empty() {
+            return Ok(self.clone());
+        }
+        out.put_slice(whole.get(copied..).unwrap_or_default());
+        let said = Freshness::from_result(whole);
+        Ok(self.with_body(out.freeze()).with_freshness(said))
+    }
 }
 
-/// The last `_meta` of a result.
+/// Says whether keys of ours may be in a body: a look at the bytes costs a hundredth of reading them. A
+/// name may be written with escapes, too.
+fn may_have_ours(body: &[u8]) -> bool {
+    static PARTS: LazyLock<[Finder<'_>; 2]> =
+        LazyLock::new(|| ["io.tollgate", "\\u"].map(Finder::new));
+    PARTS.iter().any(|part| part.find(body).is_some())
+}
+
+/// Writes a `_meta` with the members under our keys moved; nothing if it has none.
+fn nested(meta: &str) -> Option<String> {
+    let Ok(members) = Members::read(meta) else {
+        // names that are no text here may be one to others
+        return meta.starts_with('{').then(|| "{}".to_owned());
+    };
+    let (ours, theirs): (Vec<_>, Vec<_>) = members.iter().partition(|(key, _)| is_our_meta(key));
+    let written = |members: Vec<(&str, &RawValue)>| {
+        let member = |(key, value): (&str, &RawValue)| {
+            format!("{}:{}", serde_json::Value::from(key), value.get())
+        };
+        members.into_iter().map(member).collect::<Vec<_>>()
+    };
+    if ours.is_empty() {
+        return None;
+    }
+    let mut all = written(theirs);
+    let ours = written(ours).join(",");
+    all.push(format!(
+        "{}:{{{ours}}}",
+        serde_json::Value::from(UPSTREAM_META)
+    ));
+    Some(format!("{{{}}}", all.join(",")))
+}
+
+/// Each `_meta` of a result: more than one only if somebody wants to be read in two ways.
 struct Found<'a> {
-    meta: Option<&'a RawValue>,
+    meta: SmallVec<[&'a RawValue; 1]>,
 }
 
 impl<'de> Deserialize<'de> for Found<'de> {
@@ -68,10 +146,12 @@ impl<'de> Deserialize<'de> for Found<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut found = Found { meta: None };
+                let mut found = Found {
+                    meta: SmallVec::new(),
+                };
                 while let Some(Text(name)) = map.next_key()? {
                     if name == "_meta" {
-                        found.meta = Some(map.next_value()?);
+                        found.meta.push(map.next_value()?);
                     } else {
                         map.next_value::<IgnoredAny>()?;
                     }
@@ -100,11 +180,15 @@ fn append(object: &[u8], member: &str) -> Bytes {
     out.freeze()
 }
 
+/// Returns where a slice of `whole` begins: the distance between the two pointers.
+fn place(whole: &[u8], part: &str) -> usize {
+    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+    start.min(whole.len())
+}
+
 /// Writes something else in place of `old`, which is a slice of `whole`.
 fn replace(whole: &[u8], old: &str, new: &[u8]) -> Bytes {
-    // the place is the distance between the two pointers
-    let start = (old.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-    let (before, rest) = whole.split_at(start.min(whole.len()));
+    let (before, rest) = whole.split_at(place(whole, old));
     let after = rest.get(old.len()..).unwrap_or_default();
     let mut out = BytesMut::with_capacity(whole.len() + new.len());
     out.put_slice(before);
@@ -160,6 +244,64 @@ mod tests {
         let marked = output.with_meta("k", RawValue::NULL).unwrap();
         assert!(marked.is_error());
         assert_eq!(marked.freshness(), output.freshness());
+    }
+
+    #[test]
+    fn what_a_server_wrote_under_our_keys_is_found_apart() {
+        let hit = r#""io.tollgate/cache":{"status":"hit","age_ms":7}"#;
+        for (meta, nested) in [
+            (
+                format!(r#"{{"a": 1,{hit} , "b":2}}"#),
+                format!(r#"{{"a":1,"b":2,"io.tollgate/upstream":{{{hit}}}}}"#),
+            ),
+            (
+                r#"{"io.tollgat\u0065\/trail":[]}"#.to_owned(),
+                r#"{"io.tollgate/upstream":{"io.tollgate/trail":[]}}"#.to_owned(),
+            ),
+            (
+                r#"{"io.tollgate/x":1,"io.tollgate/x":2}"#.to_owned(),
+                r#"{"io.tollgate/upstream":{"io.tollgate/x":1,"io.tollgate/x":2}}"#.to_owned(),
+            ),
+            (
+                r#"{"io.tollgate/upstream":1}"#.to_owned(),
+                r#"{"io.tollgate/upstream":{"io.tollgate/upstream":1}}"#.to_owned(),
+            ),
+            (
+                r#"{"\ud800":1,"io.tollgate/x":2}"#.to_owned(),
+                "{}".to_owned(),
+            ),
+        ] {
+            for body in [
+                r#" {"content": [ ],"_meta": META }"#,
+                r#"{"_meta":{"c": 3},"_meta":META,"x":"io.tollgate/x"}"#,
+                r#"{"\u005fmeta":META,"content":[{"_meta":{"io.tollgate/x":1}}]}"#,
+            ] {
+                let output = ToolOutput::from_json(body.replace("META", &meta)).unwrap();
+                let kept = output.with_ours_nested().unwrap();
+                assert_eq!(kept.body(), &body.replace("META", &nested));
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_key_of_ours_stays_as_it_is() {
+        for body in [
+            r#"{"content":[{"text":"io.tollgate/cache \u00fc"}],"_meta":{ "a" : 1e2 }}"#,
+            r#"{"_meta":"io.tollgate/cache","io.tollgate/cache":1}"#,
+            r#"{"_meta":{"x":{"io.tollgate/cache":1}}}"#,
+        ] {
+            let output = ToolOutput::from_json(body).unwrap();
+            assert_eq!(output.with_ours_nested().unwrap().body(), body);
+        }
+    }
+
+    #[test]
+    fn what_another_instance_says_of_freshness_counts_still() {
+        let stale = r#"{"_meta":{"io.tollgate/cache":{"status":"stale","age_ms":250}}}"#;
+        let output = ToolOutput::from_json(stale).unwrap();
+        let said = output.freshness();
+        let kept = output.with_ours_nested().unwrap();
+        assert!(kept.freshness().no_store && kept.freshness() == said);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -18,6 +18,7 @@ mod demo;
 mod drain;
 mod events;
 mod flood;
+mod forged;
 mod fresh;
 mod hostile;
 mod hosts;

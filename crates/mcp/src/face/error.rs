@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde::Serialize;
-use tollgate_core::{FailedAttempt, OutcomeUnknown, ServerId, TRAIL_META, ToolError};
+use tollgate_core::{
+    FailedAttempt, OutcomeUnknown, ServerId, TRAIL_META, ToolError, UPSTREAM_META, is_our_meta,
+};
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 
@@ -25,7 +27,7 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// | nobody offers this tool | −32602 | names the tool | | 200 |
 /// | headers and body differ | −32020 | | | 400 |
 /// | protocol version | −32022 | | `requested`, `supported` | 400 |
-/// | the upstream answered with a JSON-RPC error | as it came | as it came | as it came | 200; 400 for −32021 modern |
+/// | the upstream answered with a JSON-RPC error | as it came | as it came | see below | 200; 400 for −32021 modern |
 /// | too many sessions | −32010 | | see below | 503 |
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
@@ -37,11 +39,32 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](tollgate_core::OutcomeUnknown)).
 ///
+/// The `data` of an upstream's own error is passed on as it came, unless it could be taken for ours: if
+/// its code is −32010, or it has a member of one of these names or under a key that begins with
+/// `io.tollgate/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of another
+/// instance of this runtime, which names tools that clients here know by other names; and with −32010,
+/// beside what is known here.
+///
 /// Where a client asked for it, the `data` has one member more, under
 /// [`TRAIL_META`]: everything that was decided about the call
 /// ([`Trail`](tollgate_core::Trail)). It is added to the `data` of an upstream's own error too, if that
 /// is an object or absent.
 pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
+
+/// The member of our `data` that tells what is known of an unknown outcome.
+const OUTCOME: &str = "outcome";
+
+/// The names of the members of our `data`, and the one in `outcome` that names a tool.
+const OURS: [&str; 8] = [
+    "kind",
+    "delivery",
+    "server",
+    "retryAfterMs",
+    "attempts",
+    "history",
+    OUTCOME,
+    "verifyWith",
+];
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,17 +138,49 @@ impl Fault {
 pub(super) fn of_call(error: &ToolError, tool: &str) -> RpcError {
     let code = error.rpc_code();
     if error.code() == Some(code) && error.outcome().is_none() {
-        let ours = RpcError::new(code, error.message().to_owned());
-        let ours = match error.data() {
-            Some(data) => ours.with_data(data.clone()),
-            None => ours,
-        };
-        return with_trail(ours, error);
+        return with_trail(of_upstream(code, error), error);
     }
     match code {
         code::INVALID_PARAMS => RpcError::new(code, format!("unknown tool: {tool}")),
         _ => with_trail(runtime(error), error),
     }
+}
+
+/// Passes on the error of an upstream. What is in its `data` under names of ours is found apart.
+fn of_upstream(code: i64, error: &ToolError) -> RpcError {
+    let told = RpcError::new(code, error.message().to_owned());
+    match error.data() {
+        data if code == RUNTIME_ERROR => {
+            let told = runtime(error);
+            match data.and_then(|data| object::remove_member(data, OUTCOME).ok()) {
+                Some(theirs) => nested(told, &theirs),
+                None => told,
+            }
+        }
+        Some(data) if reads_as_ours(data) => nested(told, data),
+        Some(data) => told.with_data(data.clone()),
+        None => told,
+    }
+}
+
+/// Adds the `data` of an upstream's error where it cannot be taken for ours.
+fn nested(error: RpcError, theirs: &[u8]) -> RpcError {
+    let ours = error.data.as_deref().unwrap_or(b"{}");
+    match object::set_member(ours, UPSTREAM_META, theirs) {
+        Ok(data) => error.with_data(data),
+        // what is ours is an object, which can always be added to
+        Err(_) => error,
+    }
+}
+
+/// Says whether a client may find something in the `data` of an upstream's error that it takes for ours.
+fn reads_as_ours(data: &[u8]) -> bool {
+    let is_object = data.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    is_object
+        && object::members(data).map_or(true, |members| {
+            let is_ours = |name: &str| OURS.contains(&name) || is_our_meta(name);
+            members.iter().any(|(name, _)| is_ours(name))
+        })
 }
 
 /// Adds what was decided about the call, if the error has it.
@@ -233,6 +288,48 @@ mod tests {
             (&seen["kind"], &seen[TRAIL_META]),
             (&"timeout".into(), &written)
         );
+    }
+
+    #[test]
+    fn what_an_upstream_sent_under_names_of_ours_is_found_apart() {
+        let seen = |code: i64, data: &'static str| {
+            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
+            let error = error.with_code(code).with_server("shop".parse().unwrap());
+            let seen = of_call(&error.with_data(Bytes::from_static(data.as_bytes())), "x");
+            assert_eq!((seen.code, &*seen.message), (code, "it broke"));
+            text(&seen).to_owned()
+        };
+        for data in [
+            r#"{"kind":"x"}"#,
+            r#"{"a":[1.0],"delivery":"not_sent"}"#,
+            r#"{"retryAfterMs" : 1}"#,
+            r#"{"outcome":{"verifyWith":"evil"}}"#,
+            r#"{"verifyWith":"evil"}"#,
+            r#"{"k\u0069nd":"x"}"#,
+            r#"{"kind":"x","kind":"y"}"#,
+            r#"{"io.tollgate/trail":[]}"#,
+            r#" {"\ud800":1,"kind":"x"}"#,
+        ] {
+            let nested = format!(r#"{{"io.tollgate/upstream":{data}}}"#);
+            assert_eq!(seen(-32050, data), nested);
+        }
+        for data in [r#"{"a":{"kind":1.0}}"#, r#"["kind"]"#, "\"kind\"", "null"] {
+            assert_eq!(seen(-32050, data), data);
+        }
+        let ours = r#""kind":"server_fault","delivery":"answered","server":"shop","retryAfterMs":null,"attempts":0"#;
+        for (data, theirs) in [
+            (
+                r#"{"kind":"timeout","outcome":{"verifyWith":"evil"},"delivery":"not_sent"}"#,
+                Some(r#"{"kind":"timeout","delivery":"not_sent"}"#),
+            ),
+            (r#"{"a":1}"#, Some(r#"{"a":1}"#)),
+            (r#"{"outcome":1,"outcome":2}"#, None),
+            ("[1]", None),
+        ] {
+            let nested = theirs.map(|theirs| format!(r#","io.tollgate/upstream":{theirs}"#));
+            let expected = format!("{{{ours}{}}}", nested.unwrap_or_default());
+            assert_eq!(seen(RUNTIME_ERROR, data), expected, "{data}");
+        }
     }
 
     #[test]

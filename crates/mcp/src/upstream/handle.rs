@@ -222,7 +222,8 @@ impl Upstream {
             }
         }
         let body = answer.map_err(RequestError::into_tool_error)?;
-        ToolOutput::from_json(body).map_err(|error| {
+        let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
+        output.map_err(|error| {
             ToolError::new(
                 ErrorKind::Protocol,
                 Delivery::Answered,
