@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ErrorKind, history};
 use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
@@ -76,5 +76,27 @@ impl OutcomeUnknown {
             "`{tool}` was sent{server} {ago:?} ago, and no answer came ({failure}): it may have run; \
              it was not sent again; {check} before calling it again"
         )
+    }
+
+    /// Leaves out of the message of another instance of this runtime the tool to check with that the `data`
+    /// of its error names: clients of this one know that tool by another name, or not at all.
+    #[must_use]
+    pub fn without_verifier(message: &str, data: &[u8]) -> String {
+        #[derive(Deserialize)]
+        struct Data {
+            outcome: Told,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Told {
+            verify_with: String,
+        }
+        match serde_json::from_slice::<Data>(data) {
+            Ok(Data { outcome }) => {
+                let named = format!("check with `{}` ", outcome.verify_with);
+                message.replace(&named, "check ")
+            }
+            Err(_) => message.to_owned(),
+        }
     }
 }

@@ -17,7 +17,11 @@ async fn shop(ledger: &Ledger) -> HttpServer {
         });
         ToolDefinition::from_json(listed.to_string()).unwrap()
     };
-    let tools = [tool("create_order", false), tool("get_order", true)];
+    let tools = [
+        tool("create_order", false),
+        tool("get_order", true),
+        tool("read_prices", true),
+    ];
     let lost = Fault::LoseReply {
         sent: 0,
         broken: Break::Reset,
@@ -175,4 +179,37 @@ async fn what_another_gateway_does_not_know_is_unknown_here_too() {
     assert_eq!(data["server"], "far", "{answer}");
     assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{answer}");
     assert_eq!(ledger.of(1).executions, 1);
+}
+
+#[tokio::test]
+async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
+    let ledger = Ledger::new();
+    let shop = shop(&ledger).await;
+    // the outer one takes it for a read, as the server says, and so has nothing to verify it with
+    let inner = format!(
+        "[breaker]\nfailures = 100\n{}[servers.shop.tools.get_order]\nreadOnlyHint = false\nidempotentHint = false\n\
+         verify_with = \"read_prices\"\n",
+        config(&shop)
+    );
+    let inner = Gateway::configured(&inner).await;
+    let told = inner.mcp("shop__get_order", json!({"call": 1})).await;
+    let verifier = &told["error"]["data"]["outcome"]["verifyWith"];
+    assert_eq!(verifier, "shop__read_prices", "{told}");
+    let url = inner.public("/mcp");
+    let outer = Gateway::configured(&format!("[servers.far]\nurl = {url:?}\n")).await;
+    for (tool, verifier) in [
+        ("far__shop__create_order", json!("far__shop__get_order")),
+        ("far__shop__get_order", Value::Null),
+    ] {
+        let answer = outer.mcp(tool, json!({"call": 2})).await;
+        let data = &answer["error"]["data"];
+        assert_eq!(data["delivery"], "unknown", "{answer}");
+        assert_eq!(data["outcome"]["verifyWith"], verifier, "{answer}");
+        let said = answer.to_string();
+        for named in said.split("check with `").skip(1) {
+            assert!(named.starts_with("far__shop__get_order`"), "{answer}");
+        }
+        let verifiers = said.matches("\"verifyWith\"").count();
+        assert_eq!(verifiers, usize::from(verifier.is_string()), "{answer}");
+    }
 }

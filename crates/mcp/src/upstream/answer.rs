@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
-use tollgate_core::{Delivery, ErrorKind, PeerOutcome, ToolError, redact};
+use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, redact};
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
@@ -161,8 +161,12 @@ fn refused(error: RpcError) -> ToolError {
     } else {
         error.message
     };
-    let told = error.data.as_deref();
-    let told = told.and_then(|data| Delivery::told_by_peer(error.code, data));
+    let data = error.data.as_deref().unwrap_or_default();
+    let told = Delivery::told_by_peer(error.code, data);
+    let message = match told {
+        Some(_) => OutcomeUnknown::without_verifier(&message, data).into(),
+        None => message,
+    };
     let mut failed = match told {
         // another gateway that lost the call answers for itself, not for the server behind it
         Some(Delivery::Unknown) => {
