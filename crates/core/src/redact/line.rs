@@ -207,6 +207,11 @@ mod tests {
             ("{\"apiKey\": \"hunter2\"}", "{\"apiKey\":[redacted]"),
             ("{'key': 'hunter2'}", "{'key':[redacted]"),
             ("PGPASSWORD=hunter2", "PGPASSWORD=[redacted]"),
+            ("db_pass: hunter2", "db_pass:[redacted]"),
+            (
+                "Driver=x;Uid=sa;PWD=hunter2",
+                "Driver=x;Uid=sa;PWD=[redacted]",
+            ),
             (
                 "sent Authorization: Basic aHVudGVyMg==",
                 "sent Authorization:[redacted]",
@@ -234,6 +239,8 @@ mod tests {
             "    at Module._load (node:internal/modules/cjs/loader:1104:12)",
             "2026-11-22T14:00:00.000001Z WARN listening on 127.0.0.1:8080",
             "Traceback (most recent call last):",
+            "OLDPWD=/srv/app",
+            "bypass=on, compass: north",
         ] {
             assert_eq!(lines.redact(line), line);
         }

@@ -20,8 +20,9 @@ pub use shown::{command, is_secret_name, secrets_of_command, url};
 /// too long is cut. What comes out is always valid JSON, and never longer than the limit.
 ///
 /// A member is left out if its name contains a listed one, whatever the case and whatever stands
-/// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. `"[redacted]"`
-/// stands in its place. So it is with:
+/// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. Only `pass` and `pwd`
+/// have to be words of their own, as in `DB_PWD` and `dbPass`. `"[redacted]"` stands in its place. So it is
+/// with:
 ///
 /// - the `value` of an object whose `name`, `key`, `header` or `field` is such a name;
 /// - a text that holds such a name with `=` or `:` behind it (`?token=abc`, `Cookie: id=1`), or
@@ -52,7 +53,7 @@ pub struct Redactor {
 
 impl Redactor {
     /// The names whose values are left out by default.
-    pub const DEFAULT_NAMES: [&str; 18] = [
+    pub const DEFAULT_NAMES: [&str; 20] = [
         "access_key",
         "api_key",
         "authentication",
@@ -64,10 +65,12 @@ impl Redactor {
         "credential",
         "cvv",
         "jwt",
+        "pass",
         "passphrase",
         "passwd",
         "password",
         "private_key",
+        "pwd",
         "secret",
         "session_id",
         "token",

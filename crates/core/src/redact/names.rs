@@ -8,6 +8,10 @@ use crate::members::Text;
 #[derive(Debug)]
 pub(super) struct Names(Vec<String>);
 
+/// Of the names that may be listed, those that count as words of their own only: `compass`, `bypass` and
+/// `passenger` are no secrets.
+const WORDS: [&str; 2] = ["pass", "pwd"];
+
 impl Names {
     pub(super) fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
         let mut names: Vec<_> = names.into_iter().map(|name| bare(name.as_ref())).collect();
@@ -18,8 +22,11 @@ impl Names {
 
     /// Says whether a name contains one of these.
     pub(super) fn holds(&self, name: &str) -> bool {
-        let name = bare(name);
-        self.0.iter().any(|own| name.contains(own.as_str()))
+        let whole = bare(name);
+        self.0.iter().any(|own| match WORDS.contains(&&**own) {
+            true => has_word(name, own),
+            false => whole.contains(own.as_str()),
+        })
     }
 
     /// Says whether a JSON value is a text that contains one of these.
@@ -84,6 +91,40 @@ fn credentials_at(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// Says whether a word is in the name that a text ends with: `DB_PWD`, `smtp.pass`, `dbPass`.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let before = text.trim_end_matches(is_part).len();
+    let name = text.get(before..).unwrap_or_default();
+    name.split(|c: char| !c.is_alphabetic())
+        .any(|run| is_word_of(run, word))
+}
+
+/// Says whether a word is in a run of letters, where a capital letter begins one: `dbPass`, `DBPass`.
+fn is_word_of(run: &str, word: &str) -> bool {
+    let mut start = 0;
+    let mut letters = run.char_indices().peekable();
+    let mut last = None;
+    while let Some((at, letter)) = letters.next() {
+        let next_is_small = letters.peek().is_some_and(|(_, next)| next.is_lowercase());
+        let is_begin = letter.is_uppercase()
+            && last.is_some_and(|last: char| last.is_lowercase() || next_is_small);
+        if is_begin {
+            if run
+                .get(start..at)
+                .is_some_and(|part| part.eq_ignore_ascii_case(word))
+            {
+                return true;
+            }
+            start = at;
+        }
+        last = Some(letter);
+    }
+    run.get(start..)
+        .is_some_and(|part| part.eq_ignore_ascii_case(word))
 }
 
 fn bare(name: &str) -> String {

@@ -17,7 +17,7 @@ const UUID: usize = 36;
 
 /// Last words of names that stand before secrets on command lines and in environments, beside
 /// [`Redactor::DEFAULT_NAMES`].
-const LAST_WORDS: [&str; 8] = ["auth", "dsn", "key", "pass", "pat", "pwd", "pw", "sig"];
+const LAST_WORDS: [&str; 6] = ["auth", "dsn", "key", "pat", "pw", "sig"];
 
 /// Returns a URL without what is secret in it: user and password, the values of the query, the
 /// fragment, and pieces of the path that look random.
@@ -104,10 +104,12 @@ pub fn secrets_of_command<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> V
     args.into_iter().filter_map(secret).collect()
 }
 
-/// Says whether the value of a variable or a parameter of this name may be a secret.
+/// Says whether the value of a variable of the environment may be a secret, by the variable's name.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    Shown::default().is_secret(name)
+    // the working directory is no secret, and messages are full of paths in it, as in that of `OLDPWD`,
+    // which is one word. A text that says `PWD=` itself loses what follows: that may be a connection string
+    name != "PWD" && Shown::default().is_secret(name)
 }
 
 /// Shows arguments one after the other: a flag may say that the next one is a secret.
@@ -325,6 +327,20 @@ mod tests {
         ];
         let secrets = secrets_of_command(args);
         assert_eq!(secrets, ["s3cr3t", "k3y", "db://u:pw@h/x"]);
+    }
+
+    #[test]
+    fn the_working_directory_is_no_secret_of_the_environment() {
+        for (name, is_secret) in [
+            ("MYSQL_PWD", true),
+            ("DB_PASS", true),
+            ("pwd", true),
+            ("PWD", false),
+            ("OLDPWD", false),
+            ("PASSENGER_ROOT", false),
+        ] {
+            assert_eq!(is_secret_name(name), is_secret, "{name}");
+        }
     }
 
     #[test]

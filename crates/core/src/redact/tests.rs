@@ -31,6 +31,50 @@ fn a_value_under_a_listed_name_is_left_out_however_the_name_is_spelt() {
 }
 
 #[test]
+fn pass_and_pwd_are_names_of_secrets_as_words_of_their_own() {
+    for name in [
+        "pass",
+        "Pass",
+        "PWD",
+        "pwd",
+        "db_pass",
+        "DB_PWD",
+        "smtp.pass",
+        "user-pwd",
+        "dbPass",
+        "DBPass",
+        "dbPWD",
+        "passOld",
+        "pwd2",
+        "pass_hash",
+        "Db Pass",
+        "x[pass]",
+    ] {
+        let shown = redact(&json!({name: "hunter2"}).to_string());
+        assert_eq!(shown, json!({name: "[redacted]"}).to_string());
+        let shown = redact(&json!({"text": format!("connect {name}=hunter2")}).to_string());
+        assert_eq!(shown, r#"{"text":"[redacted]"}"#, "{name}");
+    }
+    for name in [
+        "compass",
+        "passenger",
+        "bypass",
+        "COMPASS",
+        "Passenger",
+        "passes",
+        "oldpwd",
+        "OLDPWD",
+        "passing",
+        "pass the salt",
+    ] {
+        let open = json!({name: "north", "text": format!("{name}: north")}).to_string();
+        assert_eq!(redact(&open), open);
+    }
+    let path = json!({"text": "GET https://air.example/pass?seat=7"}).to_string();
+    assert_eq!(redact(&path), path);
+}
+
+#[test]
 fn what_is_no_secret_stays_as_it_is_written() {
     let raw =
         r#"{"id":1e400,"n":-0.0,"list":[1,"two",{"three":null}],"author":"ada","text":"a: b"}"#;
@@ -131,6 +175,11 @@ fn any_json() -> impl Strategy<Value = Value> {
         3 => "[a-z\"\\\\é:= ]{0,8}".prop_map(|name| (name, false)),
         2 => (prop::sample::select(&Redactor::DEFAULT_NAMES[..]), "[_ -]?", any::<bool>()).prop_map(
             |(name, mark, loud)| {
+                // these two are words of their own only
+                let mark = match name {
+                    "pass" | "pwd" if mark.is_empty() => "_".to_owned(),
+                    _ => mark,
+                };
                 let name = format!("x{mark}{name}{mark}");
                 (if loud { name.to_uppercase() } else { name }, true)
             }
