@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{CACHE_META, Freshness};
-use crate::CacheStatus;
 use crate::members::{Members, Text};
+use crate::{CacheStatus, UPSTREAM_META, is_our_meta};
 
 /// The protocol's lifetime in milliseconds. It states it for lists, not for tool results; a server
 /// that states it for a result all the same is taken at its word.
@@ -33,9 +33,11 @@ pub(super) fn read(body: &[u8]) -> Freshness {
             continue;
         };
         for (name, value) in members.iter() {
-            said = said
-                .strictest(member(name, value))
-                .strictest(meta_member(name, value));
+            said = said.strictest(member(name, value)).strictest(meta_member(
+                name,
+                value,
+                MOST_INSTANCES,
+            ));
         }
     }
     said
@@ -106,10 +108,20 @@ fn member(name: &str, value: &RawValue) -> Freshness {
     said
 }
 
-/// What only `_meta` says.
-fn meta_member(name: &str, value: &RawValue) -> Freshness {
+/// How many instances of this runtime in a chain are heard.
+const MOST_INSTANCES: u32 = 8;
+
+/// What only `_meta` says: at most so many instances further up, too.
+fn meta_member(name: &str, value: &RawValue, instances: u32) -> Freshness {
     let mut said = Freshness::SILENT;
-    if HINT.contains(&name) {
+    if name == UPSTREAM_META
+        && let Some(instances) = instances.checked_sub(1)
+        && let Ok(members) = Members::read(value.get())
+    {
+        for (name, value) in members.iter().filter(|(name, _)| is_our_meta(name)) {
+            said = said.strictest(meta_member(name, value, instances));
+        }
+    } else if HINT.contains(&name) {
         said.no_store = word(value).as_deref() == Some("no-cache");
     } else if name == CACHE_META
         && let Ok(members) = Members::read(value.get())
@@ -170,6 +182,22 @@ mod tests {
         assert!(private.private && private.max_age.is_none());
         let escaped = said(r#"{"\u005fmeta":{"ttl\u004ds":1500}}"#);
         assert_eq!(escaped, aged(1500));
+    }
+
+    #[test]
+    fn instances_further_up_are_heard_through_others_but_not_without_end() {
+        let behind = |instances: usize| {
+            let before = r#"{"io.tollgate/upstream":"#.repeat(instances);
+            let stale = r#"{"io.tollgate/cache":{"status":"stale","age_ms":250}}"#;
+            format!(r#"{{"_meta":{before}{stale}{}}}"#, "}".repeat(instances))
+        };
+        for instances in 0..8 {
+            let said = said(&behind(instances));
+            assert!(said.no_store && said.age == Some(Duration::from_millis(250)));
+        }
+        assert_eq!(said(&behind(100_000)), Freshness::SILENT);
+        let hint = r#"{"_meta":{"io.tollgate/upstream":{"cache_hint":"no-cache"}}}"#;
+        assert_eq!(said(hint), Freshness::SILENT);
     }
 
     #[test]

@@ -78,7 +78,8 @@ impl Freshness {
 
     /// Reads what a tool result says in its own body: the members `ttlMs` and `cacheScope` of the
     /// protocol, in the result or in its `_meta`; `cache_hint` in its `_meta`; and what a runtime of
-    /// this kind further up wrote there under [`CACHE_META`].
+    /// this kind further up wrote there under [`CACHE_META`], or is found to have written under
+    /// [`UPSTREAM_META`](crate::UPSTREAM_META).
     ///
     /// A member of the wrong type reads as absent, and so does everything in a body that is no JSON
     /// object: metadata never fails a call.

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
 use super::{InvalidOutput, ToolOutput};
-use crate::Freshness;
 use crate::members::{Members, Text};
 
 /// Under which key what a server sent under keys of ours is found: in the `_meta` of a result, and in
@@ -65,8 +64,8 @@ impl ToolOutput {
     }
 
     /// Moves what a server wrote into the `_meta` under keys of ours to [`UPSTREAM_META`], so that what a
-    /// client finds under them is ours. What such members say of freshness still counts: the server may
-    /// be another instance of this runtime. Every other byte stays as it is outside of that `_meta`.
+    /// client finds under them is ours. What such members say of freshness counts
+    /// [there too](crate::Freshness::from_result). Every other byte stays as it is outside of that `_meta`.
     ///
     /// # Errors
     ///
@@ -91,8 +90,7 @@ impl ToolOutput {
             return Ok(self.clone());
         }
         out.put_slice(whole.get(copied..).unwrap_or_default());
-        let said = Freshness::from_result(whole);
-        Ok(self.with_body(out.freeze()).with_freshness(said))
+        Ok(self.with_body(out.freeze()))
     }
 }
 
