@@ -16,6 +16,9 @@ use tollgate_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 /// What calls are answered with.
 static ANSWER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
+/// Stands for the id of the request; lengths stay as an input states them.
+const ID: &[u8] = b"@@@@@@@@@@";
+
 struct Client {
     runtime: Runtime,
     upstream: Upstream,
@@ -47,7 +50,7 @@ fn serve(mut stream: TcpStream) {
         return;
     };
     let answer = match request["method"].as_str() {
-        Some("tools/call") => ANSWER.lock().expect("nobody panics with it").clone(),
+        Some("tools/call") => answer_to(&request["id"]),
         _ => {
             let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
                 "serverInfo": {"name": "fuzzed", "version": "1"}, "resultType": "complete",
@@ -61,6 +64,19 @@ fn serve(mut stream: TcpStream) {
         }
     };
     let _closed = stream.write_all(&answer);
+}
+
+/// Puts the id of a request, which no input can know, in the places left for it.
+fn answer_to(id: &Value) -> Vec<u8> {
+    let mut answer = ANSWER.lock().expect("nobody panics with it").clone();
+    let id = format!("{id:<width$}", id = id.to_string(), width = ID.len());
+    for start in 0..answer.len().saturating_sub(ID.len() - 1) {
+        let place = &mut answer[start..start + ID.len()];
+        if place == ID {
+            place.copy_from_slice(&id.as_bytes()[..ID.len()]);
+        }
+    }
+    answer
 }
 
 fn read(stream: &TcpStream) -> Option<Value> {
@@ -88,15 +104,18 @@ fuzz_target!(|answer: &[u8]| {
     let tool = tollgate_testkit::tool("look").build();
     let call = tollgate_testkit::call(&tool, json!({}));
     let called = client.runtime.block_on(async {
-        // a stream that says when to come back is waited for
-        tokio::time::timeout(Duration::from_millis(200), client.upstream.call(call)).await
+        tokio::time::timeout(Duration::from_secs(20), client.upstream.call(call)).await
     });
     match called {
         Ok(Ok(output)) => {
             let read: Result<Value, _> = serde_json::from_slice(output.body());
             assert!(read.is_ok(), "{read:?}");
+            assert!(output.body().len() <= answer.len());
         }
-        Ok(Err(error)) => assert!(!error.message().is_empty()),
-        Err(_) => {}
+        Ok(Err(error)) => {
+            assert!(!error.message().is_empty());
+            assert!(error.message().len() <= 8 * answer.len() + 512);
+        }
+        Err(_) => panic!("the server has closed the connection, and the call does not end"),
     }
 });

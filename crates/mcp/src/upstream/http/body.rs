@@ -112,6 +112,24 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// The lines of a chunk, one by one: the parser gives up all of what it takes in at once if one line of it
+/// is no text, and the events before that line would be lost.
+struct Lines(Option<Result<Bytes, ReadError>>);
+
+impl Iterator for Lines {
+    type Item = Result<Bytes, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Some(Ok(chunk)) => match memchr::memchr(b'\n', chunk) {
+                Some(end) if end + 1 < chunk.len() => Some(Ok(chunk.split_to(end + 1))),
+                _ => self.0.take(),
+            },
+            _ => self.0.take(),
+        }
+    }
+}
+
 impl EventReader {
     pub(super) fn new<B>(body: B, limit: usize) -> Self
     where
@@ -126,6 +144,7 @@ impl EventReader {
             }
             Ok(chunk)
         });
+        let bytes = bytes.flat_map(|chunk| futures_util::stream::iter(Lines(Some(chunk))));
         let bytes: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(bytes);
         Self {
             events: Box::pin(SseStream::from_bytes_stream(bytes)),
@@ -208,5 +227,19 @@ mod tests {
         let body = StreamBody::new(never);
         let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(body)).await;
         assert_eq!(words, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn an_event_before_a_line_that_is_no_text_is_read() {
+        let stream = b"data: whole\n\ndata: \xff\n\n";
+        for size in 1..=stream.len() {
+            let pieces = stream
+                .chunks(size)
+                .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
+            let body = StreamBody::new(futures_util::stream::iter(pieces));
+            let mut events = EventReader::new(body, 1024);
+            assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
+            assert!(events.next().await.is_err(), "{size}");
+        }
     }
 }
