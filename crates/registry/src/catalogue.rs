@@ -13,16 +13,24 @@ use crate::names::SEPARATORS;
 pub struct Entry {
     tool: Arc<Tool>,
     client_name: Arc<str>,
-    /// The other ways to spell it: `set.tool`, `set::tool`, `set__tool`.
-    aliases: [Arc<str>; 3],
+    /// The other ways to spell it: `set.tool`, `set::tool`, `set__tool`, and `prefix__tool` where clients
+    /// see a name that model APIs accept in its place.
+    aliases: Vec<Arc<str>>,
     listed: Bytes,
 }
 
 impl Entry {
-    pub(crate) fn new(tool: Arc<Tool>, client_name: Arc<str>, listed: Bytes) -> Self {
-        let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name()).into();
+    pub(crate) fn new(
+        tool: Arc<Tool>,
+        prefix: Option<&str>,
+        client_name: Arc<str>,
+        listed: Bytes,
+    ) -> Self {
+        let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name());
+        let with_prefix = prefix.map(|prefix| format!("{prefix}__{}", tool.name()));
+        let aliases = SEPARATORS.into_iter().map(alias).chain(with_prefix);
         Self {
-            aliases: SEPARATORS.map(alias),
+            aliases: aliases.map(Arc::from).collect(),
             tool,
             client_name,
             listed,

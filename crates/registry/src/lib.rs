@@ -20,8 +20,9 @@
 //! # Names
 //!
 //! Clients see `set__tool`, or `tool` where the set has no prefix: unique, stable, in the order of
-//! the server's own list, and at most 64 characters for names that carry a prefix. A name that would be longer is cut and closed
-//! with eight hex digits of its digest. Calls may also say `set.tool` or `set::tool`.
+//! the server's own list. Names that carry a prefix have at most 64 characters, of those that model APIs accept: ASCII
+//! letters, digits, `_` and `-`. In one that would have others they become `_`, one that would be longer is cut, and both
+//! are closed with eight hex digits of their digest. Calls may also say `prefix__tool`, `set.tool` or `set::tool`.
 //!
 //! ```
 //! use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};

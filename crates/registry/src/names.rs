@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
 
-/// The longest name with a prefix that clients see: several model APIs take no more.
+/// The longest name with a prefix that clients see: several model APIs take no more, and no other
+/// characters than ASCII letters, digits, `_` and `-`.
 const LONGEST_NAME: usize = 64;
 
 /// How many names of tools that a set no longer lists are kept for them. Beyond that the set loses those.
@@ -168,23 +169,28 @@ fn is_of_another(
 
 /// Names a tool whose own name is taken.
 pub(crate) fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
-    shorten(&format!("{set}__{}", tool.name()))
+    accepted(&format!("{set}__{}", tool.name()))
 }
 
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {
     match prefix {
-        Some(prefix) => shorten(&format!("{prefix}__{}", tool.name())),
+        Some(prefix) => accepted(&format!("{prefix}__{}", tool.name())),
         // a drop-in for the server itself: its names are not ours to change
         None => tool.name().to_string(),
     }
 }
 
-/// Cuts a long name and closes it with its digest, so that it stays unique and stable.
-fn shorten(name: &str) -> String {
-    if name.chars().count() <= LONGEST_NAME {
+/// Replaces the characters of a name that model APIs refuse and cuts what is too long. A name that is
+/// changed ends with its digest, so that it stays unique and stable.
+fn accepted(name: &str) -> String {
+    let is_taken = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    if name.len() <= LONGEST_NAME && name.chars().all(is_taken) {
         return name.to_owned();
     }
     let digest = FingerprintKey::fixed().bytes(name.as_bytes()).to_string();
-    let kept: String = name.chars().take(LONGEST_NAME - 9).collect();
+    let replaced = name
+        .chars()
+        .map(|char| if is_taken(char) { char } else { '_' });
+    let kept: String = replaced.take(LONGEST_NAME - 9).collect();
     format!("{kept}_{}", &digest[..8])
 }

@@ -326,7 +326,9 @@ impl State {
                     }));
                     continue;
                 };
-                match last.same(tool, name).map_or_else(|| offer(tool, name), Ok) {
+                let prefix = entry.options.prefix.as_deref();
+                let offered = || offer(tool, prefix, name);
+                match last.same(tool, name).map_or_else(offered, Ok) {
                     Ok(entry) => catalogue.push(entry),
                     Err(error) => {
                         tracing::error!(%set, tool = %tool.name(), %error, "cannot be renamed");
@@ -346,7 +348,12 @@ impl State {
     }
 }
 
-fn offer(tool: &Arc<Tool>, name: &str) -> Result<Arc<Entry>, serde_json::Error> {
+fn offer(
+    tool: &Arc<Tool>,
+    prefix: Option<&str>,
+    name: &str,
+) -> Result<Arc<Entry>, serde_json::Error> {
     let listed = rename(tool.definition().raw(), name)?;
-    Ok(Arc::new(Entry::new(tool.clone(), name.into(), listed)))
+    let entry = Entry::new(tool.clone(), prefix, name.into(), listed);
+    Ok(Arc::new(entry))
 }

@@ -50,7 +50,10 @@ fn a_tool_is_found_by_every_way_to_spell_it() {
     registry.set_options(set("fs"), SetOptions::default().with_prefix("files"));
     registry.register(&set("fs"), &server("fs"), named(&["read.text"]));
     let catalogue = registry.catalogue();
+    let alias = catalogue.entries()[0].client_name().to_owned();
+    assert!(alias.starts_with("files__read_text_"), "{alias}");
     for name in [
+        &*alias,
         "files__read.text",
         "fs.read.text",
         "fs::read.text",
@@ -59,7 +62,7 @@ fn a_tool_is_found_by_every_way_to_spell_it() {
         assert!(catalogue.find(name).is_some(), "{name}");
     }
     assert!(catalogue.find("read.text").is_none());
-    assert_eq!(catalogue.similar("other.read.text"), ["files__read.text"]);
+    assert_eq!(catalogue.similar("other.read_text"), [alias]);
 }
 
 #[test]
