@@ -121,7 +121,7 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Some(Ok(chunk)) => match memchr::memchr(b'\n', chunk) {
+            Some(Ok(chunk)) => match memchr::memchr2(b'\n', b'\r', chunk) {
                 Some(end) if end + 1 < chunk.len() => Some(Ok(chunk.split_to(end + 1))),
                 _ => self.0.take(),
             },
@@ -137,14 +137,16 @@ impl EventReader {
     {
         let pending = Arc::new(AtomicUsize::new(0));
         let counter = pending.clone();
-        let bytes = BodyDataStream::new(body).map(move |chunk| {
-            let chunk = chunk.map_err(|error| ReadError::Broken(error.into()))?;
-            if counter.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > limit {
+        let chunks = BodyDataStream::new(body)
+            .map(|chunk| chunk.map_err(|error| ReadError::Broken(error.into())));
+        let lines = chunks.flat_map(|chunk| futures_util::stream::iter(Lines(Some(chunk))));
+        let bytes = lines.map(move |line| {
+            let line = line?;
+            if counter.fetch_add(line.len(), Ordering::Relaxed) + line.len() > limit {
                 return Err(ReadError::TooLong(limit));
             }
-            Ok(chunk)
+            Ok(line)
         });
-        let bytes = bytes.flat_map(|chunk| futures_util::stream::iter(Lines(Some(chunk))));
         let bytes: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(bytes);
         Self {
             events: Box::pin(SseStream::from_bytes_stream(bytes)),
@@ -231,8 +233,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_before_a_line_that_is_no_text_is_read() {
-        let stream = b"data: whole\n\ndata: \xff\n\n";
-        for size in 1..=stream.len() {
+        for (stream, size) in [
+            &b"data: whole\n\ndata: \xff\n\n"[..],
+            b"data: whole\r\rdata: \xff\r\r",
+        ]
+        .into_iter()
+        .flat_map(|stream| (1..=stream.len()).map(move |size| (stream, size)))
+        {
             let pieces = stream
                 .chunks(size)
                 .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
