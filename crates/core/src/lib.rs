@@ -46,6 +46,7 @@ mod profile;
 mod progress;
 mod propagate;
 mod purpose;
+pub mod readable;
 mod record;
 pub mod redact;
 pub mod refine;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::Freshness;
+use crate::{Freshness, readable};
 
 mod compare;
 mod meta;
@@ -26,7 +26,7 @@ pub enum OutputStatus {
     Other,
 }
 
-/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came.
+/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came if all can read it.
 ///
 /// Cloning copies a pointer. Nothing in the body is parsed but the two members that policy needs.
 ///
@@ -73,19 +73,26 @@ struct Head<'a> {
 }
 
 impl ToolOutput {
-    /// Takes a `CallToolResult` object.
+    /// Takes a `CallToolResult` object. An escape of a lone surrogate becomes that of the replacement
+    /// character: many parsers refuse it.
     ///
     /// # Errors
     ///
-    /// [`InvalidOutput`] if the text is not a JSON object, or if `isError` or `resultType` has the
-    /// wrong type.
+    /// [`InvalidOutput`] if the text is not a JSON object, if `isError` or `resultType` has the
+    /// wrong type, or if it nests deeper than [`readable::MAX_DEPTH`].
     pub fn from_json(body: impl Into<Bytes>) -> Result<Self, InvalidOutput> {
-        let body = body.into();
+        let body = readable::without_lone_surrogates(body.into());
         if body.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
             // serde would read an array into a struct
             return Err(InvalidOutput(serde::de::Error::custom(
                 "expected a JSON object",
             )));
+        }
+        if readable::nests_deeper(&body, readable::MAX_DEPTH) {
+            return Err(InvalidOutput(serde::de::Error::custom(format_args!(
+                "it nests deeper than {} levels",
+                readable::MAX_DEPTH
+            ))));
         }
         let head: Head<'_> = serde_json::from_slice(&body).map_err(InvalidOutput)?;
         let status = match head.result_type.as_deref() {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::keepsake::Keepsake;
+use crate::readable;
 use crate::refine::{Applied, Refinements};
 use crate::{
     Annotations, CallPlan, Fingerprint, FingerprintKey, Instances, ReplicaSetId, Resolved,
@@ -93,13 +94,14 @@ mod member {
 }
 
 impl ToolDefinition {
-    /// Reads one element of a `tools/list` answer. The bytes are kept as they are.
+    /// Reads one element of a `tools/list` answer. The bytes are kept as they are, but an escape of a
+    /// lone surrogate becomes that of the replacement character: many parsers refuse it.
     ///
     /// # Errors
     ///
     /// [`InvalidDefinition`] names the tool, where it can be told, and the member that is wrong.
     pub fn from_json(raw: impl Into<Bytes>) -> Result<Self, InvalidDefinition> {
-        let raw = raw.into();
+        let raw = readable::without_lone_surrogates(raw.into());
         let listed: Listed = serde_json::from_slice(&raw).map_err(|error| InvalidDefinition {
             tool: serde_json::from_slice::<serde_json::Value>(&raw)
                 .ok()

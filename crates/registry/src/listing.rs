@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::infer;
 use tollgate_core::{
     Hints, Inferred, Instances, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition,
-    judge,
+    judge, readable,
 };
 
 use crate::SetOptions;
@@ -158,19 +158,8 @@ fn unreadable(raw: &[u8]) -> Result<(), String> {
     if raw.len() > LARGEST {
         return Err(format!("its definition is larger than {LARGEST} bytes"));
     }
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in raw {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEEPEST {
-            return Err(format!("its definition nests deeper than {DEEPEST} levels"));
-        }
+    if readable::nests_deeper(raw, DEEPEST) {
+        return Err(format!("its definition nests deeper than {DEEPEST} levels"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tollgate_core::ProgressSink;
+use tollgate_core::{ProgressSink, readable};
 
 use super::answer::Answer;
 use crate::wire::{meta, object};
@@ -37,10 +37,16 @@ impl Relay {
 impl ProgressSink for Relay {
     fn report(&self, params: &[u8]) {
         // a report that is no object says nothing that could be passed on
+        if readable::nests_deeper(params, readable::MAX_DEPTH) {
+            return;
+        }
         let Ok(params) = object::set_member(params, meta::PROGRESS_TOKEN, &self.token) else {
             return;
         };
-        let report = Answer::notification("notifications/progress", Some(&params));
+        let report = Answer::notification(
+            "notifications/progress",
+            Some(&readable::without_lone_surrogates(params)),
+        );
         if let Some(out) = self.out.lock().as_ref() {
             let _ = out.try_send(report);
         }

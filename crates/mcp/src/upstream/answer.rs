@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
-use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, redact};
+use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, readable, redact};
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
@@ -178,10 +179,16 @@ fn refused(error: RpcError) -> ToolError {
     if let Some(status) = error.status {
         failed = failed.with_http_status(status);
     }
-    match error.data {
+    match error.data.and_then(readable) {
         Some(data) => failed.with_data(data),
         None => failed,
     }
+}
+
+/// Returns the data of an error as every client can read it; nothing if none can be.
+fn readable(data: Bytes) -> Option<Bytes> {
+    let is_readable = !readable::nests_deeper(&data, readable::MAX_DEPTH);
+    is_readable.then(|| readable::without_lone_surrogates(data))
 }
 
 /// Reads an HTTP answer that is not a success. `rpc` is the JSON-RPC error in its body, if any.
@@ -200,7 +207,8 @@ pub(super) fn status(
         408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
-        300..=399 => ErrorKind::Protocol,
+        // 101 switches to a protocol that nobody asked for
+        100..=199 | 300..=399 => ErrorKind::Protocol,
         _ => {
             // here the body decides, if it can
             if let Some(mut rpc) = rpc {
@@ -232,7 +240,7 @@ pub(super) fn status(
         rpc.as_ref()
             .map_or_else(|| i64::from(status.as_u16()), |rpc| rpc.code),
     );
-    if let Some(data) = rpc.and_then(|rpc| rpc.data) {
+    if let Some(data) = rpc.and_then(|rpc| rpc.data).and_then(readable) {
         error = error.with_data(data);
     }
     match retry_after(headers) {
@@ -289,6 +297,18 @@ mod tests {
     }
 
     #[test]
+    fn data_that_clients_may_be_unable_to_read_is_left_out() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let error = refused(RpcError::new(-32050, "no").with_data(deep));
+        assert_eq!(error.data(), None);
+        let error = refused(RpcError::new(-32050, "no").with_data(r#"["\ud800"]"#));
+        assert_eq!(
+            error.data().map(|data| &data[..]),
+            Some(&br#"["\ufffd"]"#[..])
+        );
+    }
+
+    #[test]
     fn a_status_decides_where_the_body_does_not() {
         let none = HeaderMap::new();
         let cases = [
@@ -299,6 +319,7 @@ mod tests {
             (408, ErrorKind::Timeout),
             (418, ErrorKind::InvalidCall),
             (429, ErrorKind::RateLimited),
+            (101, ErrorKind::Protocol),
             (307, ErrorKind::Protocol),
             (500, ErrorKind::ServerFault),
             (503, ErrorKind::ServerFault),

@@ -7,7 +7,29 @@ use super::Http;
 use super::http::{OK, result};
 
 const TIMEOUT: [&str; 2] = ["timeout", "outcome_unknown"];
+const TOO_LARGE: [&str; 2] = ["too_large", "too_large"];
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
+#[tokio::test]
+async fn a_stream_that_brings_no_message_ends_at_the_limit() {
+    for era in [Era::Legacy, Era::Modern] {
+        let http = Http::new(era, "60s").await;
+        for (row, again) in [
+            ("comments", ": there\n\n"),
+            ("comments without an end", ": there\n"),
+            ("empty events", "data:\n\n"),
+            ("ids", "id: 1\n\n"),
+            ("line ends", "\n"),
+        ] {
+            let again = again.repeat(1000);
+            http.row(row, TOO_LARGE, move |_| {
+                Reply::bytes(EVENTS).and_again(again.clone(), 10_000)
+            })
+            .await;
+        }
+        http.scene.ends("no messages").await;
+    }
+}
 
 #[tokio::test]
 async fn what_never_ends_is_given_up() {
@@ -31,11 +53,6 @@ async fn what_never_ends_is_given_up() {
                 .await;
         }
         for (row, again) in [
-            ("comments for ever", ": there\n\n"),
-            ("comments without an end", ": there\n"),
-            ("empty events for ever", "data:\n\n"),
-            ("ids for ever", "id: 1\n\n"),
-            ("line ends for ever", "\n"),
             ("no messages for ever", "data: nonsense\n\n"),
             (
                 "other answers for ever",

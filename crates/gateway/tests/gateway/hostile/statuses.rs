@@ -10,7 +10,7 @@ use super::http::{LOST, OK, result};
 fn told(era: Era, status: u16) -> [&'static str; 2] {
     match status {
         // the protocol is switched, and nobody asked for that
-        101 => ["invalid_call"; 2],
+        101 => ["protocol"; 2],
         // the final answer never comes
         100..=199 => LOST,
         200..=399 => ["protocol"; 2],

@@ -80,7 +80,7 @@ type Events = SseStream<
 /// The messages of an event stream.
 pub(super) struct EventReader {
     events: Pin<Box<Events>>,
-    /// Bytes read since the last event.
+    /// Bytes read since the last event with data: comments are endless as well.
     pending: Arc<AtomicUsize>,
     limit: usize,
     pub(super) resume: Resume,
@@ -137,8 +137,11 @@ impl EventReader {
     {
         let pending = Arc::new(AtomicUsize::new(0));
         let counter = pending.clone();
-        let chunks = BodyDataStream::new(body)
-            .map(|chunk| chunk.map_err(|error| ReadError::Broken(error.into())));
+        let chunks = BodyDataStream::new(body).then(async |chunk| {
+            // a server that always has more must not keep a thread to itself
+            tokio::task::coop::consume_budget().await;
+            chunk.map_err(|error| ReadError::Broken(error.into()))
+        });
         let lines = chunks.flat_map(|chunk| futures_util::stream::iter(Lines(Some(chunk))));
         let bytes = lines.map(move |line| {
             let line = line?;
@@ -159,7 +162,7 @@ impl EventReader {
     /// Returns the data of the next event that has any; nothing at the end of the stream.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
         loop {
-            // a server that always has more must not keep a thread to itself
+            // there may be many in one chunk
             tokio::task::coop::consume_budget().await;
             match self.events.next().await {
                 None => return Ok(None),
@@ -168,7 +171,6 @@ impl EventReader {
                 }
                 Some(Err(error)) => return Err(broken(&error)),
                 Some(Ok(event)) => {
-                    self.pending.store(0, Ordering::Relaxed);
                     let retry = event.retry.map(Duration::from_millis);
                     self.resume.wait = retry.or(self.resume.wait);
                     if event.id.is_some() {
@@ -176,6 +178,7 @@ impl EventReader {
                     }
                     // a priming event has an id and no data
                     if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                        self.pending.store(0, Ordering::Relaxed);
                         return Ok(Some(Bytes::from(data)));
                     }
                 }
@@ -247,6 +250,18 @@ mod tests {
             let mut events = EventReader::new(body, 1024);
             assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
             assert!(events.next().await.is_err(), "{size}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_brings_no_data_ends_at_the_limit() {
+        for said in [": there\n\n", ": there\n", "data:\n\n", "id: 1\n\n", "\n"] {
+            let said = futures_util::stream::repeat_with(move || {
+                Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(said.as_bytes())))
+            });
+            let mut events = EventReader::new(StreamBody::new(said.take(100_000)), 10_000);
+            let ended = events.next().await;
+            assert!(matches!(ended, Err(RequestError::Failed(_))), "{ended:?}");
         }
     }
 }
