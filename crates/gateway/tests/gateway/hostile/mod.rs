@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod answers;
+mod clients;
 mod held;
 mod http;
 mod statuses;
