@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
-use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, readable, redact};
+use tollgate_core::{
+    Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
+};
 
 use crate::wire::{InvalidMessage, RpcError, code};
 

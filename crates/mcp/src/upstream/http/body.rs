@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::Body;
 use http_body_util::{BodyDataStream, BodyExt};
@@ -112,21 +112,31 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The lines of a chunk, one by one: the parser gives up all of what it takes in at once if one line of it
-/// is no text, and the events before that line would be lost.
+/// The lines of a chunk, one by one, each with a line feed at its end. The parser gives up the rest of
+/// what it takes in after a line that it refuses, so it gets no more than that line.
 struct Lines(Option<Result<Bytes, ReadError>>);
 
 impl Iterator for Lines {
     type Item = Result<Bytes, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.0 {
-            Some(Ok(chunk)) => match memchr::memchr2(b'\n', b'\r', chunk) {
-                Some(end) if end + 1 < chunk.len() => Some(Ok(chunk.split_to(end + 1))),
-                _ => self.0.take(),
-            },
-            _ => self.0.take(),
+        let Some(Ok(chunk)) = &mut self.0 else {
+            return self.0.take();
+        };
+        let Some(end) = memchr::memchr2(b'\n', b'\r', chunk) else {
+            return self.0.take();
+        };
+        let mut line = chunk.split_to(end + 1);
+        if line.ends_with(b"\r") {
+            if chunk.starts_with(b"\n") {
+                chunk.advance(1);
+            }
+            line = Bytes::from([&line[..end], b"\n"].concat());
         }
+        if chunk.is_empty() {
+            self.0 = None;
+        }
+        Some(Ok(line))
     }
 }
 
@@ -142,7 +152,17 @@ impl EventReader {
             tokio::task::coop::consume_budget().await;
             chunk.map_err(|error| ReadError::Broken(error.into()))
         });
-        let lines = chunks.flat_map(|chunk| futures_util::stream::iter(Lines(Some(chunk))));
+        let mut after_return = false;
+        let lines = chunks.flat_map(move |mut chunk| {
+            if let Ok(chunk) = &mut chunk {
+                let ends_so = chunk.ends_with(b"\r");
+                if after_return && chunk.starts_with(b"\n") {
+                    chunk.advance(1); // the other half of the end of a line
+                }
+                after_return = ends_so;
+            }
+            futures_util::stream::iter(Lines(Some(chunk)))
+        });
         let bytes = lines.map(move |line| {
             let line = line?;
             if counter.fetch_add(line.len(), Ordering::Relaxed) + line.len() > limit {
@@ -169,7 +189,10 @@ impl EventReader {
                 Some(Err(_)) if self.pending.load(Ordering::Relaxed) > self.limit => {
                     return Err(RequestError::too_large(self.limit));
                 }
-                Some(Err(error)) => return Err(broken(&error)),
+                Some(Err(sse_stream::Error::Body(error))) => return Err(broken(&*error)),
+                Some(Err(error @ sse_stream::Error::Utf8Parse(_))) => return Err(broken(&error)),
+                // the specification has such a line ignored
+                Some(Err(_)) => {}
                 Some(Ok(event)) => {
                     let retry = event.retry.map(Duration::from_millis);
                     self.resume.wait = retry.or(self.resume.wait);
@@ -250,6 +273,35 @@ mod tests {
             let mut events = EventReader::new(body, 1024);
             assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
             assert!(events.next().await.is_err(), "{size}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_meaning_is_ignored() {
+        let lines = [
+            "data: {",
+            "colour: red",
+            "no colon",
+            "retry: soon",
+            "id: 1",
+            "id: 2",
+            "data: }",
+            "",
+        ];
+        for end in ["\n", "\r", "\r\n"] {
+            let stream = Bytes::from(lines.join(end) + end);
+            for size in 1..=stream.len() {
+                let mut left = stream.clone();
+                let pieces = std::iter::from_fn(move || {
+                    let piece = left.split_to(size.min(left.len()));
+                    (!piece.is_empty()).then_some(Ok::<_, std::io::Error>(Frame::data(piece)))
+                });
+                let body = StreamBody::new(futures_util::stream::iter(pieces));
+                let mut events = EventReader::new(body, 1024);
+                let event = events.next().await.unwrap();
+                assert_eq!(event.unwrap(), "{\n}", "{stream:?} {size}");
+                assert_eq!(events.next().await.unwrap(), None);
+            }
         }
     }
 
