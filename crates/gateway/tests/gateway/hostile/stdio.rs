@@ -50,6 +50,65 @@ const ROWS: &[(&str, &str, &str)] = &[
         "ok",
     ),
     (
+        "an answer to the id as a string",
+        r#"printf '{"jsonrpc":"2.0","id":"%s","result":{}}\n' "$id"; says x"#,
+        "ok",
+    ),
+    (
+        "a batch",
+        r#"printf '[{"jsonrpc":"2.0","id":%s,"result":{}}]\n' "$id"; says x"#,
+        "ok",
+    ),
+    (
+        "a request in its place",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"method":"ping"}\n' "$id"; says x"#,
+        "ok",
+    ),
+    (
+        "no object",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":[]}\n' "$id"; continue"#,
+        "protocol",
+    ),
+    (
+        "a result and an error",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1}}\n' "$id"; continue"#,
+        "protocol",
+    ),
+    (
+        "an error without a code",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"error":{}}\n' "$id"; continue"#,
+        "protocol",
+    ),
+    (
+        "another version of JSON-RPC",
+        r#"printf '{"jsonrpc":"1.0","id":%s,"result":{}}\n' "$id"; continue"#,
+        "protocol",
+    ),
+    (
+        "100,000 levels",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[],"x":' "$id"
+           head -c 100000 /dev/zero | tr '\0' '['; head -c 100000 /dev/zero | tr '\0' ']'
+           echo '}}'; continue"#,
+        "protocol",
+    ),
+    (
+        "half a character",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":["\\ud800"]}}\n' "$id"; continue"#,
+        "ok",
+    ),
+    (
+        "notifications beside all that follows",
+        r#"[ "$floods" ] || { while :; do
+               echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+           done & floods=$!; }; says x"#,
+        "ok",
+    ),
+    (
+        "its end",
+        r#"[ -z "$floods" ] || kill $floods; floods=; says x"#,
+        "ok",
+    ),
+    (
         "20,000 requests",
         r#"yes '{"jsonrpc":"2.0","id":1,"method":"ping"}' | head -n 20000; says x"#,
         "ok",
@@ -62,11 +121,12 @@ const DEATHS: &[(&str, &str)] = &[
     ("is killed", "kill -9 $$"),
     ("leaves a process", "sleep 1000 & exit 1"),
     ("closes its output", "exec >&-; exit 0"),
-    (
-        "cut",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"resu' "$id"; exit 0"#,
-    ),
 ];
+
+/// An answer, cut after so many bytes.
+const CUT: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}' "$id" | head -c "#;
+/// How many bytes it has at least, without the line break.
+const LENGTH: usize = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#.len();
 
 #[tokio::test]
 async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
@@ -94,7 +154,14 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         scene.bounded(row);
         scene.neighbour(row).await;
     }
-    for (row, script) in DEATHS {
+    let deaths = DEATHS
+        .iter()
+        .map(|(row, script)| (row.to_string(), script.to_string()));
+    // a process that ends again and again is started later each time, so not at every byte
+    let cuts = (0..LENGTH).step_by(6).chain([LENGTH - 1]);
+    let cuts = cuts.map(|at| (format!("cut at {at}"), format!("{CUT}{at}; exit 0")));
+    for (row, script) in deaths.chain(cuts) {
+        let row = &*row;
         std::fs::write(&plays, script).unwrap();
         let (pay, paid) = scene.call("pay").await;
         let found = (paid.as_str(), runs(pay));
