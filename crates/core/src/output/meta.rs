@@ -266,7 +266,7 @@ mod tests {
             ),
             (
                 r#"{"\ud800":1,"io.tollgate/x":2}"#.to_owned(),
-                "{}".to_owned(),
+                "{\"\u{fffd}\":1,\"io.tollgate/upstream\":{\"io.tollgate/x\":2}}".to_owned(),
             ),
         ] {
             for body in [
