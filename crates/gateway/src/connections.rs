@@ -138,12 +138,8 @@ impl http_body::Body for Answer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.unread.add(data.len());
-        }
-        polled
+        let unread = &self.unread;
+        polled.map_ok(|frame| frame.map_data(|data| unread.clone().count(data)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,7 @@ impl Default for ConnectionLimits {
 pub(super) struct Open {
     limits: ConnectionLimits,
     table: Mutex<Table>,
-    /// How many bytes of answers wait for their clients to read them.
+    /// How many bytes are held of answers, until their clients have read them.
     unread: AtomicUsize,
     began: Instant,
     has_refused: AtomicBool,
@@ -64,7 +65,7 @@ struct Known {
     running: AtomicUsize,
     /// Since when it has none, in milliseconds since the listener began.
     idle_since: AtomicU64,
-    /// How many bytes of its answers its client has not read.
+    /// How many bytes are held of its answers.
     unread: AtomicUsize,
     /// When the client read last, or had nothing to read, on the same clock.
     read_at: AtomicU64,
@@ -210,7 +211,7 @@ impl Place {
         &self.open.limits
     }
 
-    /// Returns what counts the bytes that its client has not read.
+    /// Returns what counts the bytes that are held of its answers.
     pub(super) fn unread(&self) -> Unread {
         Unread {
             open: self.open.clone(),
@@ -233,44 +234,57 @@ impl Place {
     }
 }
 
-/// Counts the bytes of answers that the client of a connection has not read.
+/// Counts the bytes that are held of answers of a connection, until its client has read them.
 #[derive(Debug, Clone)]
 pub(super) struct Unread {
     open: Arc<Open>,
     known: Arc<Known>,
 }
 
+/// A part of an answer, which is held until all of it was written.
+struct Part {
+    data: Bytes,
+    unread: Unread,
+}
+
 impl Unread {
-    /// Counts bytes that are to be written. Where too many wait, those connections end whose clients
-    /// have read nothing for longest.
-    pub(super) fn add(&self, bytes: usize) {
+    /// Counts a part of an answer until it is dropped. Where too many bytes wait, those connections end
+    /// whose clients have read nothing for longest.
+    pub(super) fn count(self, data: Bytes) -> Bytes {
+        let bytes = data.len();
         if self.known.unread.fetch_add(bytes, Ordering::Relaxed) == 0 {
-            self.known.read_at.store(self.open.now(), Ordering::Relaxed);
+            self.wrote();
         }
         let before = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > self.open.limits.unread {
             self.open.end_unread();
         }
+        Bytes::from_owner(Part { data, unread: self })
     }
 
-    /// Counts bytes that were written; heads of answers, too, which were not added.
-    pub(super) fn take(&self, written: usize) {
-        let unread = &self.known.unread;
-        let mut taken = 0;
-        let _always_ok = unread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |unread| {
-            taken = written.min(unread);
-            Some(unread - taken)
-        });
-        self.open.unread.fetch_sub(taken, Ordering::Relaxed);
+    /// Notes that the client has read something.
+    pub(super) fn wrote(&self) {
         self.known.read_at.store(self.open.now(), Ordering::Relaxed);
+    }
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        for unread in [&self.unread.known.unread, &self.unread.open.unread] {
+            unread.fetch_sub(self.data.len(), Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.open.table.lock().remove(self.number);
-        let unread = self.known.unread.swap(0, Ordering::Relaxed);
-        self.open.unread.fetch_sub(unread, Ordering::Relaxed);
     }
 }
 
@@ -354,16 +368,16 @@ mod tests {
         let [first, second, third] = &places[..] else {
             panic!("three")
         };
+        let mut held = Vec::new();
         for place in [second, first] {
-            place.unread().add(50);
+            held.push(place.unread().count(Bytes::from_static(&[0; 50])));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         let ended = || [first, second, third].map(|place| place.end().is_cancelled());
         assert_eq!(ended(), [false; 3]);
-        third.unread().add(1);
+        held.push(third.unread().count(Bytes::from_static(&[0])));
         assert_eq!(ended(), [false, true, false]);
-        first.unread().take(60);
-        drop(places);
+        drop(held);
         assert_eq!(open.unread.load(Ordering::Relaxed), 0);
     }
 

@@ -32,9 +32,9 @@ impl<S> Written<S> {
         }
     }
 
-    fn count(&self, polled: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(written)) = polled {
-            self.unread.take(*written);
+    fn note(&self, polled: &Poll<io::Result<usize>>) {
+        if matches!(polled, Poll::Ready(Ok(1..))) {
+            self.unread.wrote();
         }
     }
 
@@ -79,7 +79,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.count(&polled);
+        self.note(&polled);
         self.within(cx, polled)
     }
 
@@ -89,7 +89,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.count(&polled);
+        self.note(&polled);
         self.within(cx, polled)
     }
 

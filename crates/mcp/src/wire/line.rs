@@ -88,11 +88,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.buffer.reserve(READ_SIZE);
             if self.inner.read_buf(&mut self.buffer).await? == 0 {
-                let rest = self.buffer.split().freeze();
+                let rest = std::mem::take(&mut self.buffer);
                 self.searched = 0;
                 return match self.skipping.take() {
                     Some(skim) => Err(self.too_long(skim)),
-                    None => Ok(trim(rest)),
+                    None => Ok(trimmed(&rest)),
                 };
             }
         }
@@ -102,15 +102,18 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let at = self.searched + at;
             self.searched = 0;
-            let line = self.buffer.split_to(at).freeze();
-            self.buffer.advance(1);
+            let line = &self.buffer[..at];
             if self.skipping.is_some() || line.len() > self.max_line {
                 let mut skim = self.skipping.take().unwrap_or_else(Skim::new);
-                skim.feed(&line);
+                skim.feed(line);
+                self.pass(at + 1);
                 return Err(self.too_long(skim));
             }
-            if let Some(line) = trim(line) {
-                return Ok(Some(line));
+            // copied: a slice would keep all of the buffer for as long as the message is kept
+            let line = trimmed(line);
+            self.pass(at + 1);
+            if line.is_some() {
+                return Ok(line);
             }
         }
         if self.skipping.is_some() || self.buffer.len() > self.max_line {
@@ -122,6 +125,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(None)
     }
 
+    /// Drops the beginning of the buffer, and the room that a long line took.
+    fn pass(&mut self, bytes: usize) {
+        self.buffer.advance(bytes);
+        if self.buffer.is_empty() && bytes > READ_SIZE {
+            self.buffer = BytesMut::new();
+        }
+    }
+
     fn too_long(&self, skim: Skim) -> LineError {
         LineError::TooLong {
             limit: self.max_line,
@@ -130,12 +141,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-fn trim(line: Bytes) -> Option<Bytes> {
-    let line = match line.last() {
-        Some(b'\r') => line.slice(..line.len() - 1),
-        _ => line,
-    };
-    (!line.iter().all(u8::is_ascii_whitespace)).then_some(line)
+fn trimmed(line: &[u8]) -> Option<Bytes> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let is_empty = line.iter().all(u8::is_ascii_whitespace);
+    (!is_empty).then(|| Bytes::copy_from_slice(line))
 }
 
 /// Makes a message fit one line: raw line breaks become spaces.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures_util::{Stream, StreamExt};
 use http_body::Body;
 use http_body_util::{BodyDataStream, BodyExt};
@@ -36,7 +36,7 @@ where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
 {
     let mut first = Bytes::new();
-    let mut rest: Option<BytesMut> = None;
+    let mut rest: Option<Vec<u8>> = None;
     let broken = loop {
         let frame = match body.frame().await {
             Some(Ok(frame)) => frame,
@@ -46,20 +46,21 @@ where
         let Ok(chunk) = frame.into_data() else {
             continue; // trailers
         };
-        if first.len() + rest.as_ref().map_or(0, BytesMut::len) + chunk.len() > limit {
+        if first.len() + rest.as_ref().map_or(0, Vec::len) + chunk.len() > limit {
             return Err(RequestError::too_large(limit));
         }
         match &mut rest {
             Some(rest) => rest.extend_from_slice(&chunk),
             None if first.is_empty() => first = chunk,
             None => {
-                let mut all = BytesMut::from(std::mem::take(&mut first));
+                let mut all = Vec::from(std::mem::take(&mut first));
                 all.extend_from_slice(&chunk);
                 rest = Some(all);
             }
         }
     };
-    let bytes = rest.map_or(first, BytesMut::freeze);
+    // the room that the last growth made is given back: the answer may be kept for long
+    let bytes = rest.map_or(first, |all| all.into_boxed_slice().into());
     Ok(Whole { bytes, broken })
 }
 
