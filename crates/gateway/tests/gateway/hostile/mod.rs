@@ -3,6 +3,11 @@
 //! After every row a neighbour's call works, the gateway has grown by a bounded number of bytes, has no
 //! more descriptors and processes than a bound, and a call that is not safe to repeat has run at most
 //! once. Bounds are in bytes and numbers, never in time: a limit ends what hangs.
+//!
+//! Modes that need a scene of their own are beside this table: `flood.rs` (requests without end),
+//! `connections.rs` (clients that hold connections, bodies, answers and sessions), `hosts.rs`,
+//! `forged.rs`, and in `tollgate-mcp` `tests/upstream/http_streams.rs`, `tests/face/http_refusals.rs` and
+//! `tests/face/http_status.rs`.
 #![cfg(target_os = "linux")]
 
 mod answers;
