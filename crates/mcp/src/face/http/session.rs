@@ -105,10 +105,17 @@ pub(super) struct Full {
 /// the whole table.
 const ENDS_AT_ONCE: usize = 64;
 
+/// A session in which a tool was called makes no room for others unless it is unused for so long.
+const SPARED: Duration = Duration::from_secs(60);
+/// So do those in which none was, where they are few: a client makes its first call sooner.
+const SPARED_BEFORE_CALL: Duration = Duration::from_secs(1);
+/// This share of a limit is few.
+const FEW: usize = 16;
+
 /// The live sessions, each forgotten once unused for the idle time.
 ///
 /// Where there are too many, those end first that were opened and never used, then those in which no
-/// tool was called; a session in which one was is only ended by its idle time.
+/// tool was called, then those that are unused for [`SPARED`], the longest first.
 ///
 /// There is no task per session. Expired ones are collected when a session is opened, and no sweep
 /// happens before the first of them can have expired.
@@ -184,7 +191,7 @@ impl SessionTable {
         Ok(session)
     }
 
-    /// Ends sessions in which no tool was called, of one client if it is given.
+    /// Ends sessions to make room for one more, of one client if it is given.
     fn make_room(
         &mut self,
         client: Option<&Client>,
@@ -192,27 +199,40 @@ impl SessionTable {
         now: Instant,
     ) -> Result<(), Full> {
         let counted = |entry: &&Entry| client.is_none() || entry.client.as_ref() == client;
-        let idle = || {
-            self.sessions
-                .values()
-                .filter(counted)
-                .filter(|entry| !entry.is_in_use())
+        let idle: Vec<_> = self
+            .sessions
+            .values()
+            .filter(counted)
+            .filter(|entry| !entry.is_in_use())
+            .map(|entry| (entry.session.has_called.load(Ordering::Relaxed), entry))
+            .collect();
+        // where these are few, they are of clients about to make a call
+        let is_few = idle.iter().filter(|(called, _)| !called).count() <= limit / FEW;
+        let spared_for = |called: bool, entry: &Entry| {
+            let spared = match called {
+                true => SPARED.min(self.limits.idle),
+                false if is_few => SPARED_BEFORE_CALL,
+                false => Duration::ZERO,
+            };
+            spared.saturating_sub(now.saturating_duration_since(entry.last_used))
         };
-        let mut may_end: Vec<_> = idle()
-            .filter(|entry| !entry.session.has_called.load(Ordering::Relaxed))
-            .map(|entry| (entry.is_used, entry.last_used, entry.session.id))
+        let mut may_end: Vec<_> = idle
+            .iter()
+            .filter(|(called, entry)| (is_few || !called) && spared_for(*called, entry).is_zero())
+            .map(|(called, entry)| (*called, entry.is_used, entry.last_used, entry.session.id))
             .collect();
         if may_end.is_empty() {
-            let oldest = idle().map(|entry| entry.last_used).min();
-            let unused = now.saturating_duration_since(oldest.unwrap_or(now));
+            let next = idle
+                .iter()
+                .map(|(called, entry)| spared_for(*called, entry));
             return Err(Full {
                 open: limit,
                 of_client: client.is_some(),
-                retry_after: self.limits.idle.saturating_sub(unused),
+                retry_after: next.min().unwrap_or(SPARED),
             });
         }
         may_end.sort_unstable();
-        for (_, _, id) in may_end.into_iter().take((limit / ENDS_AT_ONCE).max(1)) {
+        for (.., id) in may_end.into_iter().take((limit / ENDS_AT_ONCE).max(1)) {
             self.close(id);
         }
         Ok(())
@@ -389,6 +409,42 @@ mod tests {
     }
 
     #[test]
+    fn the_session_unused_longest_makes_room_after_a_minute() {
+        let (mut table, now) = table(4);
+        table.limits.idle = SPARED * 30;
+        let all = [(); 4].map(|()| open(&mut table, now).unwrap());
+        let at = |second| now + Duration::from_secs(second);
+        for (second, id) in all.iter().enumerate() {
+            assert!(table.find(at(second as u64), *id, None).is_some());
+        }
+        let full = table.open(at(20), of("anonymous"), None).unwrap_err();
+        assert_eq!(full.retry_after, Duration::from_secs(40));
+        assert!(open(&mut table, at(60)).is_some());
+        assert!(table.find(at(60), all[0], None).is_none());
+        assert!(table.find(at(60), all[1], None).is_some());
+    }
+
+    #[test]
+    fn clients_about_to_call_take_no_room_from_each_other() {
+        let (mut table, now) = table(2 * FEW);
+        while table.sessions.len() < 2 * FEW - 2 {
+            open(&mut table, now).unwrap();
+        }
+        let fresh = [(); 2].map(|()| table.open(now, of("anonymous"), None).unwrap().id);
+        let full = table.open(now, of("anonymous"), None).unwrap_err();
+        assert_eq!(full.retry_after, SPARED_BEFORE_CALL);
+        for id in fresh {
+            assert!(table.find(now, id, None).is_some());
+        }
+        // one that makes no call has to go in the end
+        assert!(
+            table
+                .open(now + SPARED_BEFORE_CALL, of("anonymous"), None)
+                .is_ok()
+        );
+    }
+
+    #[test]
     fn an_idle_session_is_gone_even_before_anybody_sweeps() {
         let (mut table, now) = table(2);
         let id = open(&mut table, now).unwrap();
@@ -418,7 +474,7 @@ mod tests {
         let (mut table, now) = table(1);
         table.limits.idle = Duration::MAX;
         let id = open(&mut table, now).unwrap();
-        assert!(open(&mut table, now + IDLE).is_none());
+        table.sweep(now + IDLE);
         assert!(table.find(now + IDLE, id, None).is_some());
     }
 
