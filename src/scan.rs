@@ -17,10 +17,10 @@ use tollgate_core::{
     ToolError, ToolServer,
 };
 use tollgate_loopguard::LoopGuardLayer;
-use tollgate_registry::{Changes, Registry};
+use tollgate_registry::{Changes, KeptName, Registry};
 use tollgate_retry::RetryLayer;
 use tollgate_retry::hedge::HedgeLayer;
-use tollgate_router::{Presence, Witness};
+use tollgate_router::{Presence, RouteEvent, RouteEvents, Witness};
 use tollgate_telemetry::{DiscoveryPurpose, DiscoverySpan};
 
 use crate::DiscoveryConfig;
@@ -72,14 +72,34 @@ pub(crate) struct Shared {
     pub(crate) retry: RetryLayer,
     pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
+    pub(crate) events: Arc<RouteEvents>,
 }
 
 impl Shared {
-    /// Follows what changed about the tools of a set: forgets results, and tells clients.
+    /// Follows what changed about the tools of a set: forgets results, and tells clients and
+    /// listeners.
     pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {
         // what is gone may come back under its name and definition, and be another one
         for other in changes.changed.iter().chain(&changes.removed) {
             self.cache.purge_tool(set, other);
+        }
+        for refused in &changes.refused {
+            self.events.tell(|| RouteEvent::ToolRefused {
+                set: set.clone(),
+                server: refused.server.clone(),
+                tool: refused.tool.clone(),
+                reason: refused.reason.clone(),
+            });
+        }
+        for KeptName {
+            set, tool, name, ..
+        } in &changes.renamed
+        {
+            self.events.tell(|| RouteEvent::ToolRenamed {
+                set: set.clone(),
+                tool: tool.clone(),
+                name: name.clone(),
+            });
         }
         if !changes.is_empty() {
             self.changed.send_modify(|count| *count += 1);

@@ -76,6 +76,8 @@ impl StackBuilder {
             .map_or_else(AuditLayer::off, AuditLayer::new);
         let registry = Registry::new();
         registry.keep_names(std::mem::take(&mut self.kept_names));
+        let pool = Pool::with_health(self.router.health).map_err(BuildError::of_the("router"))?;
+        let pool = Arc::new(pool);
         let shared = Arc::new(Shared {
             audit: audit.clone(),
             registry,
@@ -85,10 +87,8 @@ impl StackBuilder {
             retry: retry.clone(),
             hedge: hedge.clone(),
             changed: watch::Sender::new(0),
+            events: pool.events().clone(),
         });
-
-        let pool = Pool::with_health(self.router.health).map_err(BuildError::of_the("router"))?;
-        let pool = Arc::new(pool);
         let terms = Terms {
             profile: self.profile,
             freshness: self.freshness,

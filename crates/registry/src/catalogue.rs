@@ -57,7 +57,7 @@ impl Entry {
 }
 
 /// A tool that is listed, or that the operator says something of, and that is not offered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The server that listed it; the first of its set, where none did.

@@ -44,6 +44,8 @@ pub(crate) struct NameTable {
     names: HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>>,
     /// Tools that have none, of which the log has told.
     nameless: HashMap<ReplicaSetId, HashSet<ToolName>>,
+    /// Tools that got another name than theirs since somebody last asked.
+    renamed: Vec<KeptName>,
 }
 
 impl NameTable {
@@ -81,13 +83,16 @@ impl NameTable {
                 nameless.insert(tool.name().clone());
                 continue;
             };
-            if *name != own {
+            let is_renamed = *name != own;
+            let name = Arc::<str>::from(name.as_str());
+            if is_renamed {
                 tracing::warn!(
                     %set, tool = %tool.name(), taken = own, %name,
                     "the name belongs to another tool; this one gets a name of its own"
                 );
+                let renamed = KeptName::new(set.clone(), tool.name().clone(), name.clone());
+                self.renamed.push(renamed);
             }
-            let name = Arc::<str>::from(name.as_str());
             let owner = (set.clone(), tool.name().clone());
             self.owners.insert(name.clone(), owner);
             let names = self.names.entry(set.clone()).or_default();
@@ -120,6 +125,11 @@ impl NameTable {
                 .insert(name.clone(), (set.clone(), tool.clone()));
             self.names.entry(set).or_default().insert(tool, name);
         }
+    }
+
+    /// Returns the tools that got another name than theirs since this was last called.
+    pub(crate) fn take_renamed(&mut self) -> Vec<KeptName> {
+        std::mem::take(&mut self.renamed)
     }
 
     /// Returns all names.

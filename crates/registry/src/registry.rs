@@ -1,6 +1,6 @@
 //! From listings to catalogues.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -22,6 +22,10 @@ pub struct Changes {
     pub changed: Vec<ToolName>,
     /// Tools that no server of the set lists any more.
     pub removed: Vec<ToolName>,
+    /// Tools of any set that are not offered, and were before or were not listed.
+    pub refused: Vec<Refusal>,
+    /// Tools of any set that got another name than theirs, which belongs to another tool.
+    pub renamed: Vec<KeptName>,
 }
 
 impl Changes {
@@ -93,8 +97,7 @@ impl Registry {
             *listing = Listing::read(set, server, definitions, instances, &entry.options);
         }
         let changes = entry.merge(set);
-        self.publish(&mut state);
-        changes
+        self.publish(&mut state, changes)
     }
 
     /// Takes what a server lists now, in place of what it listed before. All callers share its state:
@@ -125,8 +128,7 @@ impl Registry {
             None => entry.servers.push((server.clone(), listing)),
         }
         let changes = entry.merge(set);
-        self.publish(&mut state);
-        changes
+        self.publish(&mut state, changes)
     }
 
     /// Forgets a server and what only it lists. Its set stays, with its options: see
@@ -138,8 +140,7 @@ impl Registry {
         };
         entry.servers.retain(|(known, _)| known != server);
         let changes = entry.merge(set);
-        self.publish(&mut state);
-        changes
+        self.publish(&mut state, changes)
     }
 
     /// Forgets a set: its servers and its options.
@@ -152,11 +153,11 @@ impl Registry {
         removed.sort_unstable();
         state.order.retain(|known| known != set);
         state.names.forget(set);
-        self.publish(&mut state);
-        Changes {
+        let changes = Changes {
             removed,
             ..Changes::default()
-        }
+        };
+        self.publish(&mut state, changes)
     }
 
     /// Takes the names that tools had in an earlier run, before servers register: a name stays with its
@@ -171,9 +172,18 @@ impl Registry {
         self.state.lock().names.kept()
     }
 
-    fn publish(&self, state: &mut State) {
-        let next = state.catalogue(&self.current.load());
+    fn publish(&self, state: &mut State, changes: Changes) -> Changes {
+        let last = self.current.load();
+        let next = state.catalogue(&last);
+        let known: HashSet<_> = last.refused.iter().collect();
+        let refused = next.refused.iter().filter(|tool| !known.contains(tool));
+        let changes = Changes {
+            refused: refused.cloned().collect(),
+            renamed: state.names.take_renamed(),
+            ..changes
+        };
         self.current.store(Arc::new(next));
+        changes
     }
 }
 

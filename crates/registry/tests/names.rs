@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use serde_json::json;
 use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
-use tollgate_registry::{Registry, SetOptions};
+use tollgate_registry::{Changes, Registry, SetOptions};
 
 const SETS: [&str; 4] = ["a", "b", "c", "d"];
 /// Some read as tools of other sets.
@@ -18,13 +18,13 @@ fn set(number: usize) -> ReplicaSetId {
     ReplicaSetId::new(SETS[number]).unwrap()
 }
 
-fn register(registry: &Registry, number: usize, tools: &[&str]) {
+fn register(registry: &Registry, number: usize, tools: &[&str]) -> Changes {
     let definitions = tools.iter().map(|tool| {
         let raw = json!({"name": tool, "inputSchema": {"type": "object"}}).to_string();
         ToolDefinition::from_json(raw).unwrap()
     });
     let server = ServerId::new(SETS[number]).unwrap();
-    registry.register(&set(number), &server, definitions.collect());
+    registry.register(&set(number), &server, definitions.collect())
 }
 
 /// Returns which tool is behind each name that clients see.
@@ -132,4 +132,35 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_refusal_and_a_new_name_are_told_once() {
+    let registry = Registry::new();
+    for number in 0..2 {
+        registry.set_options(set(number), SetOptions::default());
+    }
+    register(&registry, 0, &["get"]);
+    let changes = register(&registry, 1, &["get", "a__put", "put", "put"]);
+    let told = |changes: &Changes| {
+        let refused = changes
+            .refused
+            .iter()
+            .map(|refused| refused.tool.to_string());
+        let renamed = changes
+            .renamed
+            .iter()
+            .map(|renamed| renamed.name.to_string());
+        (refused.collect::<Vec<_>>(), renamed.collect::<Vec<_>>())
+    };
+    let refused = vec!["put".to_owned()];
+    let renamed = vec!["b__get".to_owned(), "b__a__put".to_owned()];
+    assert_eq!(told(&changes), (refused, renamed));
+    let changes = register(&registry, 1, &["get", "a__put", "put", "put"]);
+    assert_eq!(told(&changes), (Vec::new(), Vec::new()));
+    let changes = register(&registry, 1, &["get", "put"]);
+    assert_eq!(told(&changes), (Vec::new(), Vec::new()));
+    // and again when it comes back
+    let changes = register(&registry, 1, &["get", "put", "put"]);
+    assert_eq!(told(&changes).0, ["put"]);
 }

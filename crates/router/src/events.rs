@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use tollgate_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId};
+use tollgate_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId, ToolName};
 
 use crate::affinity::{AffinityExpired, AffinityObserver, AffinitySet};
 use crate::health::HealthState;
@@ -16,7 +16,7 @@ use crate::health::HealthState;
 /// One thing that a router did or found out.
 ///
 /// As JSON it is one object with its name in `type`: `routeDecision`, `routeFailed`,
-/// `healthUpdate`, `affinitySet`, `affinityExpired`; `missed` where the listener was too slow.
+/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRefused`, `toolRenamed`; `missed` where the listener was too slow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -49,6 +49,26 @@ pub enum RouteEvent {
     AffinitySet(AffinitySet),
     /// They do not go there any more.
     AffinityExpired(AffinityExpired),
+    /// A tool that a server lists, or that the operator says something of, is not offered.
+    ToolRefused {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server that lists it.
+        server: ServerId,
+        /// The tool's own name.
+        tool: ToolName,
+        /// Why.
+        reason: String,
+    },
+    /// Clients see another name of a tool, as its own belongs to another tool.
+    ToolRenamed {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The tool's own name.
+        tool: ToolName,
+        /// What clients call it.
+        name: Arc<str>,
+    },
     /// The listener was so slow that events were dropped, the oldest first.
     Missed {
         /// How many.

@@ -59,7 +59,10 @@ fn tone(event: &EventView) -> Option<Tone> {
     match event {
         EventView::RouteFailed { .. } => Some(Tone::Bad),
         EventView::HealthUpdate { to, .. } if to == "healthy" => Some(Tone::Good),
-        EventView::HealthUpdate { .. } | EventView::Missed { .. } => Some(Tone::Doubtful),
+        EventView::HealthUpdate { .. }
+        | EventView::ToolRefused { .. }
+        | EventView::ToolRenamed { .. }
+        | EventView::Missed { .. } => Some(Tone::Doubtful),
         EventView::AffinitySet { .. } | EventView::AffinityExpired { .. } | EventView::Other => {
             Some(Tone::Aside)
         }

@@ -39,6 +39,18 @@ pub(crate) enum EventView {
         affinity: AffinityView,
         reason: String,
     },
+    /// A tool is not offered.
+    ToolRefused {
+        server: String,
+        tool: String,
+        reason: String,
+    },
+    /// Clients see another name of a tool.
+    ToolRenamed {
+        set: String,
+        tool: String,
+        name: String,
+    },
     /// Events were dropped.
     Missed { events: u64 },
     /// One that a newer gateway tells.
@@ -106,6 +118,17 @@ impl fmt::Display for EventView {
             Self::AffinityExpired { affinity, reason } => {
                 let server = &affinity.server;
                 write!(f, "affinity  {affinity} leaves {server}: {reason}")
+            }
+            Self::ToolRefused {
+                server,
+                tool,
+                reason,
+            } => write!(f, "refused   {tool} of {server}: {reason}"),
+            Self::ToolRenamed { set, tool, name } => {
+                write!(
+                    f,
+                    "renamed   {set}.{tool} is `{name}`: its own name belongs to another tool"
+                )
             }
             Self::Missed { events } => {
                 write!(f, "missed    {events} events, for this reader was too slow")
@@ -219,6 +242,16 @@ mod tests {
                 json!({"type": "affinityExpired", "set": "orders", "by": "user", "key": 7,
                        "server": "a", "reason": "ttl"}),
                 "affinity  user 7 in orders leaves a: ttl",
+            ),
+            (
+                json!({"type": "toolRefused", "set": "orders", "server": "a", "tool": "get_order",
+                       "reason": "listed twice"}),
+                "refused   get_order of a: listed twice",
+            ),
+            (
+                json!({"type": "toolRenamed", "set": "orders", "tool": "find",
+                       "name": "orders__find"}),
+                "renamed   orders.find is `orders__find`: its own name belongs to another tool",
             ),
             (
                 json!({"type": "missed", "events": 3}),

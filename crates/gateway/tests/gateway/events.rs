@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
+use crate::scripted::Script;
 use crate::support::{Gateway, http, signal, tollgate, within};
 
 const TWO: &str = "\
@@ -188,4 +189,40 @@ async fn the_stream_is_plain_server_sent_events_and_not_for_web_pages() {
     let page = client.get(&url).header("origin", "https://evil.example");
     let answer = within("a refusal", page.send()).await.unwrap();
     assert_eq!(answer.status(), 403);
+}
+
+#[tokio::test]
+async fn a_definition_that_is_left_out_is_told_and_hides_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let list = directory.path().join("tools");
+    let ask = json!({"name": "ask", "inputSchema": {"type": "object"}});
+    std::fs::write(&list, json!([ask]).to_string()).unwrap();
+    let server = Script {
+        each: r#"tools=$(cat "$argument")"#,
+        call: r#"echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; says x"#,
+        argument: list.to_str().unwrap(),
+        ..Script::counting(&json!([]))
+    };
+    let config = format!("{}instances = \"shared\"\n", server.server("shop"));
+    let gateway = Gateway::configured(&config).await;
+    let mut events = Follower::of(&gateway, &["--json"]).await;
+
+    let deep = (0..70).fold(json!({}), |inner, _| json!({"properties": {"x": inner}}));
+    let deep = json!({"name": "deep", "inputSchema": {"type": "object", "x": deep}});
+    std::fs::write(&list, json!([deep, ask]).to_string()).unwrap();
+    gateway.call("shop__ask", json!({})).await;
+    let event = events.event("toolRefused", "tool", "deep").await;
+    assert_eq!(
+        (&event["set"], &event["server"]),
+        (&json!("shop"), &json!("shop"))
+    );
+    let reason = event["reason"].as_str().unwrap();
+    assert!(reason.contains("64 levels"), "{reason}");
+
+    let (_, missing) = gateway.get("/api/missing").await;
+    let missing: Value = serde_json::from_str(&missing).unwrap();
+    let expected = json!([{"server": "shop", "tool": "deep", "reason": reason}]);
+    assert_eq!(missing, expected);
+    let answer = gateway.mcp("shop__ask", json!({})).await;
+    assert!(answer["result"].is_object(), "{answer}");
 }

@@ -14,7 +14,7 @@ use crate::wire::{Era, ParamHeaders, write};
 /// More pages than this are taken for a loop.
 const MAX_PAGES: usize = 1000;
 /// No list of tools is longer than this, in bytes, all pages of it.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
 #[derive(Debug, Default)]
