@@ -2,62 +2,37 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::BufReader;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
-use crate::wire;
-use crate::world::{KEYS, World};
+use crate::channel::Channel;
+use crate::found::Found;
+use crate::names::{Named, Names};
+use crate::world::KEYS;
 
-const MODERN: &str = "2026-07-28";
-
-/// What clients found, together.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) world: Arc<World>,
-    next: AtomicU64,
-    pub(crate) calls: AtomicU64,
-    pub(crate) looks: AtomicU64,
-    pub(crate) failed: AtomicU64,
-    pub(crate) hung_up: AtomicU64,
-    /// What was promised and not kept.
-    pub(crate) violations: Mutex<Vec<String>>,
-}
-
-impl Found {
-    fn violated(&self, what: String) {
-        eprintln!("violation: {what}");
-        self.violations.lock().push(what);
-    }
-}
-
-/// A client over HTTP, of one of the two eras.
+/// A client of one gateway.
 pub(crate) struct Client {
-    address: String,
-    number: u64,
-    is_modern: bool,
-    found: Arc<Found>,
-    stream: Option<BufReader<TcpStream>>,
-    session: Option<String>,
-    id: u64,
+    pub(crate) channel: Channel,
+    pub(crate) number: u64,
+    pub(crate) names: Arc<Names>,
+    pub(crate) found: Arc<Found>,
     notes: u64,
 }
 
 impl Client {
-    pub(crate) fn new(address: String, number: u64, is_modern: bool, found: Arc<Found>) -> Self {
+    pub(crate) const fn new(
+        channel: Channel,
+        number: u64,
+        names: Arc<Names>,
+        found: Arc<Found>,
+    ) -> Self {
         Self {
-            address,
+            channel,
             number,
-            is_modern,
+            names,
             found,
-            stream: None,
-            session: None,
-            id: 0,
             notes: 0,
         }
     }
@@ -66,60 +41,53 @@ impl Client {
     pub(crate) async fn step(&mut self) {
         self.found.calls.fetch_add(1, Ordering::Relaxed);
         let done = match fastrand::u32(..100) {
-            0..85 => self.look().await,
-            85..91 => self.put(None).await,
+            0..84 => self.look().await,
+            84..91 => self.put(None).await,
             91..93 => {
-                self.put(Some(Duration::from_millis(fastrand::u64(..20))))
-                    .await
+                let leaves = Duration::from_millis(fastrand::u64(..20));
+                self.put(Some(leaves)).await
             }
-            93..94 => self.list().await,
-            _ if self.is_modern => self.look().await,
-            _ => self.remember().await,
+            93..95 => self.list().await,
+            _ if self.channel.has_sessions() => self.remember().await,
+            _ => self.look().await,
         };
-        if done.is_err() {
+        if let Err(error) = done {
             // the gateway may close a connection; what is lost is the call, not the client
             self.found.failed.fetch_add(1, Ordering::Relaxed);
-            self.stream = None;
+            if error.kind() == io::ErrorKind::TimedOut {
+                self.found.violated("a call was never answered".to_owned());
+            }
         }
     }
 
-    /// Ends the session, and with it the process of its notes.
+    /// Ends the session, and with it the processes that keep its notes.
     pub(crate) async fn leave(&mut self) {
-        let Some(session) = self.session.take() else {
-            return;
-        };
-        let head = format!(
-            "DELETE /mcp HTTP/1.1\r\nhost: {}\r\nmcp-session-id: {session}\r\n",
-            self.address
-        );
-        if let Ok(stream) = TcpStream::connect(&self.address).await {
-            let mut stream = BufReader::new(stream);
-            if wire::write(&mut stream, &head, "").await.is_ok() {
-                let _answered = wire::read(&mut stream).await;
-            }
-        }
+        self.channel.leave().await;
     }
 
     async fn look(&mut self) -> io::Result<()> {
+        let Some(tool) = self.names.any("look") else {
+            return self.list().await;
+        };
         self.found.looks.fetch_add(1, Ordering::Relaxed);
-        let key = fastrand::u64(..KEYS);
-        let moment = self.found.world.now(key);
-        let answer = self
-            .call("registers__look", json!({"key": key}), None)
-            .await?;
-        let Some(text) = text(&answer) else {
-            self.found.failed.fetch_add(1, Ordering::Relaxed);
+        let Some(world) = self.found.world(tool.server()) else {
             return Ok(());
         };
-        let value = text.strip_prefix(&format!("look {key} "));
+        let key = fastrand::u64(..KEYS);
+        let moment = world.now(key);
+        let answer = self.call(&tool, json!({"key": key}), None).await?;
+        let Some(text) = self.text(&answer) else {
+            return Ok(());
+        };
+        let Named { name, identity } = &tool;
+        let value = text.strip_prefix(&format!("{identity} {key} "));
         match value.and_then(|value| value.parse().ok()) {
             None => self
                 .found
-                .violated(format!("a look was answered with {text:?}")),
-            Some(value) if !self.found.world.held_since(key, moment, value) => {
-                self.found
-                    .violated(format!("register {key} did not hold {value} any more"));
-            }
+                .violated(format!("{name} of {identity} was answered with {text:?}")),
+            Some(value) if !world.held_since(key, moment, value) => self.found.violated(format!(
+                "register {key} of {identity} did not hold {value} any more"
+            )),
             Some(_) => {}
         }
         Ok(())
@@ -127,162 +95,99 @@ impl Client {
 
     /// Writes a register; the client hangs up after a time, if one is given.
     async fn put(&mut self, leaves: Option<Duration>) -> io::Result<()> {
-        let tool = ["put", "swap"][fastrand::usize(..2)];
-        let key = fastrand::u64(..KEYS);
-        let number = 1 + self.found.next.fetch_add(1, Ordering::Relaxed);
+        let Some(tool) = self.names.any(["put", "swap"][fastrand::usize(..2)]) else {
+            return self.list().await;
+        };
+        let Some(world) = self.found.world(tool.server()) else {
+            return Ok(());
+        };
+        let (key, number) = (fastrand::u64(..KEYS), self.found.number());
         let arguments = json!({"key": key, "number": number});
-        let answer = self
-            .call(&format!("registers__{tool}"), arguments, leaves)
-            .await?;
-        let applied = self.found.world.applied(number);
-        match text(&answer) {
-            Some(text) if text != format!("{tool} {key} {number}") || applied != 1 => {
+        let answer = self.call(&tool, arguments, leaves).await?;
+        let applied = world.applied(number);
+        let Named { name, identity } = &tool;
+        match self.text(&answer) {
+            Some(text) if text != format!("{identity} {key} {number}") || applied != 1 => {
                 self.found.violated(format!(
-                    "write {number} ran {applied} times, and {text:?} came back"
+                    "write {number} through {name} of {identity} ran {applied} times, and {text:?} came back"
                 ));
             }
-            Some(_) => {}
-            None => {
-                self.found.failed.fetch_add(1, Ordering::Relaxed);
+            None if answer["error"]["data"]["delivery"] == "not_sent" && applied > 0 => {
+                self.found
+                    .violated(format!("write {number} was not sent, and ran: {answer}"));
             }
+            _ => {}
         }
         Ok(())
     }
 
-    /// Gives the session's own process a note, and asks for it.
+    /// Gives what serves this session a note, and asks for it.
     async fn remember(&mut self) -> io::Result<()> {
+        let Some(keep) = self.names.any("keep") else {
+            return self.list().await;
+        };
+        let recall = Named {
+            name: keep.name.replace("keep", "recall"),
+            identity: keep.identity.replace("keep", "recall"),
+        };
         self.notes += 1;
         let note = format!("{} {}", self.number, self.notes);
-        let session = self.session.clone();
-        let kept = self
-            .call("notes__keep", json!({"note": note}), None)
-            .await?;
-        if text(&kept).is_none() {
+        let session = self.channel.session().map(str::to_owned);
+        let kept = self.call(&keep, json!({"note": note}), None).await?;
+        if self.text(&kept).is_none() {
             return Ok(());
         }
-        let recalled = self.call("notes__recall", json!({}), None).await?;
-        // a process that was killed in between knows nothing any more
-        if let Some(recalled) = text(&recalled)
+        let recalled = self.call(&recall, json!({}), None).await?;
+        // a process that was killed in between, and a session that was lost, know nothing any more
+        if let Some(recalled) = self.text(&recalled)
             && recalled != note
             && recalled != "nothing"
-            && session == self.session
+            && session.as_deref() == self.channel.session()
         {
-            self.found
-                .violated(format!("{note:?} was kept, and {recalled:?} recalled"));
+            self.found.violated(format!(
+                "{note:?} was kept by {}, and {recalled:?} recalled",
+                keep.identity
+            ));
         }
         Ok(())
     }
 
     /// Lists the tools: each has the name it always had.
     async fn list(&mut self) -> io::Result<()> {
-        let answer = self.request("tools/list", json!({}), None).await?;
-        let tools = answer["result"]["tools"].as_array();
-        let mut names: Vec<_> = tools
-            .into_iter()
-            .flatten()
-            .filter_map(|tool| tool["name"].as_str())
-            .collect();
-        names.sort_unstable();
-        let all = [
-            "notes__keep",
-            "notes__recall",
-            "registers__look",
-            "registers__put",
-            "registers__swap",
-        ];
-        if names != all {
-            self.found.violated(format!("the tools are {names:?}"));
+        let answer = self.channel.request("tools/list", json!({}), None).await?;
+        let answer = answer.unwrap_or_default();
+        if let Some(tools) = answer["result"]["tools"].as_array() {
+            for wrong in self.names.read(tools) {
+                self.found.violated(wrong);
+            }
         }
         Ok(())
     }
 
     async fn call(
         &mut self,
-        tool: &str,
-        arguments: Value,
+        tool: &Named,
+        mut arguments: Value,
         leaves: Option<Duration>,
     ) -> io::Result<Value> {
-        self.request(
-            "tools/call",
-            json!({"name": tool, "arguments": arguments}),
-            leaves,
-        )
-        .await
+        arguments["for"] = tool.identity.as_str().into();
+        let params = json!({"name": tool.name, "arguments": arguments});
+        let answer = self.channel.request("tools/call", params, leaves).await?;
+        if answer.is_none() {
+            self.found.hung_up.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(answer.unwrap_or_default())
     }
 
-    async fn request(
-        &mut self,
-        method: &str,
-        params: Value,
-        leaves: Option<Duration>,
-    ) -> io::Result<Value> {
-        if !self.is_modern && self.session.is_none() {
-            let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
-                "clientInfo": {"name": "soak", "version": "1"}});
-            self.send("initialize", params, None).await?;
-        }
-        self.send(method, params, leaves).await
-    }
-
-    async fn send(
-        &mut self,
-        method: &str,
-        mut params: Value,
-        leaves: Option<Duration>,
-    ) -> io::Result<Value> {
-        self.id += 1;
-        let mut head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n",
-            self.address
-        );
-        if self.is_modern {
-            head += &format!("mcp-protocol-version: {MODERN}\r\nmcp-method: {method}\r\n");
-            if let Some(name) = params["name"].as_str() {
-                head += &format!("mcp-name: {name}\r\n");
-            }
-            params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": {"name": "soak", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            });
-        } else if let Some(session) = &self.session {
-            head += &format!("mcp-session-id: {session}\r\n");
-        }
-        let body = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => BufReader::new(TcpStream::connect(&self.address).await?),
+    /// Returns the text of a result; nothing for an error.
+    fn text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        let text = match answer["result"]["isError"] == true {
+            true => None,
+            false => answer["result"]["content"][0]["text"].as_str(),
         };
-        wire::write(&mut stream, &head, &body.to_string()).await?;
-        let read = wire::read(&mut stream);
-        let heard = match leaves {
-            None => read.await?,
-            Some(after) => match timeout(after, read).await {
-                Ok(heard) => heard?,
-                Err(_) => {
-                    self.found.hung_up.fetch_add(1, Ordering::Relaxed);
-                    return Ok(Value::Null);
-                }
-            },
-        };
-        let heard = heard.ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.stream = Some(stream);
-        if heard.session.is_some() {
-            self.session = heard.session;
+        if text.is_none() && !answer.is_null() {
+            self.found.failed.fetch_add(1, Ordering::Relaxed);
         }
-        if heard.first.contains(" 404 ") {
-            // the session has ended: a client opens another
-            self.session = None;
-        }
-        Ok(serde_json::from_slice(&heard.body).unwrap_or_default())
-    }
-}
-
-/// Returns the text of a result; nothing for an error.
-fn text(answer: &Value) -> Option<&str> {
-    match answer["result"]["isError"] == true {
-        true => None,
-        false => answer["result"]["content"][0]["text"].as_str(),
+        text
     }
 }

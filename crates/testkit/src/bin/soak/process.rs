@@ -2,13 +2,17 @@
 
 use std::fs;
 
+use tokio::process::Command;
+
+use crate::programs::{NOTES, RELAY};
+
 /// What a process holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     pub(crate) kilobytes: u64,
-    pub(crate) descriptors: usize,
+    pub(crate) descriptors: u64,
     pub(crate) threads: u64,
-    pub(crate) children: usize,
+    pub(crate) children: u64,
 }
 
 impl Usage {
@@ -19,12 +23,12 @@ impl Usage {
             let digits = line.and_then(|line| line.split_whitespace().next());
             digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
         };
-        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count) as u64;
         Self {
             kilobytes: number("VmRSS:"),
             descriptors,
             threads: number("Threads:"),
-            children: descendants(pid).len(),
+            children: descendants(pid).len() as u64,
         }
     }
 }
@@ -56,8 +60,17 @@ fn parent(pid: u32) -> Option<u32> {
     after.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Says whether a process serves notes.
-pub(crate) fn serves_notes(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/cmdline"))
-        .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(super::NOTES.as_bytes()))
+/// Says whether a process is a server of ours.
+pub(crate) fn is_ours(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+        let first = line.split(|byte| *byte == 0).nth(1);
+        first == Some(NOTES.as_bytes()) || first == Some(RELAY.as_bytes())
+    })
+}
+
+/// Sends a signal; says whether it was sent.
+pub(crate) async fn kill(pid: u32, signal: &str) -> bool {
+    let pid = pid.to_string();
+    let killed = Command::new("kill").args([signal, &pid]).status().await;
+    killed.is_ok_and(|status| status.success())
 }

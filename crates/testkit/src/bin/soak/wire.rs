@@ -2,6 +2,7 @@
 
 use std::io;
 
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -64,4 +65,13 @@ pub(crate) async fn write(
     let length = body.len();
     let message = format!("{head}content-length: {length}\r\n\r\n{body}");
     stream.write_all(message.as_bytes()).await
+}
+
+/// Returns the headers that repeat what a request of the modern era says.
+pub(crate) fn mirrored(method: &str, params: &Value) -> String {
+    let mut head = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n");
+    if let Some(name) = params["name"].as_str() {
+        head += &format!("mcp-name: {name}\r\n");
+    }
+    head
 }

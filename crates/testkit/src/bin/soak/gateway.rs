@@ -1,0 +1,128 @@
+//! The gateways: one that serves HTTP, and some that are clients' children.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use crate::found::Found;
+use crate::pipe::Pipes;
+use crate::process::{self, Usage};
+use crate::server::Server;
+
+/// What fails is the point: nothing is spared.
+const PATIENT: &str = "\n[cache]\nfreshness = \"fixed\"\n\n\
+    [breaker]\nfailures = 1000000\n\n[breaker.server]\nfailures = 1000000\n\n\
+    [router.health]\nfaults = 0\noutlier = 0\n";
+/// How long a gateway may take to end, with all that it started.
+const TO_END: Duration = Duration::from_secs(20);
+
+/// How gateways are started: the program, and a directory of their own.
+pub(crate) struct Place {
+    pub(crate) program: PathBuf,
+    pub(crate) directory: PathBuf,
+}
+
+impl Place {
+    fn spawn(&self, name: &str, args: &[&str], servers: &str) -> Result<Child, Box<dyn Error>> {
+        let state = self.directory.join(name);
+        std::fs::create_dir_all(&state)?;
+        let config = state.join("soak.toml");
+        std::fs::write(&config, format!("{servers}{PATIENT}"))?;
+        let log = std::fs::File::create(state.join("log"))?;
+        let child = Command::new(&self.program)
+            .args(args)
+            .arg("--config")
+            .arg(&config)
+            .env("TOLLGATE_STATE_DIR", &state)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn();
+        Ok(child.map_err(|error| {
+            let program = self.program.display();
+            format!("{program}: {error}; build it, or name it with --gateway")
+        })?)
+    }
+
+    /// Starts the gateway that serves HTTP; returns the address it listens on.
+    pub(crate) async fn serve(&self, servers: &str) -> Result<(Child, String), Box<dyn Error>> {
+        let args = ["serve", "--json", "--http", "127.0.0.1:0"];
+        let mut child = self.spawn("serve", &args, servers)?;
+        let stdout = child.stdout.take().ok_or("no standard output")?;
+        let line = BufReader::new(stdout).lines().next_line().await?;
+        let listening: Value = serde_json::from_str(&line.ok_or("the gateway has ended")?)?;
+        let url = listening["listening"].as_str().unwrap_or_default();
+        let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+        Ok((child, address.to_owned()))
+    }
+}
+
+/// A gateway that is its clients' child.
+pub(crate) struct Wrapped {
+    pub(crate) name: String,
+    pub(crate) servers: String,
+    /// What its server writes to.
+    pub(crate) behind: Arc<Server>,
+    pub(crate) pipes: Arc<Pipes>,
+}
+
+impl Wrapped {
+    pub(crate) async fn start(&self, place: &Place) -> Result<Child, Box<dyn Error>> {
+        let mut child = place.spawn(&self.name, &["run"], &self.servers)?;
+        let stdin = child.stdin.take().ok_or("no standard input")?;
+        let stdout = child.stdout.take().ok_or("no standard output")?;
+        self.pipes.open(stdin, stdout).await?;
+        Ok(child)
+    }
+
+    /// Ends the gateway, in one of two ways, and starts another.
+    pub(crate) async fn restart(
+        &self,
+        child: &mut Child,
+        place: &Place,
+        found: &Found,
+    ) -> Result<(), Box<dyn Error>> {
+        let pid = child.id().ok_or("the gateway has ended")?;
+        let mut below = process::descendants(pid);
+        let signal = ["-9", "-15"][fastrand::usize(..2)];
+        process::kill(pid, signal).await;
+        if timeout(TO_END, child.wait()).await.is_err() {
+            found.violated(format!("kill {signal} did not end `run`"));
+            child.kill().await?;
+        }
+        self.pipes.close();
+        let mut rounds = 0;
+        while !below.is_empty() && rounds < 100 {
+            sleep(Duration::from_millis(50)).await;
+            below.retain(|pid| process::is_ours(*pid));
+            rounds += 1;
+        }
+        if !below.is_empty() {
+            found.violated(format!("kill {signal} of `run` left {below:?} behind"));
+        }
+        // what a gateway that is gone had sent may land later, and its successor cannot know
+        self.behind.rest().await;
+        *child = self.start(place).await?;
+        found.restarts.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Prints what a gateway holds, at the beginning and at the end.
+pub(crate) fn tell(name: &str, start: Usage, end: Usage) {
+    println!("{name:<18}     start        end");
+    let row = |what: &str, start: u64, end: u64| println!("  {what:<16}{start:>8} {end:>10}");
+    row("memory, KiB", start.kilobytes, end.kilobytes);
+    row("descriptors", start.descriptors, end.descriptors);
+    row("threads", start.threads, end.threads);
+    row("processes", start.children, end.children);
+}
