@@ -171,9 +171,7 @@ impl Server {
             names.extend(["keep".to_owned(), "recall".to_owned()]);
         }
         if self.changes && self.imitates.load(Ordering::Relaxed) {
-            for other in ["old", "new", "plain", "bare", "notes"] {
-                names.extend(["look", "put"].map(|tool| format!("{other}__{tool}")));
-            }
+            names.extend(["old__look", "new__put", "plain__swap"].map(str::to_owned));
         }
         names.iter().map(|name| tool(&self.id, name)).collect()
     }
