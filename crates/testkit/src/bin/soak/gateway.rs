@@ -24,6 +24,9 @@ const PATIENT: &str = "\n[cache]\nfreshness = \"fixed\"\n\n\
 /// How long a gateway may take to end, with all that it started.
 const TO_END: Duration = Duration::from_secs(20);
 
+/// How many more descriptors and processes a gateway may hold at the end: idle connections and spare servers.
+const MARGIN: u64 = 16;
+
 /// How gateways are started: the program, and a directory of their own.
 pub(crate) struct Place {
     pub(crate) program: PathBuf,
@@ -117,12 +120,15 @@ impl Wrapped {
     }
 }
 
-/// Prints what a gateway holds, at the beginning and at the end.
-pub(crate) fn tell(name: &str, start: Usage, end: Usage) {
+/// Prints what a gateway holds, at the beginning and at the end; says whether it has let go of the rest.
+pub(crate) fn tell(name: &str, start: Usage, end: Usage) -> bool {
     println!("{name:<18}     start        end");
     let row = |what: &str, start: u64, end: u64| println!("  {what:<16}{start:>8} {end:>10}");
     row("memory, KiB", start.kilobytes, end.kilobytes);
     row("descriptors", start.descriptors, end.descriptors);
     row("threads", start.threads, end.threads);
     row("processes", start.children, end.children);
+    let is_gone = end.kilobytes == 0;
+    let keeps = |start: u64, end: u64| end > start + MARGIN;
+    !is_gone && !keeps(start.descriptors, end.descriptors) && !keeps(start.children, end.children)
 }

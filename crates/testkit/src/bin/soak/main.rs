@@ -175,16 +175,20 @@ async fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         if round.is_multiple_of(30) {
             let calls = found.calls.load(Ordering::Relaxed);
-            eprintln!("{calls} calls, {:?} left", end - Instant::now());
+            let (left, held) = (end - Instant::now(), Usage::of(pid(&running[0].1)));
+            eprintln!("{calls} calls, {left:?} left, {held:?}");
         }
     }
     for client in clients {
         client.await?;
     }
     sleep(REST).await;
-    let kept = found.tell();
+    let mut kept = found.tell();
     for ((name, child), start) in running.iter().zip(start) {
-        gateway::tell(name, start, Usage::of(pid(child)));
+        if !gateway::tell(name, start, Usage::of(pid(child))) {
+            eprintln!("violation: {name} has ended, or holds more than at the beginning");
+            kept = false;
+        }
     }
     println!("configs and logs: {}", place.directory.display());
     Ok(match kept {

@@ -91,7 +91,7 @@ impl Server {
     /// Comes or goes, as a whole or with some of its tools.
     pub(crate) fn change(&self) {
         self.is_down
-            .store(fastrand::u8(..4) == 0, Ordering::Relaxed);
+            .store(fastrand::u8(..8) == 0, Ordering::Relaxed);
         self.hides.store(fastrand::bool(), Ordering::Relaxed);
         self.imitates.store(fastrand::bool(), Ordering::Relaxed);
     }
@@ -147,6 +147,12 @@ impl Server {
         match method {
             "tools/list" | "tools/call" | "ping" if !is_known => gone(),
             "tools/call" => {
+                let repeated = heard.name.as_deref();
+                // what a relay passes on has no headers
+                if repeated.is_some() && repeated != request["params"]["name"].as_str() {
+                    self.found
+                        .violated(format!("{repeated:?} stands above {request}"));
+                }
                 self.busy.fetch_add(1, Ordering::Relaxed);
                 let answer = self.call(id, session, &request["params"]).await;
                 self.busy.fetch_sub(1, Ordering::Relaxed);

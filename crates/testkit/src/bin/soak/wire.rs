@@ -15,6 +15,8 @@ pub(crate) struct Heard {
     /// The first line of its head.
     pub(crate) first: String,
     pub(crate) session: Option<String>,
+    /// The tool's name, repeated in the modern era.
+    pub(crate) name: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -24,7 +26,7 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option
     if stream.read_line(&mut first).await? == 0 {
         return Ok(None);
     }
-    let (mut length, mut session) = (0, None);
+    let (mut length, mut session, mut tool) = (0, None, None);
     loop {
         let mut line = String::new();
         if stream.read_line(&mut line).await? == 0 {
@@ -40,6 +42,7 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option
                     .parse()
                     .map_err(|_| io::ErrorKind::InvalidData)?;
             }
+            "mcp-name" => tool = Some(value.trim().to_owned()),
             "mcp-session-id" => session = Some(value.trim().to_owned()),
             _ => {}
         }
@@ -52,6 +55,7 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option
     Ok(Some(Heard {
         first,
         session,
+        name: tool,
         body,
     }))
 }
