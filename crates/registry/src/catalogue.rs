@@ -153,13 +153,13 @@ impl Catalogue {
         self.entries.push(entry);
     }
 
-    /// Adds the other ways to spell each tool. Names clients see win over them.
-    pub(crate) fn index(&mut self) {
+    /// Adds the other ways to spell each tool, where they may lead to it. Names clients see win over them.
+    pub(crate) fn index(&mut self, is_alias: impl Fn(&str, &Tool) -> bool) {
         for entry in &self.entries {
             for alias in &entry.aliases {
-                self.names
-                    .entry(alias.clone())
-                    .or_insert_with(|| entry.clone());
+                if !self.names.contains_key(alias) && is_alias(alias, &entry.tool) {
+                    self.names.insert(alias.clone(), entry.clone());
+                }
             }
         }
     }

@@ -36,6 +36,35 @@ impl KeptName {
     }
 }
 
+/// What the names of each set's tools may begin with, before a separator: the set's name and its prefix.
+#[derive(Debug, Default)]
+pub(crate) struct Starts(HashMap<Arc<str>, Vec<ReplicaSetId>>);
+
+impl Starts {
+    pub(crate) fn add(&mut self, set: &ReplicaSetId, prefix: Option<&str>) {
+        for start in [Some(set.as_str()), prefix].into_iter().flatten() {
+            self.0.entry(start.into()).or_default().push(set.clone());
+        }
+    }
+
+    /// Returns the lengths of the longest starts that a name has: of this set's and of the others'. The
+    /// name reads as one of the set with the longer one.
+    fn longest(&self, name: &str, set: &ReplicaSetId) -> (Option<usize>, Option<usize>) {
+        let is_end = |at: &usize| SEPARATORS.iter().any(|mark| name[*at..].starts_with(mark));
+        let ends = name.char_indices().map(|(at, _)| at).filter(is_end);
+        let (mut own, mut others) = (None, None);
+        for end in ends {
+            for owner in self.0.get(&name[..end]).into_iter().flatten() {
+                match owner == set {
+                    true => own = Some(end),
+                    false => others = Some(end),
+                }
+            }
+        }
+        (own, others)
+    }
+}
+
 /// Which tool has which name. A name stays with its tool while the tool is away too, so that no other
 /// server gets its calls.
 #[derive(Debug, Default)]
@@ -49,14 +78,13 @@ pub(crate) struct NameTable {
 }
 
 impl NameTable {
-    /// Returns a name for each tool of a set, except those whose names belong to others. `prefixes` are
-    /// those of all sets.
+    /// Returns a name for each tool of a set, except those whose names belong to others.
     pub(crate) fn assign(
         &mut self,
         set: &ReplicaSetId,
         prefix: Option<&str>,
         tools: &[Arc<Tool>],
-        prefixes: &[(ReplicaSetId, Option<Arc<str>>)],
+        starts: &Starts,
     ) -> HashMap<ToolName, Arc<str>> {
         let mut assigned = HashMap::with_capacity(tools.len());
         let told = self.nameless.remove(set).unwrap_or_default();
@@ -71,7 +99,8 @@ impl NameTable {
             }
             self.release(set, tool.name());
             let is_free = |name: &&String| {
-                !self.owners.contains_key(name.as_str()) && !is_of_another(name, set, prefixes)
+                let (own, others) = starts.longest(name, set);
+                !self.owners.contains_key(name.as_str()) && others <= own
             };
             let Some(name) = [&own, &spare].into_iter().find(is_free) else {
                 if !told.contains(tool.name()) {
@@ -112,6 +141,14 @@ impl NameTable {
             self.names.insert(set.clone(), assigned.clone());
         }
         assigned
+    }
+
+    /// Says whether a tool that is known by another name may be called by this one too: no other tool
+    /// has it, nor could one of another set get it.
+    pub(crate) fn is_alias(&self, name: &str, tool: &Tool, starts: &Starts) -> bool {
+        let is_owner = |(set, own): &(_, _)| set == tool.set() && own == tool.name();
+        let (own, others) = starts.longest(name, tool.set());
+        others < own && self.owners.get(name).is_none_or(is_owner)
     }
 
     /// Takes names that tools had before. Of two tools with one name the first has it.
@@ -156,25 +193,6 @@ impl NameTable {
             self.owners.remove(&name);
         }
     }
-}
-
-/// Says whether a name reads as one of another set's tools: it begins with that set's name or prefix and
-/// a separator, and the set's own is not a longer match.
-fn is_of_another(
-    name: &str,
-    set: &ReplicaSetId,
-    prefixes: &[(ReplicaSetId, Option<Arc<str>>)],
-) -> bool {
-    let matched = |own: &dyn Fn(&ReplicaSetId) -> bool| {
-        let sets = prefixes.iter().filter(|(set, _)| own(set));
-        let starts = sets.flat_map(|(set, prefix)| [Some(set.as_str()), prefix.as_deref()]);
-        let matches = |start: &&str| {
-            let rest = name.strip_prefix(start);
-            rest.is_some_and(|rest| SEPARATORS.iter().any(|mark| rest.starts_with(mark)))
-        };
-        starts.flatten().filter(matches).map(str::len).max()
-    };
-    matched(&|other| other != set) > matched(&|other| other == set)
 }
 
 /// Names a tool whose own name is taken.

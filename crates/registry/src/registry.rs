@@ -9,7 +9,7 @@ use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, Too
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
-use crate::names::{KeptName, NameTable};
+use crate::names::{KeptName, NameTable, Starts};
 use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
@@ -292,18 +292,15 @@ impl State {
     }
 
     /// Names the tools of each set, in the order of the sets.
-    fn assign_names(&mut self) -> HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>> {
-        let prefix = |set: &Set| set.options.prefix.clone();
-        let prefixes: Vec<_> = self
-            .sets
-            .iter()
-            .map(|(id, set)| (id.clone(), prefix(set).map(Arc::from)))
-            .collect();
+    fn assign_names(
+        &mut self,
+        starts: &Starts,
+    ) -> HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>> {
         let mut assigned = HashMap::with_capacity(self.order.len());
         for id in &self.order {
             if let Some(set) = self.sets.get(id) {
                 let own = set.options.prefix.as_deref();
-                let names = self.names.assign(id, own, &set.tools, &prefixes);
+                let names = self.names.assign(id, own, &set.tools, starts);
                 assigned.insert(id.clone(), names);
             }
         }
@@ -319,7 +316,11 @@ impl State {
             names: Names::with_capacity_and_hasher(last.names.len(), Default::default()),
             ..Catalogue::default()
         };
-        let mut assigned = self.assign_names();
+        let mut starts = Starts::default();
+        for (id, set) in &self.sets {
+            starts.add(id, set.options.prefix.as_deref());
+        }
+        let mut assigned = self.assign_names(&starts);
         for (set, entry) in &mut self.sets {
             let names = assigned.remove(set).unwrap_or_default();
             verify::bind(&mut entry.tools, &entry.pairs, &names);
@@ -353,7 +354,7 @@ impl State {
             }
             catalogue.refused.extend(entry.unlisted(&last.refused));
         }
-        catalogue.index();
+        catalogue.index(|alias, tool| self.names.is_alias(alias, tool, &starts));
         catalogue
     }
 }

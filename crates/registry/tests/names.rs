@@ -27,15 +27,19 @@ fn register(registry: &Registry, number: usize, tools: &[&str]) -> Changes {
     registry.register(&set(number), &server, definitions.collect())
 }
 
+/// Returns the set and the tool that a name leads to.
+fn owner(registry: &Registry, name: &str) -> Option<(String, String)> {
+    let catalogue = registry.catalogue();
+    let tool = catalogue.find(name)?.tool();
+    Some((tool.set().to_string(), tool.name().to_string()))
+}
+
 /// Returns which tool is behind each name that clients see.
 fn owners(registry: &Registry) -> HashMap<String, (String, String)> {
     let catalogue = registry.catalogue();
-    let owner = |name: &str| {
-        let tool = catalogue.find(name).unwrap().tool();
-        (tool.set().to_string(), tool.name().to_string())
-    };
     let names = catalogue.entries().iter().map(|entry| entry.client_name());
-    names.map(|name| (name.to_owned(), owner(name))).collect()
+    let owned = |name: &str| (name.to_owned(), owner(registry, name).unwrap());
+    names.map(owned).collect()
 }
 
 #[test]
@@ -108,6 +112,29 @@ fn the_set_that_was_mentioned_first_chooses_first() {
     assert_eq!(catalogue.find("a__get").unwrap().tool().set(), &set(0));
 }
 
+#[test]
+fn the_name_of_a_tool_that_is_away_is_no_alias_of_another() {
+    let registry = Registry::new();
+    registry.set_options(set(0), SetOptions::default());
+    register(&registry, 0, &["get", "a__get"]);
+    register(&registry, 0, &["get"]);
+    assert_eq!(owner(&registry, "a__get"), None);
+    let found = owner(&registry, "a::get");
+    assert_eq!(found, Some(("a".into(), "get".into())));
+}
+
+#[test]
+fn an_alias_that_reads_as_a_tool_of_another_set_is_none() {
+    let registry = Registry::new();
+    registry.set_options(set(0), SetOptions::default().with_prefix("x"));
+    registry.set_options(set(1), SetOptions::default().with_prefix("a"));
+    register(&registry, 0, &["get"]);
+    assert_eq!(owner(&registry, "a__get"), None);
+    register(&registry, 1, &["get"]);
+    let found = owner(&registry, "a__get");
+    assert_eq!(found, Some(("b".into(), "get".into())));
+}
+
 proptest! {
     #[test]
     fn a_name_stays_with_its_tool(
@@ -124,11 +151,23 @@ proptest! {
             registry.set_options(set(number), options);
         }
         let mut known: HashMap<String, (String, String)> = HashMap::new();
+        let mut spelled: HashMap<String, String> = HashMap::new();
         for (number, tools) in steps {
             register(&registry, number, &tools);
-            for (name, owner) in owners(&registry) {
-                let first = known.entry(name.clone()).or_insert_with(|| owner.clone());
-                prop_assert_eq!(&*first, &owner, "{}", name);
+            known.extend(owners(&registry));
+            for (name, first) in &known {
+                let owner = owner(&registry, name);
+                prop_assert!(owner.is_none() || owner.as_ref() == Some(first), "{}: {:?}", name, owner);
+            }
+            // what is no name that clients see leads to one set at most
+            let ways = SETS.iter().flat_map(|set| TOOLS.map(|tool| [".", "::", "__"].map(|mark| {
+                format!("{set}{mark}{tool}")
+            })));
+            for name in ways.flatten() {
+                if let Some((set, _)) = owner(&registry, &name) {
+                    let first = spelled.entry(name.clone()).or_insert_with(|| set.clone());
+                    prop_assert_eq!(&*first, &set, "{}", name);
+                }
             }
         }
     }
