@@ -224,6 +224,8 @@ impl Inner {
             listed,
         } in admitted
         {
+            let server = known.spec.server.id();
+            self.shared.registry.expect(&known.spec.set, server);
             let of_set = members.entry(known.spec.set.clone()).or_default();
             of_set.push(member);
             followers.push((known, follower, listed));

@@ -302,6 +302,8 @@ impl Scan {
 
     fn settle(&mut self) {
         if let Some(settled) = self.settled.take() {
+            let changes = self.shared.registry.unexpect(&self.set, self.server.id());
+            self.shared.follow(&self.set, &changes);
             // nobody waits any more: fine
             let _ = settled.send(());
         }

@@ -93,6 +93,35 @@ async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_u
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_server_that_was_added_first_chooses_its_names_first() {
+    for fails in [false, true] {
+        let first = MockServer::new("z", vec![read("get_a")], MockService::counting());
+        if fails {
+            first.set_tools(Err(refused()));
+        }
+        let other = MockServer::new("a", vec![read("get_a")], MockService::counting());
+        let servers = [&first, &other].map(|server| Server::shared(server.clone()).prefix(None));
+        let mut builder = Stack::builder();
+        for server in servers {
+            builder = builder.server(server);
+        }
+        let building = tokio::spawn(builder.build());
+        // the second one lists its tools first
+        for server in [&other, &first] {
+            for _ in 0..16 {
+                tokio::task::yield_now().await;
+            }
+            server.emit(&ServerEvent::Up);
+        }
+        let stack = building.await.unwrap().unwrap();
+        let catalogue = stack.catalogue();
+        let owner = catalogue.find("get_a").unwrap().tool().set();
+        assert_eq!(owner.as_str(), if fails { "a" } else { "z" });
+        assert!(catalogue.find("a__get_a").is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_listing_that_fails_is_tried_again_by_itself() {
     let server = MockServer::new("s", vec![], MockService::counting());
     server.set_tools(Err(refused()));

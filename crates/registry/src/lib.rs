@@ -45,6 +45,7 @@ mod names;
 mod options;
 mod registry;
 mod rename;
+mod set;
 mod verify;
 
 pub use catalogue::{Catalogue, Entry, Refusal};

@@ -78,13 +78,15 @@ pub(crate) struct NameTable {
 }
 
 impl NameTable {
-    /// Returns a name for each tool of a set, except those whose names belong to others.
+    /// Returns a name for each tool of a set, except those whose names belong to others and, where the
+    /// set `waits`, those that never had one.
     pub(crate) fn assign(
         &mut self,
         set: &ReplicaSetId,
         prefix: Option<&str>,
         tools: &[Arc<Tool>],
         starts: &Starts,
+        waits: bool,
     ) -> HashMap<ToolName, Arc<str>> {
         let mut assigned = HashMap::with_capacity(tools.len());
         let told = self.nameless.remove(set).unwrap_or_default();
@@ -95,6 +97,9 @@ impl NameTable {
             let kept = self.names.get(set).and_then(|names| names.get(tool.name()));
             if let Some(kept) = kept.filter(|kept| ***kept == *own || ***kept == *spare) {
                 assigned.insert(tool.name().clone(), kept.clone());
+                continue;
+            }
+            if waits {
                 continue;
             }
             self.release(set, tool.name());

@@ -10,6 +10,7 @@ use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, Too
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
 use crate::names::{KeptName, NameTable, Starts};
+use crate::set::Set;
 use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
@@ -26,13 +27,15 @@ pub struct Changes {
     pub refused: Vec<Refusal>,
     /// Tools of any set that got another name than theirs, which belongs to another tool.
     pub renamed: Vec<KeptName>,
+    /// Whether tools are offered now that were waiting for a name.
+    pub named: bool,
 }
 
 impl Changes {
     /// Says whether clients see anything new.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty() && !self.named
     }
 }
 
@@ -49,17 +52,6 @@ struct State {
     /// The sets as they were first mentioned: who comes first has the first choice of names.
     order: Vec<ReplicaSetId>,
     names: NameTable,
-}
-
-#[derive(Debug, Default)]
-struct Set {
-    options: Arc<SetOptions>,
-    /// In the order the servers came: the first one's definition counts.
-    servers: Vec<(ServerId, Listing)>,
-    /// In the order of the first server's list, then what only later ones have.
-    tools: Vec<Arc<Tool>>,
-    /// By tool that writes, the one that shows what it did.
-    pairs: HashMap<ToolName, ToolName>,
 }
 
 impl Registry {
@@ -122,6 +114,7 @@ impl Registry {
     ) -> Changes {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
+        entry.expected.remove(server);
         let listing = Listing::read(set, server, definitions, instances, &entry.options);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
@@ -131,6 +124,24 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
+    /// Says that a server is about to list its tools. Until it [registers](Self::register) them,
+    /// [fails to](Self::unexpect) or is removed, sets that were mentioned later give no new names without a
+    /// prefix: the set that was mentioned first has the first choice.
+    pub fn expect(&self, set: &ReplicaSetId, server: &ServerId) {
+        let mut state = self.state.lock();
+        state.set(set.clone()).expected.insert(server.clone());
+    }
+
+    /// Says that a server did not list its tools: names wait for it no longer.
+    pub fn unexpect(&self, set: &ReplicaSetId, server: &ServerId) -> Changes {
+        let mut state = self.state.lock();
+        let entry = state.sets.get_mut(set);
+        if entry.is_some_and(|entry| entry.expected.remove(server)) {
+            return self.publish(&mut state, Changes::default());
+        }
+        Changes::default()
+    }
+
     /// Forgets a server and what only it lists. Its set stays, with its options: see
     /// [`forget`](Self::forget).
     pub fn remove(&self, set: &ReplicaSetId, server: &ServerId) -> Changes {
@@ -138,6 +149,7 @@ impl Registry {
         let Some(entry) = state.sets.get_mut(set) else {
             return Changes::default();
         };
+        entry.expected.remove(server);
         entry.servers.retain(|(known, _)| known != server);
         let changes = entry.merge(set);
         self.publish(&mut state, changes)
@@ -180,6 +192,10 @@ impl Registry {
         let changes = Changes {
             refused: refused.cloned().collect(),
             renamed: state.names.take_renamed(),
+            named: last
+                .refused
+                .iter()
+                .any(|tool| tool.reason == WAITS && !next.refused.contains(tool)),
             ..changes
         };
         self.current.store(Arc::new(next));
@@ -187,100 +203,14 @@ impl Registry {
     }
 }
 
-impl Set {
-    /// Makes one list of the servers' lists, and says what is different from before.
-    fn merge(&mut self, set: &ReplicaSetId) -> Changes {
-        let mut old: HashMap<ToolName, Arc<Tool>> = self
-            .tools
-            .drain(..)
-            .map(|tool| (tool.name().clone(), tool))
-            .collect();
-        let mut first: HashMap<ToolName, Arc<Tool>> = HashMap::new();
-        let mut changes = Changes::default();
-        for (server, listing) in &self.servers {
-            for tool in listing.tools() {
-                let name = tool.name();
-                if let Some(first) = first.get(name) {
-                    if first.digest() != tool.digest() {
-                        tracing::warn!(
-                            %set, %server, tool = %name,
-                            "lists another definition than the first server of its replica set; the first one counts"
-                        );
-                    }
-                    continue;
-                }
-                first.insert(name.clone(), tool.clone());
-                self.tools.push(match old.remove(name) {
-                    // the same tool: keep the instance, so that readers see no change
-                    Some(old) if works_alike(&old, tool) && old.resolved() == tool.resolved() => {
-                        old
-                    }
-                    Some(old) => {
-                        if !works_alike(&old, tool) {
-                            changes.changed.push(name.clone());
-                        }
-                        tool.clone()
-                    }
-                    None => {
-                        changes.added.push(name.clone());
-                        tool.clone()
-                    }
-                });
-            }
-        }
-        changes.removed = old.into_keys().collect();
-        changes.removed.sort_unstable();
-        self.pairs = verify::pair(set, &self.tools, &self.options);
-        changes
-    }
-}
-
-impl Set {
-    /// Finds the tools that the operator says something of, and that no server lists: a slip of the
-    /// keyboard there would otherwise leave a tool without its hints. Of new ones the log tells.
-    fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {
-        let Some((server, _)) = self.servers.first() else {
-            return Vec::new();
-        };
-        let is_listed = |tool: &&ToolName| {
-            self.servers.iter().any(|(_, listing)| {
-                listing.names.contains(*tool)
-                    || listing.refused.iter().any(|refused| refused.tool == **tool)
-            })
-        };
-        let named = self.options.overrides.keys();
-        let paired = &self.options.verify_with;
-        let mut unlisted: Vec<&ToolName> = named
-            .chain(self.options.refinements.keys())
-            .chain(paired.keys().chain(paired.values()))
-            .filter(|tool| !is_listed(tool))
-            .collect();
-        unlisted.sort_unstable();
-        unlisted.dedup();
-        let refusal = |tool: &ToolName| {
-            let refusal = Refusal {
-                server: server.clone(),
-                tool: tool.clone(),
-                reason: UNLISTED.to_owned(),
-            };
-            if !known.contains(&refusal) {
-                tracing::warn!(%server, %tool, reason = UNLISTED, "tool not found");
-            }
-            refusal
-        };
-        unlisted.into_iter().map(refusal).collect()
-    }
-}
-
-const UNLISTED: &str = "the operator says something of it, but no server of its set lists it";
-
-/// Says whether neither the tool nor what happens to its calls has changed. Hints may have all the
-/// same: what others of its server show of it, or what the operator says.
-fn works_alike(old: &Tool, new: &Tool) -> bool {
-    old.digest() == new.digest()
-        && old.plan() == new.plan()
-        && old.refinements() == new.refinements()
-        && old.instances() == new.instances()
+const WAITS: &str =
+    "waits for its name until the servers before its own have listed their tools or failed to";
+/// The names of a set's tools.
+#[derive(Debug, Default)]
+struct Assigned {
+    names: HashMap<ToolName, Arc<str>>,
+    /// Whether the others get theirs later.
+    waits: bool,
 }
 
 impl State {
@@ -291,17 +221,17 @@ impl State {
         self.sets.entry(set).or_default()
     }
 
-    /// Names the tools of each set, in the order of the sets.
-    fn assign_names(
-        &mut self,
-        starts: &Starts,
-    ) -> HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>> {
+    /// Names the tools of each set, in the order of the sets. Says why tools have no name, too.
+    fn assign_names(&mut self, starts: &Starts) -> HashMap<ReplicaSetId, Assigned> {
         let mut assigned = HashMap::with_capacity(self.order.len());
+        let mut is_expecting = false;
         for id in &self.order {
             if let Some(set) = self.sets.get(id) {
                 let own = set.options.prefix.as_deref();
-                let names = self.names.assign(id, own, &set.tools, starts);
-                assigned.insert(id.clone(), names);
+                let waits = is_expecting && own.is_none();
+                let names = self.names.assign(id, own, &set.tools, starts, waits);
+                assigned.insert(id.clone(), Assigned { names, waits });
+                is_expecting |= own.is_none() && !set.expected.is_empty();
             }
         }
         assigned
@@ -322,18 +252,22 @@ impl State {
         }
         let mut assigned = self.assign_names(&starts);
         for (set, entry) in &mut self.sets {
-            let names = assigned.remove(set).unwrap_or_default();
+            let Assigned { names, waits } = assigned.remove(set).unwrap_or_default();
             verify::bind(&mut entry.tools, &entry.pairs, &names);
             for tool in &entry.tools {
                 let Some(name) = names.get(tool.name()) else {
                     let servers = entry.servers.first().map(|(server, _)| server.clone());
-                    catalogue.refused.extend(servers.map(|server| Refusal {
-                        server,
-                        tool: tool.name().clone(),
-                        reason: format!(
+                    let reason = match waits {
+                        true => WAITS.to_owned(),
+                        false => format!(
                             "the name `{}` belongs to another tool; give its set another prefix",
                             names::spare_name(set, tool)
                         ),
+                    };
+                    catalogue.refused.extend(servers.map(|server| Refusal {
+                        server,
+                        tool: tool.name().clone(),
+                        reason,
                     }));
                     continue;
                 };

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
-use tollgate_registry::{Changes, Registry, SetOptions};
+use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition, ToolName};
+use tollgate_registry::{Changes, KeptName, Registry, SetOptions};
 
 const SETS: [&str; 4] = ["a", "b", "c", "d"];
 /// Some read as tools of other sets.
@@ -110,6 +110,44 @@ fn the_set_that_was_mentioned_first_chooses_first() {
     let catalogue = registry.catalogue();
     assert_eq!(catalogue.find("get").unwrap().tool().set(), &set(3));
     assert_eq!(catalogue.find("a__get").unwrap().tool().set(), &set(0));
+}
+
+#[test]
+fn names_wait_for_the_servers_of_sets_that_were_mentioned_before() {
+    let expecting = || {
+        let registry = Registry::new();
+        for number in [3, 0, 1] {
+            let options = SetOptions::default();
+            let options = match number {
+                1 => options.with_prefix("b"),
+                _ => options,
+            };
+            registry.set_options(set(number), options);
+            let server = ServerId::new(SETS[number]).unwrap();
+            registry.expect(&set(number), &server);
+        }
+        registry
+    };
+    // whoever lists first
+    let registry = expecting();
+    register(&registry, 0, &["get", "put"]);
+    register(&registry, 1, &["get"]);
+    assert_eq!(registry.catalogue().entries().len(), 1);
+    let changes = register(&registry, 3, &["get"]);
+    assert!(changes.named);
+    let owner_of = |registry: &Registry, name: &str| owner(registry, name).map(|(set, _)| set);
+    assert_eq!(owner_of(&registry, "get").as_deref(), Some("d"));
+    assert_eq!(owner_of(&registry, "a__get").as_deref(), Some("a"));
+    assert_eq!(owner_of(&registry, "put").as_deref(), Some("a"));
+    // a server that fails keeps nobody waiting, and one whose tools have names waits for nobody
+    let registry = expecting();
+    registry.keep_names([KeptName::new(set(0), ToolName::new("put").unwrap(), "put")]);
+    register(&registry, 0, &["get", "put"]);
+    assert_eq!(owner_of(&registry, "put").as_deref(), Some("a"));
+    assert_eq!(owner_of(&registry, "get"), None);
+    let changes = registry.unexpect(&set(3), &ServerId::new("d").unwrap());
+    assert!(!changes.is_empty());
+    assert_eq!(owner_of(&registry, "get").as_deref(), Some("a"));
 }
 
 #[test]
