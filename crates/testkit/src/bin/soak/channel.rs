@@ -88,6 +88,11 @@ impl Channel {
         params: Value,
         leaves: Option<Duration>,
     ) -> io::Result<Option<Value>> {
+        let channel = match self {
+            Self::Http(_) => "HTTP",
+            Self::Pipe(_) => "a pipe",
+        };
+        let asked = format!("{method} {params} over {channel}");
         let answered = async {
             match self {
                 Self::Http(http) => http.request(method, params, leaves).await,
@@ -96,7 +101,7 @@ impl Channel {
         };
         match timeout(LONGEST, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, asked)),
         }
     }
 

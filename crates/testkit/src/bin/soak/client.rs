@@ -54,8 +54,14 @@ impl Client {
         if let Err(error) = done {
             // the gateway may close a connection; what is lost is the call, not the client
             self.found.failed.fetch_add(1, Ordering::Relaxed);
-            if error.kind() == io::ErrorKind::TimedOut {
-                self.found.violated("a call was never answered".to_owned());
+            match error.kind() {
+                io::ErrorKind::TimedOut => {
+                    self.found.violated(format!("never answered: {error}"));
+                }
+                io::ErrorKind::InvalidData => {
+                    self.found.violated(format!("cannot be read: {error}"));
+                }
+                _ => {}
             }
         }
     }

@@ -42,6 +42,11 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option
                     .parse()
                     .map_err(|_| io::ErrorKind::InvalidData)?;
             }
+            "transfer-encoding" => {
+                let error =
+                    format!("{first:?} comes in chunks, and only bodies with a length are read");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
             "mcp-name" => tool = Some(value.trim().to_owned()),
             "mcp-session-id" => session = Some(value.trim().to_owned()),
             _ => {}
