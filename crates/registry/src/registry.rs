@@ -10,7 +10,7 @@ use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, Too
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
 use crate::names::{KeptName, NameTable, Starts};
-use crate::set::Set;
+use crate::set::{Set, share, size_of};
 use crate::{SetOptions, names, rename, verify};
 
 /// What one registration changed.
@@ -203,6 +203,9 @@ impl Registry {
     }
 }
 
+/// How many bytes the definitions of all tools have at most: clients get them in one list.
+const MAX_LISTED: usize = 16 << 20;
+
 const WAITS: &str =
     "waits for its name until the servers before its own have listed their tools or failed to";
 /// The names of a set's tools.
@@ -250,26 +253,37 @@ impl State {
         for (id, set) in &self.sets {
             starts.add(id, set.options.prefix.as_deref());
         }
+        let share = share(self.sets.values().map(Set::size), MAX_LISTED);
         let mut assigned = self.assign_names(&starts);
         for (set, entry) in &mut self.sets {
             let Assigned { names, waits } = assigned.remove(set).unwrap_or_default();
             verify::bind(&mut entry.tools, &entry.pairs, &names);
+            let mut size = 0;
             for tool in &entry.tools {
-                let Some(name) = names.get(tool.name()) else {
-                    let servers = entry.servers.first().map(|(server, _)| server.clone());
-                    let reason = match waits {
-                        true => WAITS.to_owned(),
-                        false => format!(
-                            "the name `{}` belongs to another tool; give its set another prefix",
-                            names::spare_name(set, tool)
-                        ),
-                    };
-                    catalogue.refused.extend(servers.map(|server| Refusal {
-                        server,
-                        tool: tool.name().clone(),
-                        reason,
-                    }));
-                    continue;
+                size += size_of(tool);
+                let name = match names.get(tool.name()) {
+                    _ if size > share => Err(format!(
+                        "all tools together are larger than {MAX_LISTED} bytes; the longest lists \
+                         lose their last tools"
+                    )),
+                    Some(name) => Ok(name),
+                    None if waits => Err(WAITS.to_owned()),
+                    None => Err(format!(
+                        "the name `{}` belongs to another tool; give its set another prefix",
+                        names::spare_name(set, tool)
+                    )),
+                };
+                let name = match name {
+                    Ok(name) => name,
+                    Err(reason) => {
+                        let servers = entry.servers.first().map(|(server, _)| server.clone());
+                        catalogue.refused.extend(servers.map(|server| Refusal {
+                            server,
+                            tool: tool.name().clone(),
+                            reason,
+                        }));
+                        continue;
+                    }
                 };
                 let prefix = entry.options.prefix.as_deref();
                 let offered = || offer(tool, prefix, name);

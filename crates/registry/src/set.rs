@@ -70,6 +70,11 @@ impl Set {
         changes
     }
 
+    /// Returns how many bytes the definitions of its tools have.
+    pub(crate) fn size(&self) -> usize {
+        self.tools.iter().map(|tool| size_of(tool)).sum()
+    }
+
     /// Finds the tools that the operator says something of, and that no server lists: a slip of the
     /// keyboard there would otherwise leave a tool without its hints. Of new ones the log tells.
     pub(crate) fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {
@@ -106,6 +111,26 @@ impl Set {
     }
 }
 
+/// Returns how many bytes a tool takes in a list.
+pub(crate) fn size_of(tool: &Tool) -> usize {
+    tool.definition().raw().len()
+}
+
+/// Returns how much of each set fits, so that all have `limit` together: the largest give way first.
+pub(crate) fn share(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
+    let mut sizes: Vec<usize> = sizes.collect();
+    sizes.sort_unstable();
+    let mut left = limit;
+    for (smaller, size) in sizes.iter().enumerate() {
+        let share = left / (sizes.len() - smaller);
+        if *size > share {
+            return share;
+        }
+        left -= size;
+    }
+    usize::MAX
+}
+
 const UNLISTED: &str = "the operator says something of it, but no server of its set lists it";
 
 /// Says whether neither the tool nor what happens to its calls has changed. Hints may have all the
@@ -115,4 +140,22 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
         && old.plan() == new.plan()
         && old.refinements() == new.refinements()
         && old.instances() == new.instances()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn the_largest_lists_give_way_first() {
+        for (sizes, limit, each) in [
+            (&[][..], 10, usize::MAX),
+            (&[4, 6], 10, usize::MAX),
+            (&[11], 10, 10),
+            (&[9, 1, 9], 11, 5),
+            (&[2, 3, 9], 11, 6),
+        ] {
+            assert_eq!(share(sizes.iter().copied(), limit), each, "{sizes:?}");
+        }
+    }
 }

@@ -45,3 +45,32 @@ fn a_definition_larger_than_256_kb_is_left_out() {
             .contains("larger than 262144")
     );
 }
+
+#[test]
+fn a_server_that_lists_too_much_takes_no_place_from_its_neighbour() {
+    let registry = Registry::new();
+    let list = |server: &str, count: usize, bytes: usize| {
+        let odd = sized(bytes);
+        let definitions = (0..count).map(|at| {
+            let named = odd.replace(r#""odd""#, &format!(r#""tool_{at}""#));
+            ToolDefinition::from_json(named).unwrap()
+        });
+        let (set, server) = (ReplicaSetId::new(server), ServerId::new(server));
+        registry.register(&set.unwrap(), &server.unwrap(), definitions.collect());
+    };
+    // before the neighbour and after it
+    list("a", 80, 200 * 1024);
+    list("b", 80, 1024);
+    let catalogue = registry.catalogue();
+    assert_eq!(catalogue.entries().len(), 160);
+    list("c", 80, 200 * 1024);
+    let catalogue = registry.catalogue();
+    let b = ReplicaSetId::new("b").unwrap();
+    assert_eq!(catalogue.in_set(&b).count(), 80);
+    let listed = catalogue.entries().iter().map(|tool| tool.listed().len());
+    let listed: usize = listed.sum();
+    // the names that clients see are a little longer
+    assert!(listed <= (16 << 20) + 160 * 64, "{listed}");
+    assert!(listed > 15 << 20, "{listed}");
+    assert!(catalogue.refused()[0].reason.contains("16777216"));
+}
