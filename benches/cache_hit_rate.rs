@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench cache_hit_rate [-- FILE... --json --plot DIRECTORY]`. Requests made from a
 //! seed come first; each FILE of keys (one a line, a size after it or none, gzip or not) is replayed
-//! too, and so are those that the variable `TOLLGATE_BENCH_KEYS` names, with `:` between them. At
+//! too, and so are those that the variable `CALLWARD_BENCH_KEYS` names, with `:` between them. At
 //! last, reads and writes mixed. `--json` prints a line for each figure instead of tables; `--plot`
 //! draws hit rate over capacity, a file for each workload.
 //!
@@ -17,9 +17,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use callward_replay::report::{Cell, Grid, Mark, percent};
+use callward_replay::{Capacity, Comparison, KeyTrace, Mix, Plot, Policy, Workload};
 use serde_json::json;
-use tollgate_replay::report::{Cell, Grid, Mark, percent};
-use tollgate_replay::{Capacity, Comparison, KeyTrace, Mix, Plot, Policy, Workload};
 
 const SEED: u64 = 2026;
 const REQUESTS: usize = 200_000;
@@ -59,7 +59,7 @@ impl Options {
                 file => options.files.push(file.into()),
             }
         }
-        let named = std::env::var_os("TOLLGATE_BENCH_KEYS").unwrap_or_default();
+        let named = std::env::var_os("CALLWARD_BENCH_KEYS").unwrap_or_default();
         options.files.extend(std::env::split_paths(&named));
         options.files.retain(|file| !file.as_os_str().is_empty());
         Ok(options)

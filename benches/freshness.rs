@@ -1,7 +1,7 @@
 //! Hits and stale answers of each lifetime, on recorded agent sessions made into a day of traffic.
 //!
 //! `cargo bench --bench freshness [-- FILE... --seed N --times N --outside N]`. Without a FILE, the
-//! sample in `docs/examples` is replayed. `tollgate_replay::day` says what is recorded and what is
+//! sample in `docs/examples` is replayed. `callward_replay::day` says what is recorded and what is
 //! modelled. Nothing is measured by the clock: the figures of one seed are the same on every machine.
 #![expect(
     clippy::print_stderr,
@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tollgate_replay::day::{Freshness, Model, Traffic, evidence_grid, grid, measure};
-use tollgate_replay::trace::Calls;
+use callward_replay::day::{Freshness, Model, Traffic, evidence_grid, grid, measure};
+use callward_replay::trace::Calls;
 
 const USAGE: &str =
     "usage: cargo bench --bench freshness -- [--seed N] [--times N] [--outside PER_HOUR] [FILE...]";
@@ -79,7 +79,7 @@ fn number<T: FromStr>(option: &str, word: Option<&str>) -> Result<T, String> {
     number.ok_or_else(|| format!("{option} needs a number, not {word:?}\n{USAGE}"))
 }
 
-fn table(file: &Path, model: &Model) -> Result<(), tollgate_replay::ReplayError> {
+fn table(file: &Path, model: &Model) -> Result<(), callward_replay::ReplayError> {
     let traffic = Traffic::read(Calls::open(file)?)?;
     let mut rows = Vec::new();
     for (name, freshness) in LIFETIMES {

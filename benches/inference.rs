@@ -1,7 +1,7 @@
 //! What a verdict costs: from a tool's name, description and schema to its plan.
 //!
 //! `cargo bench --bench inference [-- FILE]`. One thread. FILE holds tools in the format of
-//! `crates/testkit/data/corpus.jsonl`, which is measured first; the variable `TOLLGATE_BENCH_TOOLS`
+//! `crates/testkit/data/corpus.jsonl`, which is measured first; the variable `CALLWARD_BENCH_TOOLS`
 //! names one too. Nothing is declared, so that everything has to be concluded.
 #![expect(
     clippy::unwrap_used,
@@ -12,15 +12,15 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use serde_json::json;
-use tokio::time::Instant;
-use tollgate_core::infer::{self, Inference};
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{
+use callward_core::infer::{self, Inference};
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{
     Annotations, CallPlan, Inferred, Profile, Resolved, RuleSet, ServerId, Subject, ToolDefinition,
     Trust,
 };
-use tollgate_testkit::score::{self, Case};
+use callward_testkit::score::{self, Case};
+use serde_json::json;
+use tokio::time::Instant;
 
 const MANY: usize = 100_000;
 const ROUNDS: usize = 15;
@@ -87,7 +87,7 @@ fn main() {
     let given = std::env::args()
         .skip(1)
         .filter(|arg| !arg.starts_with("--"));
-    let named = std::env::var("TOLLGATE_BENCH_TOOLS").ok();
+    let named = std::env::var("CALLWARD_BENCH_TOOLS").ok();
     for file in [own.to_owned()].into_iter().chain(given).chain(named) {
         let text = std::fs::read_to_string(&file).unwrap();
         let cases = score::read(&text).unwrap();

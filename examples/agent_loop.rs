@@ -7,9 +7,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use callward::{Caller, Principal, SessionId, Stack, ToolOutput, ToolSpec, Tools};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tollgate::{Caller, Principal, SessionId, Stack, ToolOutput, ToolSpec, Tools};
 
 /// A model that never comes to an end is stopped.
 const MAX_TURNS: usize = 12;

@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::post};
-use tollgate::{
+use callward::{
     CallRecord, Caller, Delivery, ErrorKind, Principal, Stack, ToolCall, ToolError, ToolOutput,
     ToolSpec, Tools,
 };

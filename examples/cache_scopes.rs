@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callward::cache::ToolScopes;
+use callward::{CallRecord, Json, Server, Stack, ToolSpec, Tools};
 use serde::Deserialize;
 use serde_json::json;
-use tollgate::cache::ToolScopes;
-use tollgate::{CallRecord, Json, Server, Stack, ToolSpec, Tools};
 
 #[derive(Deserialize)]
 struct Order {

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use tollgate::core::{Resolved, Source};
-use tollgate::router::{Eligible, Member, Pool, Router, Strategy};
-use tollgate::{
+use callward::core::{Resolved, Source};
+use callward::router::{Eligible, Member, Pool, Router, Strategy};
+use callward::{
     Annotations, CallPlan, Profile, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, Weight,
 };
+use serde_json::json;
 use tower::Service;
 
 /// Stays in a zone until each server there has so many calls.

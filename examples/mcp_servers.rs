@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward::core::{BoxFuture, BoxStream};
+use callward::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
+use callward_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
+use callward_mcp::upstream::{CommandSpec, HttpSpec, Target, Upstream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tollgate::core::{BoxFuture, BoxStream};
-use tollgate::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
-use tollgate_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
-use tollgate_mcp::upstream::{CommandSpec, HttpSpec, Target, Upstream};
 
 /// In-process tools as an MCP server.
 struct Served(Stack);

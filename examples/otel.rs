@@ -8,19 +8,19 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::metrics::MeterProvider;
-use opentelemetry_sdk::metrics::SdkMeterProvider;
-use serde_json::{Value, json};
-use tollgate::core::BoxFuture;
-use tollgate::router::StrategyName;
-use tollgate::telemetry::Metrics;
-use tollgate::telemetry::export::OtlpConfig;
-use tollgate::telemetry::names::metric::CALLS;
-use tollgate::{
+use callward::core::BoxFuture;
+use callward::router::StrategyName;
+use callward::telemetry::Metrics;
+use callward::telemetry::export::OtlpConfig;
+use callward::telemetry::names::metric::CALLS;
+use callward::{
     Delivery, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError, ToolOutput,
     ToolServer, ToolSpec, Tools,
 };
-use tollgate_testkit::collector::{Collected, Collector};
+use callward_testkit::collector::{Collected, Collector};
+use opentelemetry::metrics::MeterProvider;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// A server that lists tools and loses the connection whenever one is called.
@@ -51,12 +51,12 @@ fn orders(id: &str) -> Result<Tools, Box<dyn Error>> {
 
 /// The attributes that are shown: a span has many more.
 const SHOWN: [&str; 6] = [
-    "tollgate.effect",
-    "tollgate.cache",
-    "tollgate.server",
-    "tollgate.delivery",
+    "callward.effect",
+    "callward.cache",
+    "callward.server",
+    "callward.delivery",
     "error.type",
-    "tollgate.discovery.tools",
+    "callward.discovery.tools",
 ];
 
 fn print_tree(spans: &[Collected], parent: Option<&str>, depth: usize) {
@@ -85,7 +85,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let meters = SdkMeterProvider::builder().with_resource(exporter.resource());
     let reader = exporter.metric_reader()?.ok_or("metrics are sent")?;
     let meters = meters.with_reader(reader).build();
-    let meter = meters.meter("tollgate");
+    let meter = meters.meter("callward");
     exporter.observe(&meter);
 
     let set = || "orders".parse();

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use callward::{Stack, ToolSpec, Tools};
 use serde_json::{Value, json};
-use tollgate::{Stack, ToolSpec, Tools};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

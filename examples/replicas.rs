@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use callward::router::StrategyName;
+use callward::{CallRecord, Server, Stack, ToolSpec, Tools};
 use serde_json::{Value, json};
-use tollgate::router::StrategyName;
-use tollgate::{CallRecord, Server, Stack, ToolSpec, Tools};
 
 fn orders(id: &str) -> Result<Tools, Box<dyn std::error::Error>> {
     let tools = Tools::new(id)?

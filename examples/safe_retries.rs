@@ -5,12 +5,12 @@
 use std::error::Error;
 use std::time::Duration;
 
-use serde_json::json;
-use tollgate::{
+use callward::{
     ErrorKind, ReplicaSetId, Server, Stack, StackBuilder, ToolCall, ToolDefinition, ToolError,
     ToolOutput, ToolServer,
 };
-use tollgate_chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
+use callward_chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
+use serde_json::json;
 
 const CALLS: u64 = 300;
 const TRIES: usize = 4;
@@ -91,7 +91,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("who      tool         answered  unknown  failed  executions  twice or more");
     let set: ReplicaSetId = "bank".parse()?;
     for tool in ["bank.get_balance", "bank.send_money"] {
-        for who in ["naive", "tollgate"] {
+        for who in ["naive", "callward"] {
             let ledger = Ledger::new();
             let bank = [bank("main", &ledger)?, bank("second", &ledger)?];
             let servers = bank

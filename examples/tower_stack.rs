@@ -5,15 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde_json::json;
-use tollgate::breaker::{BreakerConfig, BreakerLayer, BreakerSet};
-use tollgate::cache::{CacheConfig, CacheLayer};
-use tollgate::core::{Resolved, Source};
-use tollgate::retry::{RetryConfig, RetryLayer};
-use tollgate::{
+use callward::breaker::{BreakerConfig, BreakerLayer, BreakerSet};
+use callward::cache::{CacheConfig, CacheLayer};
+use callward::core::{Resolved, Source};
+use callward::retry::{RetryConfig, RetryLayer};
+use callward::{
     Annotations, CallPlan, Delivery, ErrorKind, Profile, Tool, ToolCall, ToolDefinition, ToolError,
     ToolOutput,
 };
+use serde_json::json;
 use tower::{Service, ServiceBuilder, ServiceExt};
 
 #[tokio::main(flavor = "current_thread")]

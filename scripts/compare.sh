@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Measures Tollgate beside what else could stand in its place, and writes docs/benchmarks.md.
+# Measures Callward beside what else could stand in its place, and writes docs/benchmarks.md.
 #
 #   scripts/compare.sh                    everything: about 20 minutes on two cores, builds included
 #   scripts/compare.sh --quick            fewer calls and shorter rounds, to see whether all of it works
-#   scripts/compare.sh --only Tollgate    one configuration; more with more --only. The page is left alone
+#   scripts/compare.sh --only Callward    one configuration; more with more --only. The page is left alone
 #   scripts/compare.sh --report           measures nothing: the page from docs/benchmarks/
 #
 # Everything is built and installed below the target directory, in pinned versions, and reused; what
 # does not install is told in the table. Reports of benches in target/bench-reports/, as NAME.md or
 # NAME.txt, are taken into docs/benchmarks/ and shown on the page. Needs cargo, npm, Python 3.10 or later with
-# venv, and Linux, for /proc. Nothing else should run meanwhile. TOLLGATE=FILE measures that program in place of
+# venv, and Linux, for /proc. Nothing else should run meanwhile. CALLWARD=FILE measures that program in place of
 # the one this repository builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -76,8 +76,8 @@ peers() {
     cargo build --locked --release --manifest-path "$here/Cargo.toml" --target-dir "$programs" "$@"
 }
 
-tollgate() {
-    cargo build --locked --release --package tollgate-gateway --bin tollgate
+callward() {
+    cargo build --locked --release --package callward-gateway --bin callward
 }
 
 # Says every half minute what the builds have come to, for as long as there are any.
@@ -86,7 +86,7 @@ progress() {
     # what is left of a pause when this ends must hold no pipe open
     while sleep 30 >/dev/null 2>&1; do
         at=
-        for log in "$home"/logs/install-{tollgate,mcp-proxy}.log; do
+        for log in "$home"/logs/install-{callward,mcp-proxy}.log; do
             [ -e "$log" ] && at+=" [$(tail -n 1 "$log" | sed 's/^ *//')]"
         done
         say "at work:$at"
@@ -100,7 +100,7 @@ wanted() {
 
 mkdir -p "$home/logs" "$home/failed" "$folder"
 if [ -z "$report" ]; then
-    rm -f "$home"/logs/install-*.log "$home/failed/tollgate"
+    rm -f "$home"/logs/install-*.log "$home/failed/callward"
     progress &
     progress=$!
     trap 'kill "$progress" 2>/dev/null' EXIT
@@ -113,8 +113,8 @@ if [ -z "$report" ]; then
         install neurolink neurolink &
         installing+=($!)
     fi
-    if wanted Tollgate && [ -z "${TOLLGATE:-}" ]; then
-        install tollgate tollgate &
+    if wanted Callward && [ -z "${CALLWARD:-}" ]; then
+        install callward callward &
         installing+=($!)
     fi
     # All of the workspace in one go, so that nothing is built twice with other features, and of its
@@ -127,15 +127,15 @@ if [ -z "$report" ]; then
     # without a name it would wait for the progress, too
     if [ ${#installing[@]} -gt 0 ]; then wait "${installing[@]}"; fi
     kill "$progress" && trap - EXIT
-    if [ -e "$home/failed/tollgate" ]; then
-        cat "$home/logs/install-tollgate.log" >&2
+    if [ -e "$home/failed/callward" ]; then
+        cat "$home/logs/install-callward.log" >&2
         exit 1
     fi
     say "measuring"
     out=$folder/peers.json
     if [ ${#only[@]} -gt 0 ]; then out=$home/only.json; fi
     "$programs/release/compare" run --programs "$programs/release" \
-        --tollgate "${TOLLGATE:-$target/release/tollgate}" --home "$home" --sources "$here" \
+        --callward "${CALLWARD:-$target/release/callward}" --home "$home" --sources "$here" \
         --out "$out" --elapsed $((SECONDS - began)) "${quick[@]}" "${only[@]}"
     if [ ${#only[@]} -gt 0 ]; then
         say "done: $out"

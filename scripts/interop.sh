@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Drives real MCP servers through the gateway with third-party clients.
 #
-#   scripts/interop.sh                   through target/release/tollgate, built if need be
+#   scripts/interop.sh                   through target/release/callward, built if need be
 #   GATEWAY=path scripts/interop.sh      through another binary
 #   GATEWAY=none scripts/interop.sh      clients and servers directly: checks the checks
 #   scripts/interop.sh list effects      only some of: list use serve inspector effects kill
@@ -23,8 +23,8 @@ install_pip
 case "${GATEWAY:-}" in
     none) GATEWAY= ;;
     "")
-        cargo build --release --package tollgate-gateway
-        GATEWAY=${CARGO_TARGET_DIR:-$PWD/target}/release/tollgate
+        cargo build --release --package callward-gateway
+        GATEWAY=${CARGO_TARGET_DIR:-$PWD/target}/release/callward
         ;;
     *) GATEWAY=$(realpath "$GATEWAY") ;;
 esac

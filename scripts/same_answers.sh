@@ -2,7 +2,7 @@
 # Performs sequences of calls with real MCP servers, directly and through the gateway with its
 # default configuration, and compares the answers. Any difference is a defect of the gateway.
 #
-#   scripts/same_answers.sh                      through target/release/tollgate, else target/debug
+#   scripts/same_answers.sh                      through target/release/callward, else target/debug
 #   scripts/same_answers.sh --gateway PATH       through another binary
 #   scripts/same_answers.sh --only NAME          one sequence; more with more --only
 #   scripts/same_answers.sh --route serve        one way through the gateway: serve, run or modern

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_breaker::BreakerLayer;
+use callward_cache::ScopeRules;
+use callward_core::infer::{Lexicon, RuleSet};
+use callward_core::{FreshnessMode, Profile, ToolCall, Weight};
+use callward_router::{Member, PingConfig, Pool, Unfit};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
-use tollgate_breaker::BreakerLayer;
-use tollgate_cache::ScopeRules;
-use tollgate_core::infer::{Lexicon, RuleSet};
-use tollgate_core::{FreshnessMode, Profile, ToolCall, Weight};
-use tollgate_router::{Member, PingConfig, Pool, Unfit};
 
 use crate::builder::BuildError;
 use crate::herald::Herald;

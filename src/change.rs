@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use callward_cache::{ScopeRules, StateGroup};
+use callward_core::{ReplicaSetId, ServerId, Weight};
+use callward_registry::SetOptions;
+use callward_router::{Draining, UnknownServer};
 use tokio::sync::oneshot;
-use tollgate_cache::{ScopeRules, StateGroup};
-use tollgate_core::{ReplicaSetId, ServerId, Weight};
-use tollgate_registry::SetOptions;
-use tollgate_router::{Draining, UnknownServer};
 
 use crate::admit::{Admitted, wait_for_lists};
 use crate::builder::BuildError;
@@ -51,7 +51,7 @@ impl Stack {
     ///
     /// ```
     /// use serde_json::{Value, json};
-    /// use tollgate::{Server, Stack, ToolSpec, Tools};
+    /// use callward::{Server, Stack, ToolSpec, Tools};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use tollgate_breaker::BreakerConfig;
-use tollgate_core::InvalidConfig;
+use callward_breaker::BreakerConfig;
+use callward_core::InvalidConfig;
 
 /// How servers are asked for their tools, and when one that does not tell is left alone.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::DiscoveryConfig;
+/// use callward::DiscoveryConfig;
 ///
 /// let config = DiscoveryConfig::default().with_timeout(Duration::from_millis(100));
 /// assert_eq!(config.timeout, Duration::from_secs(5));

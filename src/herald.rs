@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{ReplicaSetId, ServerId};
-use tollgate_router::{Pool, Presence, Witness};
+use callward_core::{ReplicaSetId, ServerId};
+use callward_router::{Pool, Presence, Witness};
 
 use crate::order::Guarded;
 

@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::time::Instant;
-use tollgate_core::{
+use callward_core::{
     BoxFuture, CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer,
 };
+use tokio::time::Instant;
 use tower_service::Service;
 
 /// Calls one server. Servers differ in type, so this is where the call's one boxed future stands.

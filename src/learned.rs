@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_cache::EvidenceStatus;
-use tollgate_core::{CacheRule, CallPlan, Learned, Lifetime, ReplicaSetId, ToolName};
+use callward_cache::EvidenceStatus;
+use callward_core::{CacheRule, CallPlan, Learned, Lifetime, ReplicaSetId, ToolName};
 
 use crate::explain::seconds;
 use crate::stack::Stack;
@@ -30,7 +30,7 @@ pub struct LearnedLifetime {
 
 impl LearnedLifetime {
     /// Reads it off a plan and the evidence; `None` if the plan's lifetime is not learned. `burst` is the
-    /// cache's [burst window](tollgate_cache::CacheConfig::burst).
+    /// cache's [burst window](callward_cache::CacheConfig::burst).
     pub(crate) fn new(
         plan: &CallPlan,
         seen: Option<&EvidenceStatus>,

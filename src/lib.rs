@@ -1,6 +1,6 @@
 //! An async runtime for the tool calls of AI agents.
 //!
-//! Tollgate reads what each tool says about itself (its annotations), fills the gaps by inference,
+//! Callward reads what each tool says about itself (its annotations), fills the gaps by inference,
 //! and lets that one verdict decide everything about a call: which server gets it, whether its
 //! result may be cached and for how long, whether a failure may be repeated, and what is written
 //! down about it.
@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use serde_json::{Value, json};
-//! use tollgate::{Stack, ToolSpec, Tools};
+//! use callward::{Stack, ToolSpec, Tools};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,6 +70,14 @@ mod service;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};
+pub use callward_core::infer::RuleSet;
+pub use callward_core::{
+    Annotations, ArgumentRule, CacheStatus, Caching, CallPlan, CallRecord, Caller, Condition,
+    Delivery, Effect, ErrorKind, FreshnessMode, IdempotencyKey, Instances, Principal, Profile,
+    ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolOutput, ToolServer, ToolService, Trail, Trust, Weight, When,
+};
+pub use callward_router::{Drained, Draining, UnknownServer};
 pub use change::Startup;
 pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
@@ -80,27 +88,19 @@ pub use roster::{Listings, ServerStatus};
 pub use server::Server;
 pub use service::{StackFuture, StackService};
 pub use stack::Stack;
-pub use tollgate_core::infer::RuleSet;
-pub use tollgate_core::{
-    Annotations, ArgumentRule, CacheStatus, Caching, CallPlan, CallRecord, Caller, Condition,
-    Delivery, Effect, ErrorKind, FreshnessMode, IdempotencyKey, Instances, Principal, Profile,
-    ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolDefinition, ToolError, ToolName,
-    ToolOutput, ToolServer, ToolService, Trail, Trust, Weight, When,
-};
-pub use tollgate_router::{Drained, Draining, UnknownServer};
 
-pub use tollgate_audit as audit;
+pub use callward_audit as audit;
 #[cfg(feature = "backoff")]
-pub use tollgate_backoff as backoff;
-pub use tollgate_breaker as breaker;
-pub use tollgate_cache as cache;
-pub use tollgate_core as core;
-pub use tollgate_limit as limit;
-pub use tollgate_loopguard as loopguard;
-pub use tollgate_registry as registry;
-pub use tollgate_retry as retry;
-pub use tollgate_router as router;
-pub use tollgate_telemetry as telemetry;
+pub use callward_backoff as backoff;
+pub use callward_breaker as breaker;
+pub use callward_cache as cache;
+pub use callward_core as core;
+pub use callward_limit as limit;
+pub use callward_loopguard as loopguard;
+pub use callward_registry as registry;
+pub use callward_retry as retry;
+pub use callward_router as router;
+pub use callward_telemetry as telemetry;
 
 /// The README's example is compiled and run with the documentation's.
 #[cfg(doctest)]

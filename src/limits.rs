@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tollgate_core::{InvalidConfig, ServerId, ToolName};
-use tollgate_limit::{
+use callward_core::{InvalidConfig, ServerId, ToolName};
+use callward_limit::{
     AdaptiveConfig, AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimitLayer,
     ConcurrencyStatus, RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, Shed,
     TimeoutConfig,
@@ -15,7 +15,7 @@ use tollgate_limit::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::{LimitsConfig, Stack};
+/// use callward::{LimitsConfig, Stack};
 ///
 /// let mut limits = LimitsConfig::default();
 /// limits.rate = limits.rate.with_per_principal(Some(120.0));

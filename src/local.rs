@@ -5,13 +5,13 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
-use tollgate_core::{
+use callward_core::{
     Annotations, BoxFuture, ByTool, Delivery, ErrorKind, InvalidDefinition, InvalidName, ServerId,
     ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
 /// JSON-RPC's code for arguments that do not fit.
@@ -21,7 +21,7 @@ const INVALID_PARAMS: i64 = -32602;
 ///
 /// ```
 /// use serde_json::json;
-/// use tollgate::{Annotations, ToolSpec};
+/// use callward::{Annotations, ToolSpec};
 ///
 /// let spec = ToolSpec::new("delete_order")
 ///     .description("Deletes an order for good")
@@ -184,7 +184,7 @@ impl Tools {
     ///
     /// ```
     /// use axum::http::Request;
-    /// use tollgate::{ToolCall, ToolOutput, ToolSpec, Tools};
+    /// use callward::{ToolCall, ToolOutput, ToolSpec, Tools};
     ///
     /// let pay = tower::service_fn(|call: ToolCall| async move {
     ///     let mut request = Request::post("https://pay.example/charges");
@@ -198,7 +198,7 @@ impl Tools {
     /// });
     /// let tools = Tools::new("pay")?.service(ToolSpec::new("create_charge"), pay)?;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let stack = tollgate::Stack::builder().server(tools).build().await?;
+    /// # let stack = callward::Stack::builder().server(tools).build().await?;
     /// # let (one, two) = (stack.call("pay.create_charge", ()).await?, stack.call("pay.create_charge", ()).await?);
     /// # assert_eq!(one.to_text().len(), 36);
     /// # assert_ne!(one.to_text(), two.to_text());

@@ -1,17 +1,17 @@
 //! The order of the layers. This file is the only place that knows it.
 
-use tollgate_audit::{Audit, AuditFuture, AuditLayer};
-use tollgate_breaker::{Breaker, BreakerLayer};
-use tollgate_cache::{Cache, CacheLayer};
-use tollgate_core::ToolCall;
-use tollgate_limit::{
+use callward_audit::{Audit, AuditFuture, AuditLayer};
+use callward_breaker::{Breaker, BreakerLayer};
+use callward_cache::{Cache, CacheLayer};
+use callward_core::ToolCall;
+use callward_limit::{
     AttemptTimeout, ConcurrencyHandle, ConcurrencyLimit, RateLimit, RateLimitLayer,
 };
-use tollgate_loopguard::{LoopGuard, LoopGuardLayer};
-use tollgate_retry::hedge::{Hedge, HedgeLayer};
-use tollgate_retry::{Retry, RetryLayer};
-use tollgate_router::Router;
-use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanFuture, CallSpanLayer};
+use callward_loopguard::{LoopGuard, LoopGuardLayer};
+use callward_retry::hedge::{Hedge, HedgeLayer};
+use callward_retry::{Retry, RetryLayer};
+use callward_router::Router;
+use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanFuture, CallSpanLayer};
 use tower::ServiceBuilder;
 
 use crate::leaf::Leaf;

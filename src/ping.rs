@@ -3,11 +3,11 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use callward_core::ToolServer;
+use callward_router::{PingConfig, Pings, Presence, Verdict, Witness, judge};
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use tollgate_core::ToolServer;
-use tollgate_router::{PingConfig, Pings, Presence, Verdict, Witness, judge};
 
 use crate::herald::Herald;
 

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use callward_core::{ReplicaSetId, ServerId, Weight};
+use callward_registry::Catalogue;
+use callward_router::Endpoint;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
-use tollgate_core::{ReplicaSetId, ServerId, Weight};
-use tollgate_registry::Catalogue;
-use tollgate_router::Endpoint;
 
 use crate::limits::ServerHandles;
 use crate::scan::Liveness;

@@ -5,23 +5,23 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_audit::AuditLayer;
+use callward_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
+use callward_cache::CacheHandle;
+use callward_core::{
+    BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
+    ToolError, ToolServer,
+};
+use callward_loopguard::LoopGuardLayer;
+use callward_registry::{Changes, KeptName, Registry};
+use callward_retry::RetryLayer;
+use callward_retry::hedge::HedgeLayer;
+use callward_router::{Presence, RouteEvent, RouteEvents, Witness};
+use callward_telemetry::{DiscoveryPurpose, DiscoverySpan};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use tollgate_audit::AuditLayer;
-use tollgate_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
-use tollgate_cache::CacheHandle;
-use tollgate_core::{
-    BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
-    ToolError, ToolServer,
-};
-use tollgate_loopguard::LoopGuardLayer;
-use tollgate_registry::{Changes, KeptName, Registry};
-use tollgate_retry::RetryLayer;
-use tollgate_retry::hedge::HedgeLayer;
-use tollgate_router::{Presence, RouteEvent, RouteEvents, Witness};
-use tollgate_telemetry::{DiscoveryPurpose, DiscoverySpan};
 
 use crate::DiscoveryConfig;
 use crate::herald::Herald;

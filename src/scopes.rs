@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tollgate_cache::ToolScopes;
-use tollgate_core::{CacheRule, CallPlan, ReplicaSetId, Tool};
-use tollgate_registry::Entry;
+use callward_cache::ToolScopes;
+use callward_core::{CacheRule, CallPlan, ReplicaSetId, Tool};
+use callward_registry::Entry;
 
 use crate::stack::Stack;
 

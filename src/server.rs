@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_cache::{StateGroup, ToolScopes};
-use tollgate_core::{
+use callward_cache::{StateGroup, ToolScopes};
+use callward_core::{
     Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ToolName,
     ToolServer, Trust, Weight,
 };
-use tollgate_limit::{AdaptiveConfig, Shed};
+use callward_limit::{AdaptiveConfig, Shed};
 
 use crate::limits::OfServer;
 
@@ -18,14 +18,14 @@ use crate::limits::OfServer;
 /// Anything that is a [`ToolServer`] becomes one by itself, with the defaults given at each method.
 ///
 /// ```
-/// use tollgate::{Server, Tools, Trust};
+/// use callward::{Server, Tools, Trust};
 ///
 /// let primary = Server::new(Tools::new("orders-1")?)
 ///     .in_set("orders".parse()?)
 ///     .weight(80)
 ///     .category("caching")
 ///     .trust(Trust::Trusted);
-/// # Ok::<(), tollgate::core::InvalidName>(())
+/// # Ok::<(), callward::core::InvalidName>(())
 /// ```
 #[derive(Clone)]
 pub struct Server {
@@ -218,7 +218,7 @@ impl Server {
     /// [`core::refine`](crate::core::refine) for what matches. Default: none.
     ///
     /// ```
-    /// use tollgate::{Annotations, ArgumentRule, Condition, Server, Tools, When};
+    /// use callward::{Annotations, ArgumentRule, Condition, Server, Tools, When};
     ///
     /// let reads = ArgumentRule::new(
     ///     When::argument("action", Condition::one_of(["list", "show"])?)?,
@@ -254,12 +254,12 @@ impl Server {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tollgate::{Caching, Server, Tools};
+    /// use callward::{Caching, Server, Tools};
     ///
     /// let server = Server::new(Tools::new("docs")?)
     ///     .caching(Caching::For(Duration::from_secs(3600)))
     ///     .tool_caching("read_draft".parse()?, Caching::Never);
-    /// # Ok::<(), tollgate::core::InvalidName>(())
+    /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
     #[must_use]
     pub fn caching(mut self, caching: Caching) -> Self {
@@ -279,12 +279,12 @@ impl Server {
     /// invalidates what was read from all. Default: [`StateGroup::Shared`], all that say nothing else.
     ///
     /// ```
-    /// use tollgate::cache::StateGroup;
-    /// use tollgate::{Server, Tools};
+    /// use callward::cache::StateGroup;
+    /// use callward::{Server, Tools};
     ///
     /// let calculator = Server::new(Tools::new("calculator")?).state(StateGroup::Own);
     /// let files = Server::new(Tools::new("files")?).state(StateGroup::Named("disk".into()));
-    /// # Ok::<(), tollgate::core::InvalidName>(())
+    /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
     #[must_use]
     pub fn state(mut self, state: StateGroup) -> Self {
@@ -298,8 +298,8 @@ impl Server {
     /// touches all of the state that its replica set shares.
     ///
     /// ```
-    /// use tollgate::cache::ToolScopes;
-    /// use tollgate::{Server, Tools};
+    /// use callward::cache::ToolScopes;
+    /// use callward::{Server, Tools};
     ///
     /// let server = Server::new(Tools::new("shop")?)
     ///     .tool_scopes("get_order".parse()?, ToolScopes::reading(["order:{id}"])?)
@@ -318,11 +318,11 @@ impl Server {
     /// warned of, and names decide then too.
     ///
     /// ```
-    /// use tollgate::{Server, Tools};
+    /// use callward::{Server, Tools};
     ///
     /// let server = Server::new(Tools::new("shop")?)
     ///     .verify_with("pay".parse()?, "list_payments".parse()?);
-    /// # Ok::<(), tollgate::core::InvalidName>(())
+    /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
     #[must_use]
     pub fn verify_with(mut self, tool: ToolName, reader: ToolName) -> Self {

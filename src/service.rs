@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use callward_core::{ToolCall, ToolError, ToolOutput};
 use pin_project_lite::pin_project;
-use tollgate_core::{ToolCall, ToolError, ToolOutput};
 use tower_service::Service;
 
 use crate::order::Answer;

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use callward_audit::AuditLog;
+use callward_breaker::{BreakerSet, BreakerStatus};
+use callward_cache::{CacheHandle, CacheStats, ScopeRules};
+use callward_core::{
+    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
+    ToolError, ToolOutput,
+};
+use callward_limit::RateLimits;
+use callward_loopguard::LoopGuardStats;
+use callward_registry::{Catalogue, KeptName};
+use callward_retry::hedge::HedgeStats;
+use callward_retry::{BudgetStatus, RetryStats};
+use callward_router::{Pool, RouteEvent, Router, SetStats};
 use futures_util::stream;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use tollgate_audit::AuditLog;
-use tollgate_breaker::{BreakerSet, BreakerStatus};
-use tollgate_cache::{CacheHandle, CacheStats, ScopeRules};
-use tollgate_core::{
-    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
-    ToolError, ToolOutput,
-};
-use tollgate_limit::RateLimits;
-use tollgate_loopguard::LoopGuardStats;
-use tollgate_registry::{Catalogue, KeptName};
-use tollgate_retry::hedge::HedgeStats;
-use tollgate_retry::{BudgetStatus, RetryStats};
-use tollgate_router::{Pool, RouteEvent, Router, SetStats};
 
 use crate::admit::Terms;
 use crate::builder::StackBuilder;
@@ -215,8 +215,8 @@ impl Stack {
     /// Returns the breakers themselves, to hold one open or closed, and to release it again.
     ///
     /// ```
-    /// use tollgate::breaker::Subject;
-    /// use tollgate::{ServerId, Stack};
+    /// use callward::breaker::Subject;
+    /// use callward::{ServerId, Stack};
     ///
     /// fn take_out_of_service(stack: &Stack, server: &ServerId) {
     ///     stack.breaker_set().force_open(server, Subject::Server);
@@ -233,9 +233,9 @@ impl Stack {
     /// ones. See [`Router::route_by_annotation`].
     ///
     /// ```
-    /// use tollgate::{Server, ServerId, Stack, ToolSpec, Tools};
+    /// use callward::{Server, ServerId, Stack, ToolSpec, Tools};
     /// # use serde_json::Value;
-    /// # use tollgate::Annotations;
+    /// # use callward::Annotations;
     /// # fn database(id: &str) -> Result<Tools, Box<dyn std::error::Error>> {
     /// #     let deletes = Annotations::default().with_destructive(true);
     /// #     let reads = Annotations::default().with_read_only(true);
@@ -291,7 +291,7 @@ impl Stack {
     ///
     /// ```
     /// use futures_util::StreamExt;
-    /// use tollgate::Stack;
+    /// use callward::Stack;
     ///
     /// async fn log(stack: &Stack) -> serde_json::Result<()> {
     ///     let mut events = stack.route_events();

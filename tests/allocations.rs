@@ -5,7 +5,7 @@ use std::future::{Future, Ready, ready};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use tollgate::{Annotations, Stack, StackFuture, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
+use callward::{Annotations, Stack, StackFuture, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
 use tower::Service;
 
 const ARGUMENTS: &str = r#"{"id":123456,"query":"everything that was ordered and never sent"}"#;

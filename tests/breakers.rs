@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use serde_json::json;
-use tokio::time::{Instant, sleep};
-use tollgate::breaker::{BreakerConfig, BreakerState, Subject};
-use tollgate::core::{BoxFuture, BoxStream, ServerEvent};
-use tollgate::{
+use callward::breaker::{BreakerConfig, BreakerState, Subject};
+use callward::core::{BoxFuture, BoxStream, ServerEvent};
+use callward::{
     BuildError, Delivery, DiscoveryConfig, ErrorKind, Server, ServerId, Stack, ToolCall,
     ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer,
 };
-use tollgate_testkit::{MockServer, MockService};
+use callward_testkit::{MockServer, MockService};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
 /// What a listing does.

@@ -4,18 +4,18 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
-use tollgate::breaker::Subject;
-use tollgate::cache::ToolScopes;
-use tollgate::core::Weight;
-use tollgate::{
+use callward::breaker::Subject;
+use callward::cache::ToolScopes;
+use callward::core::Weight;
+use callward::{
     Annotations, BuildError, CallRecord, Drained, Effect, ErrorKind, Server, Stack, ToolCall,
     ToolError, ToolOutput, ToolServer, ToolSpec, Tools, Trust,
 };
-use tollgate_core::ServerEvent;
-use tollgate_testkit::{MockServer, MockService};
+use callward_core::ServerEvent;
+use callward_testkit::{MockServer, MockService};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 /// Tools that say which server ran them; `slow` takes a second.
 fn tools(id: &str) -> Tools {

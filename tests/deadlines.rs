@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use callward::core::ServerEvent;
+use callward::{ErrorKind, Server, Stack, ToolOutput};
+use callward_testkit::{MockServer, MockService};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate::core::ServerEvent;
-use tollgate::{ErrorKind, Server, Stack, ToolOutput};
-use tollgate_testkit::{MockServer, MockService};
 
 /// A server that says nothing to so many calls, and answers the next ones at once.
 async fn stack(silent: usize, limit: Duration) -> (Stack, MockService) {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use tollgate::cache::CacheConfig;
-use tollgate::{
+use callward::cache::CacheConfig;
+use callward::{
     Annotations, BuildError, CacheStatus, CallRecord, Delivery, Effect, ErrorKind, Json, Profile,
     Server, Stack, ToolServer, ToolSpec, Tools,
 };
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tower::{Service, ServiceExt};
 
 #[derive(Deserialize)]

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tollgate::breaker::BreakerConfig;
-use tollgate::limit::Cap;
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::{
+use callward::breaker::BreakerConfig;
+use callward::limit::Cap;
+use callward::retry::hedge::HedgeConfig;
+use callward::{
     Annotations, FreshnessMode, LimitsConfig, Profile, Server, Stack, StackBuilder, ToolSpec, Tools,
 };
+use serde_json::{Value, json};
 
 fn replica(id: &str) -> Server {
     let mut tools = Tools::new(id).unwrap();
@@ -135,7 +135,7 @@ async fn budgets_are_told_of_sets_that_were_called() {
     stack.call("shop.create_order", json!({})).await.unwrap();
     let budgets = stack.retry_budgets();
     assert_eq!(budgets.len(), 1, "{budgets:?}");
-    let of = |budget: &tollgate::retry::BudgetStatus| (budget.set.to_string(), budget.tokens);
+    let of = |budget: &callward::retry::BudgetStatus| (budget.set.to_string(), budget.tokens);
     assert_eq!(budgets.iter().map(of).next(), Some(("shop".to_owned(), 3)));
 }
 

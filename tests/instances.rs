@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
-use tollgate::{
+use callward::{
     Annotations, CallRecord, Caller, Instances, Principal, Server, SessionId, Stack, ToolError,
     ToolSpec, Tools,
 };
+use serde_json::Value;
 
 /// A server with a tool that reads and counts how often it ran, one that writes, and one that fails.
 fn server(id: &str) -> (Server, Arc<AtomicUsize>) {

@@ -1,10 +1,10 @@
 //! The layers without the stack: what one needs to know of another travels with the call.
 
+use callward::cache::{CacheConfig, CacheLayer};
+use callward::retry::RetryLayer;
+use callward::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate::cache::{CacheConfig, CacheLayer};
-use tollgate::retry::RetryLayer;
-use tollgate::{Delivery, ErrorKind, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{ServiceBuilder, ServiceExt};
 
 #[tokio::test(start_paused = true)]

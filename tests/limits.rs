@@ -7,16 +7,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::core::ServerEvent;
+use callward::limit::{AdaptiveConfig, Cap, Shed};
+use callward::{
+    BuildError, Delivery, ErrorKind, LimitsConfig, Server, Stack, ToolError, ToolOutput, Trust,
+};
+use callward_testkit::{MockServer, MockService};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate::core::ServerEvent;
-use tollgate::limit::{AdaptiveConfig, Cap, Shed};
-use tollgate::{
-    BuildError, Delivery, ErrorKind, LimitsConfig, Server, Stack, ToolError, ToolOutput, Trust,
-};
-use tollgate_testkit::{MockServer, MockService};
 
 fn listed(name: &str, hints: &Value) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use callward::{Server, Stack, ToolError, ToolOutput};
+use callward_core::{
+    BoxFuture, BoxStream, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolServer,
+};
+use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate::{Server, Stack, ToolError, ToolOutput};
-use tollgate_core::{
-    BoxFuture, BoxStream, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolServer,
-};
-use tollgate_testkit::{MockServer, MockService};
 
 type Listed = Result<Vec<ToolDefinition>, ToolError>;
 

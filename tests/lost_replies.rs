@@ -6,15 +6,15 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::breaker::BreakerConfig;
+use callward::core::ServerEvent;
+use callward::retry::RetryConfig;
+use callward::{Delivery, ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockServer, MockService};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use tollgate::breaker::BreakerConfig;
-use tollgate::core::ServerEvent;
-use tollgate::retry::RetryConfig;
-use tollgate::{Delivery, ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockServer, MockService};
 
 const CALLERS: u64 = 8;
 const CALLS: u64 = 100;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::router::{HealthConfig, PingConfig, StrategyName};
+use callward::{Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
+use callward_core::ServerEvent;
+use callward_testkit::{MockServer, MockService, Ping};
 use serde_json::json;
 use tokio::time::sleep;
-use tollgate::router::{HealthConfig, PingConfig, StrategyName};
-use tollgate::{Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
-use tollgate_core::ServerEvent;
-use tollgate_testkit::{MockServer, MockService, Ping};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use callward::{Delivery, ErrorKind, Profile, Server, Stack, ToolCall, ToolError, ToolOutput};
+use callward_core::ServerEvent;
+use callward_testkit::{MockServer, MockService};
 use serde_json::{Value, json};
-use tollgate::{Delivery, ErrorKind, Profile, Server, Stack, ToolCall, ToolError, ToolOutput};
-use tollgate_core::ServerEvent;
-use tollgate_testkit::{MockServer, MockService};
 
 fn tools() -> Vec<Value> {
     let tool = |name: &str, annotations: Value| json!({"name": name, "annotations": annotations});

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use serde_json::{Value, json};
-use tollgate::cache::CacheConfig;
-use tollgate::core::Category;
-use tollgate::core::refine::Applied;
-use tollgate::retry::RetryConfig;
-use tollgate::router::StrategyName;
-use tollgate::{
+use callward::cache::CacheConfig;
+use callward::core::Category;
+use callward::core::refine::Applied;
+use callward::retry::RetryConfig;
+use callward::router::StrategyName;
+use callward::{
     Annotations, ArgumentRule, BuildError, CacheStatus, CallRecord, Condition, Delivery, Effect,
     ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools, When,
 };
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 
 /// A browser: its tabs, what was asked of it, and the failures it still has in store.
 #[derive(Debug, Default)]

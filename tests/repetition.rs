@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tollgate::core::{HedgeStatus, ServerEvent};
-use tollgate::loopguard::LoopGuardConfig;
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::{
+use callward::core::{HedgeStatus, ServerEvent};
+use callward::loopguard::LoopGuardConfig;
+use callward::retry::hedge::HedgeConfig;
+use callward::{
     BuildError, CallRecord, Caller, Principal, Server, SessionId, Stack, StackBuilder, ToolOutput,
 };
-use tollgate_testkit::{MockServer, MockService};
+use callward_testkit::{MockServer, MockService};
+use serde_json::{Value, json};
 
 fn session(id: &str) -> Arc<Caller> {
     Arc::new(Caller::new(Principal::new("ada")).with_session(SessionId::new(id)))

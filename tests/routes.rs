@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::router::RouteEvent;
+use callward::{Annotations, CallRecord, Server, Stack, ToolSpec, Tools};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
-use tollgate::router::RouteEvent;
-use tollgate::{Annotations, CallRecord, Server, Stack, ToolSpec, Tools};
 
 fn replica(id: &str, weight: u32) -> Server {
     let read = ToolSpec::new("get_order").annotations(Annotations::default().with_read_only(true));
@@ -62,7 +62,7 @@ async fn a_server_that_is_held_back_is_said_to_be() {
     let one = "one".parse().unwrap();
     stack
         .breaker_set()
-        .force_open(&one, tollgate::breaker::Subject::Server);
+        .force_open(&one, callward::breaker::Subject::Server);
     let delete = stack.explain("shop.delete_order").unwrap();
     let decision = delete.route().unwrap();
     assert_eq!(decision.chosen, Some("two".parse().unwrap()));

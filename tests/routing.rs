@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use callward::core::InvalidName;
+use callward::router::affinity::{AffinityConfig, AffinityKey};
+use callward::router::{Eligible, RouterConfig, Strategy, StrategyName};
+use callward::{Annotations, CallRecord, Server, Stack, StackBuilder, ToolSpec, Tools};
 use serde_json::{Value, json};
-use tollgate::core::InvalidName;
-use tollgate::router::affinity::{AffinityConfig, AffinityKey};
-use tollgate::router::{Eligible, RouterConfig, Strategy, StrategyName};
-use tollgate::{Annotations, CallRecord, Server, Stack, StackBuilder, ToolSpec, Tools};
 
 fn server(id: &str) -> Result<Server, InvalidName> {
     let hints = Annotations::default().with_read_only(true).with_cost(10.0);

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use callward::core::{BoxFuture, Weight};
+use callward::{
+    Delivery, Drained, Draining, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolServer,
+};
 use fastrand::Rng;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
-use tollgate::core::{BoxFuture, Weight};
-use tollgate::{
-    Delivery, Drained, Draining, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition,
-    ToolError, ToolOutput, ToolServer,
-};
 
 /// What passes while something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use callward::breaker::BreakerConfig;
+use callward::retry::RetryConfig;
+use callward::{Server, Stack, StackBuilder, ToolDefinition, ToolError};
+use callward_testkit::chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
 use futures_util::future::join_all;
 use serde_json::json;
-use tollgate::breaker::BreakerConfig;
-use tollgate::retry::RetryConfig;
-use tollgate::{Server, Stack, StackBuilder, ToolDefinition, ToolError};
-use tollgate_testkit::chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
 
 const CALLS: u64 = 2_000;
 const CLIENTS: u64 = 20;

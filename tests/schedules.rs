@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use callward::retry::{MakeSchedule, RetryConfig, Schedule, Step};
+use callward::{Delivery, ErrorKind, Server, Stack, ToolError};
+use callward_testkit::{MockServer, MockService};
 use tokio::time::Instant;
-use tollgate::retry::{MakeSchedule, RetryConfig, Schedule, Step};
-use tollgate::{Delivery, ErrorKind, Server, Stack, ToolError};
-use tollgate_testkit::{MockServer, MockService};
 
 /// Reads from a server that fails each time; says how often it was asked and how long that took.
 async fn read(schedule: impl MakeSchedule) -> (usize, Duration) {
@@ -19,7 +19,7 @@ async fn read(schedule: impl MakeSchedule) -> (usize, Duration) {
     let up = server.clone();
     tokio::spawn(async move {
         tokio::task::yield_now().await;
-        up.emit(&tollgate::core::ServerEvent::Up);
+        up.emit(&callward::core::ServerEvent::Up);
     });
     let stack = Stack::builder()
         .retry(RetryConfig::default().with_max_attempts(9))
@@ -50,8 +50,8 @@ async fn a_schedule_of_ones_own_sets_the_pauses() {
 #[cfg(feature = "backoff")]
 #[tokio::test(start_paused = true)]
 async fn so_does_one_of_the_backoff_crate() {
-    use tollgate::backoff::backoff::exponential::ExponentialBackoffBuilder;
-    use tollgate::backoff::{TokioClock, cloned};
+    use callward::backoff::backoff::exponential::ExponentialBackoffBuilder;
+    use callward::backoff::{TokioClock, cloned};
 
     let mine = ExponentialBackoffBuilder::<TokioClock>::new()
         .with_initial_interval(Duration::from_secs(3))

@@ -1,9 +1,9 @@
 //! Which state tools read and write, as an embedder says it.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+use callward::cache::{CacheConfig, ScopeRules, ToolScopes};
+use callward::{BuildError, Server, Stack, ToolSpec, Tools};
 use serde_json::{Value, json};
-use tollgate::cache::{CacheConfig, ScopeRules, ToolScopes};
-use tollgate::{BuildError, Server, Stack, ToolSpec, Tools};
 
 fn shop(id: &str) -> Server {
     let tool = |tools: Tools, name: &str| {

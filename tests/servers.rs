@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use serde_json::{Value, json};
-use tollgate::router::StrategyName;
-use tollgate::{
+use callward::router::StrategyName;
+use callward::{
     CallRecord, Delivery, ErrorKind, Server, Stack, StackBuilder, ToolError, ToolOutput,
 };
-use tollgate_core::ServerEvent;
-use tollgate_testkit::{MockServer, MockService};
+use callward_core::ServerEvent;
+use callward_testkit::{MockServer, MockService};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
 
 #[expect(
     clippy::needless_pass_by_value,

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward::breaker::BreakerConfig;
+use callward::{ErrorKind, FreshnessMode, Server, Stack, ToolOutput};
+use callward_core::{BoxFuture, BoxStream, ToolError};
+use callward_mcp::face::{self, Backend, CallRequest, FaceInfo, ToolListing};
+use callward_mcp::upstream::{Target, Upstream};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinHandle;
-use tollgate::breaker::BreakerConfig;
-use tollgate::{ErrorKind, FreshnessMode, Server, Stack, ToolOutput};
-use tollgate_core::{BoxFuture, BoxStream, ToolError};
-use tollgate_mcp::face::{self, Backend, CallRequest, FaceInfo, ToolListing};
-use tollgate_mcp::upstream::{Target, Upstream};
 
 /// How long anything may take before the test counts as hanging.
 const HANGS: Duration = Duration::from_secs(60);

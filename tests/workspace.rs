@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
-const CORE: &str = "tollgate-core";
-const TESTKIT: &str = "tollgate-testkit";
+const CORE: &str = "callward-core";
+const TESTKIT: &str = "callward-testkit";
 
 const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
-    "tollgate-audit",
-    "tollgate-backoff",
-    "tollgate-breaker",
-    "tollgate-cache",
-    "tollgate-limit",
-    "tollgate-loopguard",
-    "tollgate-registry",
-    "tollgate-retry",
-    "tollgate-router",
-    "tollgate-telemetry",
+    "callward-audit",
+    "callward-backoff",
+    "callward-breaker",
+    "callward-cache",
+    "callward-limit",
+    "callward-loopguard",
+    "callward-registry",
+    "callward-retry",
+    "callward-router",
+    "callward-telemetry",
 ];
 
 /// What one of our packages may depend on.
@@ -63,40 +63,40 @@ const RULES: &[Rule] = &[
         "tracing",
     ]),
     // A layer that knew another layer could not be used without it.
-    Rule::only("tollgate-audit", &[CORE]),
-    Rule::only("tollgate-breaker", &[CORE]),
-    Rule::only("tollgate-cache", &[CORE]),
-    Rule::only("tollgate-limit", &[CORE]),
-    Rule::only("tollgate-loopguard", &[CORE]),
-    Rule::only("tollgate-retry", &[CORE]),
-    Rule::only("tollgate-router", &[CORE]),
-    Rule::only("tollgate-telemetry", &[CORE]),
-    Rule::only("tollgate-registry", &[CORE]),
+    Rule::only("callward-audit", &[CORE]),
+    Rule::only("callward-breaker", &[CORE]),
+    Rule::only("callward-cache", &[CORE]),
+    Rule::only("callward-limit", &[CORE]),
+    Rule::only("callward-loopguard", &[CORE]),
+    Rule::only("callward-retry", &[CORE]),
+    Rule::only("callward-router", &[CORE]),
+    Rule::only("callward-telemetry", &[CORE]),
+    Rule::only("callward-registry", &[CORE]),
     // An adapter to one layer, for the schedules of a crate that nobody else may name.
-    Rule::only("tollgate-backoff", &[CORE, "tollgate-retry"]),
+    Rule::only("callward-backoff", &[CORE, "callward-retry"]),
     // The facade is for agent backends that may never speak MCP.
-    Rule::only("tollgate", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
-    Rule::only("tollgate-mcp", &[CORE, "tollgate"]),
+    Rule::only("callward", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
+    Rule::only("callward-mcp", &[CORE, "callward"]),
     // What the gateway needs of the layers, the facade exports.
     Rule::only(
-        "tollgate-gateway",
+        "callward-gateway",
         &[
-            "tollgate",
-            "tollgate-chaos",
-            "tollgate-mcp",
-            "tollgate-replay",
+            "callward",
+            "callward-chaos",
+            "callward-mcp",
+            "callward-replay",
         ],
     ),
     // Replays through the cache layer alone, so that its figures are the cache's.
-    Rule::only("tollgate-replay", &[CORE, "tollgate-cache"]),
+    Rule::only("callward-replay", &[CORE, "callward-cache"]),
     // Servers to be tried against: of what is tried they know the words alone.
-    Rule::only("tollgate-chaos", &[CORE]),
+    Rule::only("callward-chaos", &[CORE]),
     // For tests alone, so nothing above lists it.
-    Rule::only(TESTKIT, &[CORE, "tollgate-chaos", "tollgate-router"]),
+    Rule::only(TESTKIT, &[CORE, "callward-chaos", "callward-router"]),
 ];
 
 /// Who may name `rmcp`, and how. The wire is our own; rmcp is the independent peer in tests.
-const RMCP_IN_TESTS_OF: &[&str] = &["tollgate-mcp", "tollgate-gateway"];
+const RMCP_IN_TESTS_OF: &[&str] = &["callward-mcp", "callward-gateway"];
 
 /// One line of a `[dependencies]` table.
 #[derive(Debug, Clone, Copy)]
@@ -208,23 +208,23 @@ fn a_wrong_edge_is_found_and_a_right_one_is_not() {
         (CORE, "serde", false, false),
         (CORE, "tokio", false, true),
         (CORE, "tokio", true, false),
-        (CORE, "tollgate-cache", false, true),
-        ("tollgate-cache", CORE, false, false),
-        ("tollgate-cache", "tollgate-retry", false, true),
-        ("tollgate-registry", "tollgate-router", false, true),
-        ("tollgate-retry", TESTKIT, false, true),
-        ("tollgate-retry", TESTKIT, true, false),
-        ("tollgate", "tollgate-registry", false, false),
-        ("tollgate", "tollgate-mcp", false, true),
-        ("tollgate", "tollgate-mcp", true, false),
-        ("tollgate-mcp", "tollgate", false, false),
-        ("tollgate-mcp", "tollgate-gateway", false, true),
-        ("tollgate-mcp", "rmcp", false, true),
-        ("tollgate-mcp", "rmcp", true, false),
-        ("tollgate-gateway", "tollgate-cache", false, true),
-        ("tollgate-gateway", "rmcp", false, true),
-        ("tollgate-gateway", "rmcp", true, false),
-        ("tollgate-cache", "rmcp", true, true),
+        (CORE, "callward-cache", false, true),
+        ("callward-cache", CORE, false, false),
+        ("callward-cache", "callward-retry", false, true),
+        ("callward-registry", "callward-router", false, true),
+        ("callward-retry", TESTKIT, false, true),
+        ("callward-retry", TESTKIT, true, false),
+        ("callward", "callward-registry", false, false),
+        ("callward", "callward-mcp", false, true),
+        ("callward", "callward-mcp", true, false),
+        ("callward-mcp", "callward", false, false),
+        ("callward-mcp", "callward-gateway", false, true),
+        ("callward-mcp", "rmcp", false, true),
+        ("callward-mcp", "rmcp", true, false),
+        ("callward-gateway", "callward-cache", false, true),
+        ("callward-gateway", "rmcp", false, true),
+        ("callward-gateway", "rmcp", true, false),
+        ("callward-cache", "rmcp", true, true),
     ];
     for (from, to, dev, wrong) in cases {
         let found = violations(&ours, &[Edge { from, to, dev }]);
@@ -238,10 +238,10 @@ fn a_wrong_edge_is_found_and_a_right_one_is_not() {
 
 #[test]
 fn a_package_without_a_rule_is_found() {
-    let found = violations(&["tollgate-new"], &[]);
+    let found = violations(&["callward-new"], &[]);
     assert_eq!(
         found,
-        ["tollgate-new has no rule: say in RULES what it may depend on"]
+        ["callward-new has no rule: say in RULES what it may depend on"]
     );
 }
 
@@ -311,7 +311,7 @@ fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
 
 /// Crates that nobody has who does not ask for them, and who may name the first of them.
 const UNMAINTAINED: [&str; 2] = ["backoff", "instant"];
-const ADAPTER: &str = "tollgate-backoff";
+const ADAPTER: &str = "callward-backoff";
 
 /// The crates in the tree of a package for this machine, with its default features.
 #[expect(clippy::expect_used, reason = "metadata without a tree fails the test")]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use callward::{Caller, Principal, SessionId, Tool, ToolCall};
+use callward_testkit::tool;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
-use tollgate::{Caller, Principal, SessionId, Tool, ToolCall};
-use tollgate_testkit::tool;
 
 use crate::figures::{Figures, Tally};
 use crate::policies::{Front, Policy, SET};

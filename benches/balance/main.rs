@@ -8,7 +8,7 @@
 //! **The world.** 10 servers, and 1,000. A server works on four calls at once, for 100 ms on average,
 //! and the others queue, first come, first served. Calls come at random, whether or not earlier ones
 //! were answered: 70 % of what all servers can do while they are well. They go through a
-//! [`Router`](tollgate::router::Router) and nothing else: no repeats, no breakers, no limits. After five seconds an attempt
+//! [`Router`](callward::router::Router) and nothing else: no repeats, no breakers, no limits. After five seconds an attempt
 //! is given up; the server, which nobody tells, works on it all the same.
 //!
 //! **What happens.** *log-normal*: service times are log-normal with σ = 1. *bimodal*: one call of
@@ -47,8 +47,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use callward_testkit::bench::{self, progress};
 use parking_lot::Mutex;
-use tollgate_testkit::bench::{self, progress};
 
 use crate::figures::Figures;
 use crate::policies::Policy;

@@ -1,6 +1,6 @@
 //! One picture for each scenario: how long the slowest calls take, and what struck servers get.
 
-use tollgate_testkit::chart::{self, Axis, Line, Panel};
+use callward_testkit::chart::{self, Axis, Line, Panel};
 
 use crate::figures::{Figures, SHARES};
 use crate::policies::Policy;

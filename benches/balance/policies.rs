@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate::core::BoxFuture;
-use tollgate::router::{HealthConfig, Member, Pool, Router, StrategyName};
-use tollgate::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
+use callward::core::BoxFuture;
+use callward::router::{HealthConfig, Member, Pool, Router, StrategyName};
+use callward::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
 use tower::Service;
 
 use crate::world::{Leaf, Scenario, Simulated, work_of};

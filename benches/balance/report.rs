@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tollgate_replay::report::percent;
+use callward_replay::report::percent;
 
 use crate::figures::Figures;
 use crate::policies::Policy;

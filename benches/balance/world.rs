@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use callward::core::BoxFuture;
+use callward::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_testkit::WorkQueue;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
-use tollgate::core::BoxFuture;
-use tollgate::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::WorkQueue;
 use tower::Service;
 
 use crate::figures::Tally;

@@ -4,8 +4,8 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate::{Caller, Principal, Tool, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::tool;
+use callward::{Caller, Principal, Tool, ToolCall, ToolError, ToolOutput};
+use callward_testkit::tool;
 use tower::Service;
 
 /// Answers each call at once. Each thread has an answer of its own, so that threads which share a

@@ -39,7 +39,7 @@
 
 use std::process::ExitCode;
 
-use tollgate_testkit::args::Args;
+use callward_testkit::args::Args;
 
 mod calls;
 mod measure;

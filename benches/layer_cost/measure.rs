@@ -4,9 +4,9 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use callward::{ToolCall, ToolOutput};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
-use tollgate::{ToolCall, ToolOutput};
 use tower::{Service, ServiceExt};
 
 use crate::calls::{Calls, Maker};

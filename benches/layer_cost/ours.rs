@@ -3,17 +3,17 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use tollgate::breaker::{BreakerConfig, BreakerLayer, BreakerSet, Circuit};
-use tollgate::cache::{CacheConfig, CacheLayer};
-use tollgate::limit::{
+use callward::breaker::{BreakerConfig, BreakerLayer, BreakerSet, Circuit};
+use callward::cache::{CacheConfig, CacheLayer};
+use callward::limit::{
     AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
 };
-use tollgate::loopguard::LoopGuardLayer;
-use tollgate::retry::RetryLayer;
-use tollgate::retry::hedge::{HedgeConfig, HedgeLayer};
-use tollgate::router::{Member, Pool, Router};
-use tollgate::telemetry::{AttemptSpanLayer, CallSpanLayer};
-use tollgate::{ReplicaSetId, ServerId, ToolName};
+use callward::loopguard::LoopGuardLayer;
+use callward::retry::RetryLayer;
+use callward::retry::hedge::{HedgeConfig, HedgeLayer};
+use callward::router::{Member, Pool, Router};
+use callward::telemetry::{AttemptSpanLayer, CallSpanLayer};
+use callward::{ReplicaSetId, ServerId, ToolName};
 use tower::Layer;
 
 use crate::calls::AtOnce;
@@ -23,7 +23,7 @@ use crate::rows::{RATE, SLOW};
 fn around<L>(layer: &L) -> Subject
 where
     L: Layer<AtOnce>,
-    L::Service: tollgate::ToolService,
+    L::Service: callward::ToolService,
 {
     Subject::service(layer.layer(AtOnce))
 }

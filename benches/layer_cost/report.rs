@@ -1,7 +1,7 @@
 //! The rows as a table, and as lines for machines.
 
+use callward_replay::report::{Cell, Grid, Mark};
 use serde_json::json;
-use tollgate_replay::report::{Cell, Grid, Mark};
 
 use crate::measure::Subject;
 use crate::rows::{ALONE, Kind, Row};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::ToolCall;
+use callward::ToolCall;
 
 use crate::calls::Calls;
 use crate::measure::Subject;

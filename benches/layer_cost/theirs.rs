@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{ToolCall, ToolError, ToolOutput};
+use callward::{ToolCall, ToolError, ToolOutput};
 use tower::Layer;
 use tower_resilience_bulkhead::BulkheadLayer;
 use tower_resilience_cache::SharedCacheLayer;

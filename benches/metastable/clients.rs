@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::{Caller, Principal, SessionId, ToolCall};
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
-use tollgate::{Caller, Principal, SessionId, ToolCall};
 
 use crate::figures::Tally;
 use crate::policies::{Policy, Runtime};

@@ -36,7 +36,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tollgate_testkit::bench::{self, progress};
+use callward_testkit::bench::{self, progress};
 
 use crate::clients::Run;
 use crate::figures::Figures;

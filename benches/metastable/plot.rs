@@ -1,6 +1,6 @@
 //! Goodput over time, one panel for each outage.
 
-use tollgate_testkit::chart::{self, Axis, Line, Panel};
+use callward_testkit::chart::{self, Axis, Line, Panel};
 
 use crate::figures::Figures;
 use crate::policies::Policy;

@@ -4,15 +4,15 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::time::timeout;
-use tollgate::cache::CacheConfig;
-use tollgate::core::BoxFuture;
-use tollgate::retry::RetryConfig;
-use tollgate::router::{HealthConfig, Member, Pool, Router};
-use tollgate::{
+use callward::cache::CacheConfig;
+use callward::core::BoxFuture;
+use callward::retry::RetryConfig;
+use callward::router::{HealthConfig, Member, Pool, Router};
+use callward::{
     Delivery, ErrorKind, ReplicaSetId, Server, Stack, Tool, ToolCall, ToolError, ToolOutput,
     ToolServer,
 };
+use tokio::time::timeout;
 use tower::retry::Retry;
 use tower::{Service, ServiceExt};
 

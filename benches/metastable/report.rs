@@ -1,6 +1,6 @@
 //! The figures as a table for each outage.
 
-use tollgate_replay::report::{Cell, Grid, percent};
+use callward_replay::report::{Cell, Grid, percent};
 
 use crate::figures::Figures;
 use crate::world::Outage;

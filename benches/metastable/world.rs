@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::core::BoxFuture;
+use callward::{
+    Delivery, ErrorKind, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer,
+};
+use callward_testkit::WorkQueue;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
-use tollgate::core::BoxFuture;
-use tollgate::{
-    Delivery, ErrorKind, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer,
-};
-use tollgate_testkit::WorkQueue;
 
 use crate::figures::Tally;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use callward::{Annotations, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
 use tokio::runtime::{Builder, Runtime};
-use tollgate::{Annotations, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
 use tower::Service;
 
 /// What is called in most rows.

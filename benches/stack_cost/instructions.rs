@@ -1,7 +1,7 @@
 //! What a call costs in instructions, counted under `valgrind`: the same on a busy machine.
 
-use tollgate_replay::report::{Cell, Grid};
-use tollgate_testkit::processes;
+use callward_replay::report::{Cell, Grid};
+use callward_testkit::processes;
 
 use crate::rows::{self, Part};
 

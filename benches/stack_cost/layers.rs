@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate::breaker::{BreakerLayer, BreakerSet};
-use tollgate::cache::CacheLayer;
-use tollgate::core::BoxFuture;
-use tollgate::limit::{
+use callward::breaker::{BreakerLayer, BreakerSet};
+use callward::cache::CacheLayer;
+use callward::core::BoxFuture;
+use callward::limit::{
     AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
 };
-use tollgate::loopguard::LoopGuardLayer;
-use tollgate::retry::RetryLayer;
-use tollgate::retry::hedge::HedgeLayer;
-use tollgate::router::{Member, Pool, Router};
-use tollgate::telemetry::{AttemptSpanLayer, CallSpanLayer};
-use tollgate::{ToolCall, ToolError, ToolOutput, ToolServer, ToolService};
+use callward::loopguard::LoopGuardLayer;
+use callward::retry::RetryLayer;
+use callward::retry::hedge::HedgeLayer;
+use callward::router::{Member, Pool, Router};
+use callward::telemetry::{AttemptSpanLayer, CallSpanLayer};
+use callward::{ToolCall, ToolError, ToolOutput, ToolServer, ToolService};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::calls::{arguments, server};
@@ -43,7 +43,7 @@ impl Service<ToolCall> for Leaf {
 pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |name, subject| rows.push(Row::new(name, Part::Passed, subject));
-    let id = tollgate::ServerId::new("bench").unwrap();
+    let id = callward::ServerId::new("bench").unwrap();
     let breakers = BreakerSet::default();
 
     let leaf = Leaf(Arc::new(server(10)));

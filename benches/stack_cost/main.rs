@@ -6,11 +6,11 @@
 //! in place of time, and with a part of a name for the rows whose name has it.
 //!
 //! **What is called.** Tools that answer at once with some 230 bytes, by a service in this process
-//! behind [`Tools`](tollgate::Tools). Calls have 200 bytes of arguments. Where a row says *prepared*,
+//! behind [`Tools`](callward::Tools). Calls have 200 bytes of arguments. Where a row says *prepared*,
 //! calls are made before the clock starts; where it says *by name*, looking up the tool and making the
 //! call is part of it.
 //!
-//! **What is set.** [`Stack::builder`](tollgate::Stack::builder) with nothing but a server: every layer
+//! **What is set.** [`Stack::builder`](callward::Stack::builder) with nothing but a server: every layer
 //! is there as it is by default. Nobody looks at spans, and no metrics are taken.
 //!
 //! **The floor** of a cached call is what any cache with a safe key does at least: one keyed hash of
@@ -42,8 +42,8 @@
 
 use std::process::ExitCode;
 
-use tollgate_testkit::args::Args;
-use tollgate_testkit::processes::ROUNDS;
+use callward_testkit::args::Args;
+use callward_testkit::processes::ROUNDS;
 
 mod calls;
 mod instructions;

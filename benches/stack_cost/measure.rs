@@ -5,9 +5,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use callward::ToolOutput;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use tollgate::ToolOutput;
 
 use crate::calls::runtime;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::{ToolCall, ToolError, ToolOutput, ToolServer};
 use siphasher::sip128::{Hasher128, SipHasher13};
-use tollgate::{ToolCall, ToolError, ToolOutput, ToolServer};
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_resilience_cache::SharedCacheLayer;
 use tower_resilience_circuitbreaker::{CircuitBreakerError, CircuitBreakerLayer, FnClassifier};

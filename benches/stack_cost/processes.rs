@@ -1,7 +1,7 @@
 //! Rows that are measured in several processes, one after the other.
 
+use callward_testkit::processes;
 use serde_json::{Value, json};
-use tollgate_testkit::processes;
 
 use crate::rows::Row;
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use callward_replay::report::{Cell, Grid, Mark};
 use serde_json::json;
-use tollgate_replay::report::{Cell, Grid, Mark};
 
 use crate::rows::{DISTINCT, Part, Row, SIZES, TOOLS};
 

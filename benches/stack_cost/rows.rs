@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use callward::{ToolCall, ToolOutput, ToolServer};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use tollgate::{ToolCall, ToolOutput, ToolServer};
 
 use crate::calls::{CALLED, READ, WRITE, World, argument, arguments, server};
 use crate::measure::{RUN, Subject, bare, prepared};

@@ -5,11 +5,11 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    match tollgate_gateway::check_config(text) {
+    match callward_gateway::check_config(text) {
         Ok(()) => {
             let table: toml::Table = toml::from_str(text).expect("it was read");
             let printed = toml::to_string(&table).expect("what was read can be printed");
-            if let Err(faults) = tollgate_gateway::check_config(&printed) {
+            if let Err(faults) = callward_gateway::check_config(&printed) {
                 panic!("{faults}\n{printed}");
             }
         }

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use tollgate_mcp::fuzzing::events;
+use callward_mcp::fuzzing::events;
 
 /// The longest event, where one is too long.
 const LIMIT: usize = 256;

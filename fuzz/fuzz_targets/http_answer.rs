@@ -10,8 +10,8 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use tollgate_core::{ServerId, ToolServer};
-use tollgate_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
+use callward_core::{ServerId, ToolServer};
+use callward_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 
 /// What calls are answered with.
 static ANSWER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -101,8 +101,8 @@ fn read(stream: &TcpStream) -> Option<Value> {
 fuzz_target!(|answer: &[u8]| {
     *ANSWER.lock().expect("nobody panics with it") = answer.to_vec();
     let client = &*CLIENT;
-    let tool = tollgate_testkit::tool("look").build();
-    let call = tollgate_testkit::call(&tool, json!({}));
+    let tool = callward_testkit::tool("look").build();
+    let call = callward_testkit::call(&tool, json!({}));
     let called = client.runtime.block_on(async {
         tokio::time::timeout(Duration::from_secs(20), client.upstream.call(call)).await
     });

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    tollgate_testkit::fuzz::tool_json(bytes);
+    callward_testkit::fuzz::tool_json(bytes);
 });

@@ -118,7 +118,7 @@ async function everything() {
 
 const scenarios = { filesystem, memory, git, time, everything };
 const [server, kind, ...target] = process.argv.slice(2);
-client = new Client({ name: "tollgate-interop-ts", version: "1" },
+client = new Client({ name: "callward-interop-ts", version: "1" },
   { capabilities: { elicitation: { form: {} } } });
 // Says yes to whatever is asked: the gateway may ask before a destructive call.
 client.setRequestHandler(ElicitRequestSchema, ({ params }) => {

@@ -14,7 +14,7 @@ import time
 import urllib.parse
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-CLIENT = {"name": "tollgate-interop", "version": "1"}
+CLIENT = {"name": "callward-interop", "version": "1"}
 CAPABILITIES = {"elicitation": {"form": {}}}
 TIMEOUT = 60.0
 

@@ -71,7 +71,7 @@ def clients(target, server):
 
 
 def drop_in(report, work, server):
-    """Each client against `tollgate run -- COMMAND`, over stdio and then over HTTP."""
+    """Each client against `callward run -- COMMAND`, over stdio and then over HTTP."""
     for label, _ in clients([], server):
         sandbox = stage.Sandbox(work, server)
         command = dict(clients(["stdio", *sandbox.drop_in()], server))[label]
@@ -174,7 +174,7 @@ def guarded(report, name, step, *arguments):
 def main():
     parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill"}
     report, lists = stage.Report(), {}
-    work = tempfile.mkdtemp(prefix="tollgate-interop-")
+    work = tempfile.mkdtemp(prefix="callward-interop-")
     print(f"gateway: {stage.GATEWAY or 'none, servers directly'}; logs: {work}", flush=True)
     for server in stage.SERVERS:
         if parts & {"list", "serve"}:

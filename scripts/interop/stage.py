@@ -102,7 +102,7 @@ def free_port():
 
 
 def config(sandboxes):
-    """The configuration file of `tollgate serve` for several servers."""
+    """The configuration file of `callward serve` for several servers."""
     lines = []
     for sandbox in sandboxes:
         program, *arguments = sandbox.command()
@@ -123,7 +123,7 @@ class Served:
         with open(log, "ab") as sink:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
-                env={**os.environ, "TOLLGATE_STATE_DIR": self.state, **(env or {})})
+                env={**os.environ, "CALLWARD_STATE_DIR": self.state, **(env or {})})
 
     @property
     def admin(self):
@@ -140,7 +140,7 @@ class Served:
     @classmethod
     def serve(cls, work, sandboxes):
         port = free_port()
-        path = pathlib.Path(work) / "tollgate.toml"
+        path = pathlib.Path(work) / "callward.toml"
         path.write_text(config(sandboxes))
         return cls([GATEWAY, "serve", "--config", str(path), "--http", f"127.0.0.1:{port}"],
                    port, path.with_suffix(".log"))

@@ -125,7 +125,7 @@ class Direct(OwnProcesses):
 
 
 class Run(OwnProcesses):
-    """`tollgate run -- COMMAND` in place of the command, over stdio."""
+    """`callward run -- COMMAND` in place of the command, over stdio."""
 
     name = "run"
 
@@ -134,7 +134,7 @@ class Run(OwnProcesses):
 
 
 class Serve:
-    """`tollgate serve` for all servers, over HTTP. Its configuration names them and no more."""
+    """`callward serve` for all servers, over HTTP. Its configuration names them and no more."""
 
     name, era = "serve", raw.LEGACY
 
@@ -148,7 +148,7 @@ class Serve:
     def _start(self):
         """At the first session, when the world holds what the sequence begins with."""
         port = free_port()
-        file = self.world.aside / "tollgate.toml"
+        file = self.world.aside / "callward.toml"
         upstreams = [Upstream(name, self.world) for name in self.names]
         file.write_text(stage.config(upstreams))
         command = [stage.GATEWAY, "serve", "--config", str(file), "--http", f"127.0.0.1:{port}",

@@ -110,9 +110,9 @@ def show(row):
 def default_gateway():
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     for profile in ("release", "debug"):
-        if (target / profile / "tollgate").exists():
-            return target / profile / "tollgate"
-    return target / "release/tollgate"
+        if (target / profile / "callward").exists():
+            return target / profile / "callward"
+    return target / "release/callward"
 
 
 def stop(number, _):
@@ -146,7 +146,7 @@ def main():
     if not chosen.self_check and not os.access(chosen.gateway, os.X_OK):
         stage.fatal(f"no gateway at {chosen.gateway}; build it, or say where it is with --gateway")
     stage.GATEWAY = str(chosen.gateway.resolve())
-    work = tempfile.mkdtemp(prefix="tollgate-same-answers-")
+    work = tempfile.mkdtemp(prefix="callward-same-answers-")
     through = "none, directly twice" if chosen.self_check else stage.GATEWAY
     print(f"gateway: {through}; logs: {work}", file=sys.stderr, flush=True)
     found = every_row(chosen, every, work)

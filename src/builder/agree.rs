@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_cache::{ScopeRules, StateGroup, ToolScopes};
-use tollgate_core::{FreshnessMode, ReplicaSetId, ToolName};
-use tollgate_registry::SetOptions;
+use callward_cache::{ScopeRules, StateGroup, ToolScopes};
+use callward_core::{FreshnessMode, ReplicaSetId, ToolName};
+use callward_registry::SetOptions;
 
 use super::BuildError;
 use crate::admit::Terms;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId};
+use callward_core::{InvalidConfig, ReplicaSetId, ServerId};
 
 /// A stack that cannot be built, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

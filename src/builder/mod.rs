@@ -7,17 +7,17 @@ mod start;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_audit::AuditLog;
-use tollgate_breaker::{BreakerConfig, BreakerConfigs};
-use tollgate_cache::CacheConfig;
-use tollgate_core::infer::{Lexicon, RuleSet};
-use tollgate_core::{FreshnessMode, Profile};
-use tollgate_loopguard::LoopGuardConfig;
-use tollgate_registry::KeptName;
-use tollgate_retry::hedge::HedgeConfig;
-use tollgate_retry::{MakeSchedule, RetryConfig};
-use tollgate_router::{HealthConfig, RouterConfig, Strategy, StrategyName};
-use tollgate_telemetry::{Contents, Metrics, Sampling};
+use callward_audit::AuditLog;
+use callward_breaker::{BreakerConfig, BreakerConfigs};
+use callward_cache::CacheConfig;
+use callward_core::infer::{Lexicon, RuleSet};
+use callward_core::{FreshnessMode, Profile};
+use callward_loopguard::LoopGuardConfig;
+use callward_registry::KeptName;
+use callward_retry::hedge::HedgeConfig;
+use callward_retry::{MakeSchedule, RetryConfig};
+use callward_router::{HealthConfig, RouterConfig, Strategy, StrategyName};
+use callward_telemetry::{Contents, Metrics, Sampling};
 
 pub use self::error::BuildError;
 use crate::discovery::DiscoveryConfig;
@@ -105,9 +105,9 @@ impl StackBuilder {
     /// # #[cfg(feature = "backoff")]
     /// # fn with_the_feature() {
     /// use std::time::Duration;
-    /// use tollgate::Stack;
-    /// use tollgate::backoff::backoff::exponential::ExponentialBackoffBuilder;
-    /// use tollgate::backoff::{TokioClock, cloned};
+    /// use callward::Stack;
+    /// use callward::backoff::backoff::exponential::ExponentialBackoffBuilder;
+    /// use callward::backoff::{TokioClock, cloned};
     ///
     /// let mine = ExponentialBackoffBuilder::<TokioClock>::new()
     ///     .with_initial_interval(Duration::from_millis(200))

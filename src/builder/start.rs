@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use callward_audit::AuditLayer;
+use callward_breaker::BreakerSet;
+use callward_cache::CacheLayer;
+use callward_limit::RateLimitLayer;
+use callward_loopguard::LoopGuardLayer;
+use callward_registry::Registry;
+use callward_retry::RetryLayer;
+use callward_retry::hedge::HedgeLayer;
+use callward_router::{Pool, Router};
+use callward_telemetry::CallSpanLayer;
 use tokio::sync::watch;
-use tollgate_audit::AuditLayer;
-use tollgate_breaker::BreakerSet;
-use tollgate_cache::CacheLayer;
-use tollgate_limit::RateLimitLayer;
-use tollgate_loopguard::LoopGuardLayer;
-use tollgate_registry::Registry;
-use tollgate_retry::RetryLayer;
-use tollgate_retry::hedge::HedgeLayer;
-use tollgate_router::{Pool, Router};
-use tollgate_telemetry::CallSpanLayer;
 
 use super::{BuildError, StackBuilder};
 use crate::admit::Terms;

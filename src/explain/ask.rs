@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tollgate_core::refine::Applied;
-use tollgate_core::{ServerId, ToolCall, ToolError};
-use tollgate_registry::{Catalogue, Entry};
+use callward_core::refine::Applied;
+use callward_core::{ServerId, ToolCall, ToolError};
+use callward_registry::{Catalogue, Entry};
 
 use super::{Candidate, Explanation};
 use crate::roster::Known;

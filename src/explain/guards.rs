@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_breaker::{BreakerConfig, Risk};
-use tollgate_core::{RepeatRule, Verifier};
-use tollgate_loopguard::{LoopGuardConfig, WithoutSession};
-use tollgate_retry::hedge::HedgeConfig;
+use callward_breaker::{BreakerConfig, Risk};
+use callward_core::{RepeatRule, Verifier};
+use callward_loopguard::{LoopGuardConfig, WithoutSession};
+use callward_retry::hedge::HedgeConfig;
 
 use super::prose::seconds;
 use super::{Candidate, Explanation};

@@ -4,17 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_breaker::BreakerConfig;
-use tollgate_cache::{CacheConfig, EvidenceStatus, Foresight, ToolScopes};
-use tollgate_core::activity::Activity;
-use tollgate_core::refine::Applied;
-use tollgate_core::{
+use callward_breaker::BreakerConfig;
+use callward_cache::{CacheConfig, EvidenceStatus, Foresight, ToolScopes};
+use callward_core::activity::Activity;
+use callward_core::refine::Applied;
+use callward_core::{
     CacheRule, CallPlan, Lifetime, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
 };
-use tollgate_loopguard::LoopGuardConfig;
-use tollgate_registry::Entry;
-use tollgate_retry::hedge::HedgeConfig;
-use tollgate_router::{StrategyName, Unfit};
+use callward_loopguard::LoopGuardConfig;
+use callward_registry::Entry;
+use callward_retry::hedge::HedgeConfig;
+use callward_router::{StrategyName, Unfit};
 
 use crate::limits::LimitsConfig;
 use crate::scopes;
@@ -279,7 +279,7 @@ impl Explanation {
     }
 
     /// Returns what each layer would decide, in the order of the stack: what
-    /// [`Trail::observed`](tollgate_core::Trail::observed) tells of a call that was made.
+    /// [`Trail::observed`](callward_core::Trail::observed) tells of a call that was made.
     #[must_use]
     pub fn trail(&self) -> Trail {
         trail::trail(self)

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_cache::{Partition, StateGroup};
-use tollgate_core::refine::{Applied, RefinedRule};
-use tollgate_core::{
+use callward_cache::{Partition, StateGroup};
+use callward_core::refine::{Applied, RefinedRule};
+use callward_core::{
     AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, FingerprintKey, Lifetime,
     ReplicaSetId, Source,
 };
-use tollgate_router::StrategyName;
+use callward_router::StrategyName;
 
 use super::{Candidate, Explanation, guards};
 use crate::learned::LearnedLifetime;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::trail::{Decision, Stage, Trail, Verdict};
-use tollgate_core::{CacheRule, RepeatRule};
+use callward_core::trail::{Decision, Stage, Trail, Verdict};
+use callward_core::{CacheRule, RepeatRule};
 
 use super::Explanation;
 use super::prose::seconds;

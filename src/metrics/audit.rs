@@ -1,7 +1,7 @@
 //! What became of audit records.
 
+use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
-use tollgate_telemetry::names::metric::{self, label};
 
 use super::Watched;
 

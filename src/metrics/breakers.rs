@@ -1,8 +1,8 @@
 //! What breakers are in, how often they came into it, and whom they refused.
 
+use callward_breaker::BreakerStatus;
+use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
-use tollgate_breaker::BreakerStatus;
-use tollgate_telemetry::names::metric::{self, label};
 
 use super::{Watched, of_server, of_tool};
 

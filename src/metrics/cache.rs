@@ -1,9 +1,9 @@
 //! What the cache counts.
 
+use callward_cache::Counts;
+use callward_telemetry::metrics::{Series, overflow};
+use callward_telemetry::names::metric::{self, Metric, label};
 use opentelemetry::KeyValue;
-use tollgate_cache::Counts;
-use tollgate_telemetry::metrics::{Series, overflow};
-use tollgate_telemetry::names::metric::{self, Metric, label};
 
 use super::{Offered, Watched, of_set, of_tool};
 use crate::stack::Stack;

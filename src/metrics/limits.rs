@@ -1,9 +1,9 @@
 //! What limits of rate and of calls at once count.
 
+use callward_limit::{PlacesStatus, RateStatus, RateSubject};
+use callward_telemetry::metrics::Series;
+use callward_telemetry::names::metric::{self, Metric, label};
 use opentelemetry::KeyValue;
-use tollgate_limit::{PlacesStatus, RateStatus, RateSubject};
-use tollgate_telemetry::metrics::Series;
-use tollgate_telemetry::names::metric::{self, Metric, label};
 
 use super::{Offered, Watched, of_server, to_gauge};
 use crate::limits::ServerLimitStatus;

@@ -1,6 +1,6 @@
 //! What the layers count, as metrics: read off the stack when somebody asks.
 //!
-//! `tollgate.server_set` and `tollgate.server` are named by whoever adds servers, and
+//! `callward.server_set` and `callward.server` are named by whoever adds servers, and
 //! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other attributes
 //! are words of bounded sets. Callers may be any number: they are attributes of nothing.
 
@@ -15,14 +15,14 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::Meter;
-use tollgate_core::{ReplicaSetId, ServerId, ToolName};
-use tollgate_telemetry::metrics::{
+use callward_core::{ReplicaSetId, ServerId, ToolName};
+use callward_telemetry::metrics::{
     Series, observe_counter, observe_gauge, observe_seconds, overflow,
 };
-use tollgate_telemetry::names;
-use tollgate_telemetry::names::metric::Metric;
+use callward_telemetry::names;
+use callward_telemetry::names::metric::Metric;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::Meter;
 
 use crate::stack::{Inner, Stack};
 
@@ -41,10 +41,10 @@ impl Stack {
     /// use std::sync::Arc;
     ///
     /// use opentelemetry::metrics::Meter;
-    /// use tollgate::Stack;
-    /// use tollgate::telemetry::Metrics;
+    /// use callward::Stack;
+    /// use callward::telemetry::Metrics;
     ///
-    /// async fn start(meter: &Meter) -> Result<Stack, tollgate::BuildError> {
+    /// async fn start(meter: &Meter) -> Result<Stack, callward::BuildError> {
     ///     let metrics = Arc::new(Metrics::new(meter));
     ///     let stack = Stack::builder().metrics(metrics).build().await?;
     ///     stack.observe(meter);

@@ -1,7 +1,7 @@
 //! What became of failures: repeats and their budgets, hedges, the loop guard.
 
+use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
-use tollgate_telemetry::names::metric::{self, label};
 
 use super::{Watched, of_set, to_gauge};
 

@@ -1,8 +1,8 @@
 //! What is known of servers, by the router and by discovery.
 
+use callward_router::ServerStats;
+use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
-use tollgate_router::ServerStats;
-use tollgate_telemetry::names::metric::{self, label};
 
 use super::{Watched, of_server, of_set, to_gauge};
 use crate::stack::Stack;

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use tollgate::router::StrategyName;
+use callward::router::StrategyName;
 
 use crate::figures::Figures;
 use crate::policies::Policy;

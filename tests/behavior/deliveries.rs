@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tollgate::core::{Delivery, ErrorKind};
+use callward::core::{Delivery, ErrorKind};
 
 use crate::{DELIVERIES, root, walk};
 

@@ -1,5 +1,5 @@
 //! `docs/behavior.md` says what the code does: its tables are made from the code and compared, row by
-//! row, both ways. `TOLLGATE_WRITE_PAGES=1 cargo test --test behavior` writes them. The defaults of the
+//! row, both ways. `CALLWARD_WRITE_PAGES=1 cargo test --test behavior` writes them. The defaults of the
 //! config file are held by the gateway, which knows them.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
@@ -8,12 +8,12 @@ mod deliveries;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use tollgate::core::{Delivery, ErrorKind, RepeatRule};
-use tollgate::retry::{Verdict, classify};
-use tollgate::telemetry::names;
-use tollgate::telemetry::names::metric::{self, label};
-use tollgate::{ToolError, core};
-use tollgate_testkit::page::{holds, table};
+use callward::core::{Delivery, ErrorKind, RepeatRule};
+use callward::retry::{Verdict, classify};
+use callward::telemetry::names;
+use callward::telemetry::names::metric::{self, label};
+use callward::{ToolError, core};
+use callward_testkit::page::{holds, table};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -291,12 +291,12 @@ fn each_key_of_meta_is_on_the_page_and_no_other() {
                 .lines()
                 .filter(|line| line.contains("const ") && line.contains("&str"));
             for line in lines {
-                used.extend(words(line, "io.tollgate/"));
+                used.extend(words(line, "io.callward/"));
             }
         }
     }
     let page = source("docs/behavior.md");
-    let said: BTreeSet<_> = words(&page, "io.tollgate/").collect();
+    let said: BTreeSet<_> = words(&page, "io.callward/").collect();
     assert_eq!(said, used);
 }
 

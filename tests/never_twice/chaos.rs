@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_testkit::chaos::{Break, Chaos, Fault, Refusal};
+use callward_testkit::truth::Tally;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tollgate_testkit::chaos::{Break, Chaos, Fault, Refusal};
-use tollgate_testkit::truth::Tally;
 
 use crate::round::Round;
 use crate::watch::Watch;

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use tollgate::{
+use callward::{
     Annotations, ArgumentRule, Condition, Delivery, ErrorKind, Server, Stack, ToolCall, ToolError,
     ToolOutput, When,
 };
-use tollgate_core::ServerEvent;
-use tollgate_testkit::{MockServer, MockService};
+use callward_core::ServerEvent;
+use callward_testkit::{MockServer, MockService};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// How a server treats one call that reached it.
 #[derive(Debug, Clone, Copy)]

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use callward::breaker::BreakerConfig;
+use callward::retry::RetryConfig;
+use callward::retry::hedge::HedgeConfig;
+use callward::{Server, Stack};
+use callward_testkit::calls;
+use callward_testkit::chaos::{Chaos, ChaosServer, Ledger};
+use callward_testkit::truth::{Sort, Tally, Told, judge};
 use futures_util::future::join_all;
-use tollgate::breaker::BreakerConfig;
-use tollgate::retry::RetryConfig;
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::{Server, Stack};
-use tollgate_testkit::calls;
-use tollgate_testkit::chaos::{Chaos, ChaosServer, Ledger};
-use tollgate_testkit::truth::{Sort, Tally, Told, judge};
 
 /// How a round is set up.
 pub(crate) struct Round {

@@ -1,11 +1,11 @@
 //! What is explained is what happens: of random tools, profiles and failures.
 
+use callward::cache::CacheConfig;
+use callward::core::trail::{Stage, Verdict};
+use callward::{Delivery, ErrorKind, Profile, Server, Stack, Trail};
+use callward_testkit::MockServer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate::cache::CacheConfig;
-use tollgate::core::trail::{Stage, Verdict};
-use tollgate::{Delivery, ErrorKind, Profile, Server, Stack, Trail};
-use tollgate_testkit::MockServer;
 
 use crate::bed::{build, failing, prepare, run};
 

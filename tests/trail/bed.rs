@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tollgate::core::ServerEvent;
-use tollgate::router::StrategyName;
-use tollgate::{
+use callward::core::ServerEvent;
+use callward::router::StrategyName;
+use callward::{
     CallRecord, Caller, Delivery, ErrorKind, Principal, Server, SessionId, Stack, StackBuilder,
     ToolCall, ToolError, ToolOutput, ToolServer, Trail,
 };
-use tollgate_core::trail::{Decision, Stage};
-use tollgate_testkit::{MockServer, MockService};
+use callward_core::trail::{Decision, Stage};
+use callward_testkit::{MockServer, MockService};
+use serde_json::{Value, json};
 
 /// A tool of each effect.
 pub(crate) fn tools() -> Vec<Value> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::breaker::BreakerConfig;
+use callward::cache::CacheConfig;
+use callward::core::trail::{Stage, Verdict};
+use callward::loopguard::LoopGuardConfig;
+use callward::retry::RetryConfig;
+use callward::{CallRecord, Delivery, ErrorKind, LimitsConfig, Server, Stack, ToolOutput, Trail};
+use callward_testkit::{MockServer, MockService};
 use futures_util::FutureExt;
-use tollgate::breaker::BreakerConfig;
-use tollgate::cache::CacheConfig;
-use tollgate::core::trail::{Stage, Verdict};
-use tollgate::loopguard::LoopGuardConfig;
-use tollgate::retry::RetryConfig;
-use tollgate::{CallRecord, Delivery, ErrorKind, LimitsConfig, Server, Stack, ToolOutput, Trail};
-use tollgate_testkit::{MockServer, MockService};
 
 use crate::bed::{build, failing, failure, prepare, run, stack, steps, tools, why};
 

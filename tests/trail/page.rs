@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tollgate::core::trail::Stage;
+use callward::core::trail::Stage;
 
 #[test]
 fn the_page_has_the_words_of_each_stage() {

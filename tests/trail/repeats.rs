@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate::core::trail::{Stage, Verdict};
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::{Delivery, ErrorKind, Stack, ToolOutput};
-use tollgate_testkit::MockService;
+use callward::core::trail::{Stage, Verdict};
+use callward::retry::hedge::HedgeConfig;
+use callward::{Delivery, ErrorKind, Stack, ToolOutput};
+use callward_testkit::MockService;
 
 use crate::bed::{failing, run, stack, steps, why};
 
@@ -107,7 +107,7 @@ async fn a_second_attempt_that_answers_first_is_told() {
             }
         })
     };
-    let mut cache = tollgate::cache::CacheConfig::default();
+    let mut cache = callward::cache::CacheConfig::default();
     cache.enabled = false;
     let builder = Stack::builder()
         .hedge(Some(HedgeConfig::default()))

@@ -8,11 +8,11 @@
 
 use std::hint::black_box;
 
+use callward_audit::{AuditConfig, AuditLayer, AuditLog, Fsync};
+use callward_core::{SecurityLevel, ToolCall, ToolOutput};
+use callward_testkit::{AtOnce, call, tool};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
-use tollgate_audit::{AuditConfig, AuditLayer, AuditLog, Fsync};
-use tollgate_core::{SecurityLevel, ToolCall, ToolOutput};
-use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
 fn calls() -> [(&'static str, ToolCall); 3] {

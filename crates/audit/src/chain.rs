@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io::Write as _;
 
+use callward_core::InvalidConfig;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-use tollgate_core::InvalidConfig;
 
 /// A key that makes hashes nobody else can work out: whoever has it not can still cut a log at its
 /// end, but write no line of it.

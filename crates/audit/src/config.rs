@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
-use tollgate_core::redact::Redactor;
+use callward_core::InvalidConfig;
+use callward_core::redact::Redactor;
 
 use crate::AuditKey;
 

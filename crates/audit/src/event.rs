@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-use serde_json::value::RawValue;
-use tollgate_core::redact::Redactor;
-use tollgate_core::{
+use callward_core::redact::Redactor;
+use callward_core::{
     Approval, AuditLevel, AuditRule, CallRecord, Caller, ClientInfo, ConfirmRule, Delivery, Effect,
     ErrorKind, HedgeStatus, Inbound, SessionId, Tool, ToolCall, ToolError, ToolOutput,
     TraceContext,
 };
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::chain::Seal;
 use crate::{AuditConfig, Bodies, notes};

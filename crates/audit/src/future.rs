@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 
 use crate::watch::{After, Watch};
 

@@ -3,9 +3,9 @@
 //! # Rule
 //!
 //! How much is written of a call stands in its plan
-//! ([`AuditRule`](tollgate_core::AuditRule)): a full record for tools with `auditRequired`,
+//! ([`AuditRule`](callward_core::AuditRule)): a full record for tools with `auditRequired`,
 //! `securityLevel: restricted` or an effect that the profile records
-//! ([`AuditScope`](tollgate_core::AuditScope)), a partial one for `internal`, none for the rest. A record is made when
+//! ([`AuditScope`](callward_core::AuditScope)), a partial one for `internal`, none for the rest. A record is made when
 //! the call ends, however it ends: answered, from a cache or by a server, failed, refused by any layer
 //! inside, or cancelled by its caller. Calls that may meet things outside their server's control
 //! (`openWorldHint`) go to a file of their own instead of the main one.
@@ -37,9 +37,9 @@
 //!
 //! # Errors
 //!
-//! Adds two, both not sent: [`Internal`](tollgate_core::ErrorKind::Internal) for a call that needs a full
+//! Adds two, both not sent: [`Internal`](callward_core::ErrorKind::Internal) for a call that needs a full
 //! record while the log cannot be written ([`OnFailure::FailClosed`]), and
-//! [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded) for one that waits for room in the
+//! [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded) for one that waits for room in the
 //! queue ([`OnFull::Block`]) until its deadline. A call that was sent gets its answer whatever becomes
 //! of its record.
 //!
@@ -59,9 +59,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_audit::{AuditConfig, AuditLayer, AuditLog, verify};
-//! use tollgate_core::ToolOutput;
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_audit::{AuditConfig, AuditLayer, AuditLog, verify};
+//! use callward_core::ToolOutput;
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -36,7 +36,7 @@ pub(crate) enum Note {
 }
 
 /// What the first line of a file says it is.
-pub(crate) const FORMAT: &str = "tollgate-audit";
+pub(crate) const FORMAT: &str = "callward-audit";
 /// The version of the format.
 pub(crate) const VERSION: u32 = 1;
 

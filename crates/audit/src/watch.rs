@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use callward_core::{CallRecord, ToolCall, ToolError, ToolOutput};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
-use tollgate_core::{CallRecord, ToolCall, ToolError, ToolOutput};
 
 use crate::event::{Called, Ending};
 use crate::{AuditLog, time};

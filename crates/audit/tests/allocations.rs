@@ -4,10 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use callward_audit::{AuditConfig, AuditLayer, AuditLog};
+use callward_core::ToolOutput;
+use callward_testkit::{AtOnce, call, tool};
 use serde_json::json;
-use tollgate_audit::{AuditConfig, AuditLayer, AuditLog};
-use tollgate_core::ToolOutput;
-use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What every layer must keep.
 
-use tollgate_audit::{AuditConfig, AuditLayer, AuditLog, Fsync};
-use tollgate_testkit::contract;
+use callward_audit::{AuditConfig, AuditLayer, AuditLog, Fsync};
+use callward_testkit::contract;
 use tower::Layer;
 
 #[tokio::test(start_paused = true)]

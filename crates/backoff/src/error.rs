@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use backoff::Error;
-use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
-use tollgate_retry::{Verdict, classify};
+use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+use callward_retry::{Verdict, classify};
 
 /// Takes what a service of one's own failed with, and how far the call got.
 ///
@@ -18,9 +18,9 @@ use tollgate_retry::{Verdict, classify};
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_backoff::from_backoff;
-/// use tollgate_core::{Delivery, RepeatRule};
-/// use tollgate_retry::{Verdict, classify};
+/// use callward_backoff::from_backoff;
+/// use callward_core::{Delivery, RepeatRule};
+/// use callward_retry::{Verdict, classify};
 ///
 /// let busy = backoff::Error::retry_after("the printer is busy", Duration::from_secs(2));
 /// let error = from_backoff(busy, Delivery::Unknown);

@@ -1,7 +1,7 @@
 //! Schedules and errors of the [`backoff`] crate, for those who have them.
 //!
 //! That crate is unmaintained, and so is one that it brings along. Nothing here needs it: the retry
-//! layer has [schedules of its own](tollgate_retry::Backoff). This crate exists for users whose
+//! layer has [schedules of its own](callward_retry::Backoff). This crate exists for users whose
 //! settings, or whose own policies, are written for it, and stands apart so that nobody else has it
 //! in his tree. The facade has it behind the feature `backoff`.
 //!
@@ -20,7 +20,7 @@
 //!
 //! [`from_backoff`] and [`to_backoff`] go both ways. A transient error says that trying again might
 //! help. It does not say that trying again is safe: that is for the tool's plan and the
-//! [`Delivery`](tollgate_core::Delivery) to decide, so whoever turns one into a `ToolError` has to say
+//! [`Delivery`](callward_core::Delivery) to decide, so whoever turns one into a `ToolError` has to say
 //! how far the call got.
 //!
 //! # Example
@@ -29,8 +29,8 @@
 //! use std::time::Duration;
 //!
 //! use backoff::exponential::ExponentialBackoffBuilder;
-//! use tollgate_backoff::{TokioClock, cloned};
-//! use tollgate_retry::{RetryConfig, RetryLayer};
+//! use callward_backoff::{TokioClock, cloned};
+//! use callward_retry::{RetryConfig, RetryLayer};
 //!
 //! let mine = ExponentialBackoffBuilder::<TokioClock>::new()
 //!     .with_initial_interval(Duration::from_millis(200))
@@ -38,7 +38,7 @@
 //!     .build();
 //! let config = RetryConfig::default().with_max_attempts(5);
 //! let layer = RetryLayer::new(config)?.with_schedule(cloned(mine));
-//! # Ok::<_, tollgate_core::InvalidConfig>(())
+//! # Ok::<_, callward_core::InvalidConfig>(())
 //! ```
 
 mod clock;

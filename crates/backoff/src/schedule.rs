@@ -4,16 +4,16 @@ use std::fmt;
 use std::time::Duration;
 
 use backoff::backoff::Backoff;
-use tollgate_retry::{MakeSchedule, Schedule, Step};
+use callward_retry::{MakeSchedule, Schedule, Step};
 
 /// Takes what makes a schedule: once for each call that has a repeat coming.
 ///
 /// ```
 /// use std::time::Duration;
 /// use backoff::backoff::Constant;
-/// use tollgate_retry::RetryLayer;
+/// use callward_retry::RetryLayer;
 ///
-/// let each_second = tollgate_backoff::schedule(|| Constant::new(Duration::from_secs(1)));
+/// let each_second = callward_backoff::schedule(|| Constant::new(Duration::from_secs(1)));
 /// let layer = RetryLayer::default().with_schedule(each_second);
 /// ```
 pub fn schedule<F, B>(make: F) -> impl MakeSchedule

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use backoff::Error;
+use callward_backoff::{from_backoff, pass_on, to_backoff};
+use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+use callward_retry::{Verdict, classify};
 use proptest::prelude::*;
-use tollgate_backoff::{from_backoff, pass_on, to_backoff};
-use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
-use tollgate_retry::{Verdict, classify};
 
 const RULES: [RepeatRule; 3] = [RepeatRule::Never, RepeatRule::OnlyUnsent, RepeatRule::Safe];
 const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];

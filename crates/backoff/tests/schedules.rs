@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use backoff::backoff::{Constant, Stop};
 use backoff::exponential::ExponentialBackoffBuilder;
+use callward_backoff::{Backoff, TokioClock, cloned, schedule};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_retry::{MakeSchedule, RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_backoff::{Backoff, TokioClock, cloned, schedule};
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
-use tollgate_retry::{MakeSchedule, RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

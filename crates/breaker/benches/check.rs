@@ -5,11 +5,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use callward_breaker::{Breaker, BreakerConfig, BreakerSet, Circuit};
+use callward_core::{ServerId, ToolCall, ToolError, ToolName, ToolOutput};
+use callward_testkit::{call, tool};
 use criterion::Criterion;
 use futures_util::FutureExt;
-use tollgate_breaker::{Breaker, BreakerConfig, BreakerSet, Circuit};
-use tollgate_core::{ServerId, ToolCall, ToolError, ToolName, ToolOutput};
-use tollgate_testkit::{call, tool};
 use tower_service::Service;
 
 /// Answers at once, and counts nothing.

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 use crate::permit::{Cause, nanos};
 use crate::state::{Change, Outcome, State, Ticket};
@@ -27,7 +27,7 @@ use under_way::UnderWay;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tollgate_breaker::{BreakerConfig, Circuit};
+/// use callward_breaker::{BreakerConfig, Circuit};
 ///
 /// let config = BreakerConfig::default().with_failures(2);
 /// let scans = Arc::new(Circuit::new("discovery of orders", config)?);
@@ -38,7 +38,7 @@ use under_way::UnderWay;
 ///     }
 /// }
 /// assert!(scans.admit().is_err());
-/// # Ok::<_, tollgate_core::InvalidConfig>(())
+/// # Ok::<_, callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
 pub struct Circuit {

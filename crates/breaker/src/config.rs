@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 /// When a breaker opens, for how long, and how it is probed.
 ///
@@ -11,7 +11,7 @@ use tollgate_core::InvalidConfig;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_breaker::BreakerConfig;
+/// use callward_breaker::BreakerConfig;
 ///
 /// // half of the last minute's calls failed, or nine in ten took longer than 5 s
 /// let config = BreakerConfig::default()

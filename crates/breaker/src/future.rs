@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{ErrorKind, Share, ToolError, ToolOutput};
 use pin_project_lite::pin_project;
-use tollgate_core::{ErrorKind, Share, ToolError, ToolOutput};
 
 use crate::mark::Mark;
 use crate::person::Listener;

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 
-use tollgate_core::{ServerId, ToolName};
+use callward_core::{ServerId, ToolName};
 
 /// Server and tool, owned.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{ServerId, ToolCall};
+use callward_core::{ServerId, ToolCall};
 use tower_layer::Layer;
 
 use crate::service::Site;

@@ -59,7 +59,7 @@
 //! enough. Before a whole server, the share of failures is taken without the lost connections of the
 //! tool that has most of them, and there must be enough calls without those. Time in which a call waits
 //! for a person makes it no slower: whoever asks one says so
-//! through the call's [`ProgressSink`](tollgate_core::ProgressSink). Where slow calls open a breaker,
+//! through the call's [`ProgressSink`](callward_core::ProgressSink). Where slow calls open a breaker,
 //! a slow probe does not close it.
 //!
 //! # Probes
@@ -96,10 +96,10 @@
 //!
 //! # Errors
 //!
-//! Adds [`ErrorKind::BreakerOpen`](tollgate_core::ErrorKind::BreakerOpen), certainly not sent. It
+//! Adds [`ErrorKind::BreakerOpen`](callward_core::ErrorKind::BreakerOpen), certainly not sent. It
 //! names server and tool, says why the breaker opened, and states the time to the next probe. While a
 //! probe runs that is when it would be written off, and whoever waits hears of its end
-//! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)), however it ends: the breaker is
+//! ([`ToolError::reopening`](callward_core::ToolError::reopening)), however it ends: the breaker is
 //! closed then, or open for longer, or the next call may be the probe.
 //!
 //! # Telemetry
@@ -126,9 +126,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_breaker::{BreakerLayer, BreakerSet};
-//! use tollgate_core::{Delivery, ErrorKind, ServerId, ToolError};
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_breaker::{BreakerLayer, BreakerSet};
+//! use callward_core::{Delivery, ErrorKind, ServerId, ToolError};
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

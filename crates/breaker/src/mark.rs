@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tollgate_core::{SessionId, Tool};
+use callward_core::{SessionId, Tool};
 
 /// Tells a tool from the others behind one breaker, or a session from the others that call: a word, as it
 /// is copied into the future of each call.
@@ -26,7 +26,7 @@ impl Mark {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_testkit::tool;
+    use callward_testkit::tool;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use callward_core::{Owner, Principal, ServerId, SessionId, ToolName};
 use dashmap::DashMap;
-use tollgate_core::{Owner, Principal, ServerId, SessionId, ToolName};
 
 use crate::circuit::Counted;
 use crate::prune::prune;
@@ -145,7 +145,7 @@ impl OwnedBreakers {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::{Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError};
+    use callward_core::{Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError};
 
     use super::*;
 

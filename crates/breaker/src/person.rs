@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::ProgressSink;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::ProgressSink;
 
 /// Listens to whether a call waits for a person, and passes all on to who listened before.
 pub(crate) struct Listener {

@@ -1,6 +1,6 @@
 //! Whether a call may be a probe.
 
-use tollgate_core::CallPlan;
+use callward_core::CallPlan;
 
 /// Whether a call may be a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,8 +29,8 @@ impl Risk {
 
 #[cfg(test)]
 mod tests {
+    use callward_testkit::{call, tool};
     use serde_json::json;
-    use tollgate_testkit::{call, tool};
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollgate_core::trail::{Decision, Stage, Verdict as Told};
-use tollgate_core::{
+use callward_core::trail::{Decision, Stage, Verdict as Told};
+use callward_core::{
     ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolName, ToolOutput,
     ToolService,
 };

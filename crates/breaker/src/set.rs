@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use callward_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
 use dashmap::DashMap;
-use tollgate_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
 
 use crate::key::{Key, Names};
 use crate::owned::OwnedBreakers;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{ServerId, ToolName};
+use callward_core::{ServerId, ToolName};
 
 use crate::Subject;
 use crate::circuit::Reading;

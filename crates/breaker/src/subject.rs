@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::ToolName;
+use callward_core::ToolName;
 
 /// What a breaker stands before, of one server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

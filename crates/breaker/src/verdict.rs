@@ -1,6 +1,6 @@
 //! What the outcome of a call says about the server.
 
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 /// What the outcome of a call says about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate_breaker::{Breaker, BreakerConfig, BreakerSet};
-use tollgate_core::ServerId;
-use tollgate_testkit::contract;
+use callward_breaker::{Breaker, BreakerConfig, BreakerSet};
+use callward_core::ServerId;
+use callward_testkit::contract;
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract() {

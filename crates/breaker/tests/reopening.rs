@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, Permit};
+use callward_core::{Delivery, ErrorKind, Reopening, ServerId, Tool, ToolError};
+use callward_testkit::{MockService, call, tool};
 use futures_util::{FutureExt, poll};
 use serde_json::json;
 use tokio::time::advance;
-use tollgate_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, Permit};
-use tollgate_core::{Delivery, ErrorKind, Reopening, ServerId, Tool, ToolError};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_breaker::{Breaker, BreakerLayer, BreakerSet, BreakerState, Subject};
+use callward_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::advance;
-use tollgate_breaker::{Breaker, BreakerLayer, BreakerSet, BreakerState, Subject};
-use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{ServiceBuilder, ServiceExt};
 use tower_layer::Layer;
 

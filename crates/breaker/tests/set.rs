@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use callward_breaker::{BreakerConfig, BreakerSet, BreakerState, Subject};
+use callward_core::{ServerId, ToolName};
 use tokio::time::advance;
-use tollgate_breaker::{BreakerConfig, BreakerSet, BreakerState, Subject};
-use tollgate_core::{ServerId, ToolName};
 
 fn server(id: &str) -> ServerId {
     ServerId::new(id).unwrap()

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_breaker::{Breaker, BreakerConfig, BreakerSet, BreakerState};
+use callward_core::{Delivery, ErrorKind, ProgressSink, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{advance, sleep};
-use tollgate_breaker::{Breaker, BreakerConfig, BreakerSet, BreakerState};
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 
 const SECOND: Duration = Duration::from_secs(1);

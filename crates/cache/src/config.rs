@@ -36,7 +36,7 @@ pub struct CacheConfig {
     pub idempotent_writes: bool,
     /// How long after its dispatch a call of which no evidence is known shares its result: with calls
     /// that run meanwhile, and with sessions that have not received it. Only where the lifetime is
-    /// [learned](tollgate_core::Lifetime::Learned). In configuration: `burst_ms`. Default: 500
+    /// [learned](callward_core::Lifetime::Learned). In configuration: `burst_ms`. Default: 500
     /// milliseconds.
     #[serde(rename = "burst_ms", deserialize_with = "millis")]
     pub burst: Duration,

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use callward_core::{ErrorKind, ReplicaSetId, ToolName};
 use tokio::sync::broadcast;
-use tollgate_core::{ErrorKind, ReplicaSetId, ToolName};
 
 use crate::reason::{BypassReason, Cause, RefusalReason};
 

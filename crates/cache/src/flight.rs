@@ -14,10 +14,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::ToolOutput;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tollgate_core::ToolOutput;
 
 use crate::sync::{AtomicUsize, DashMap, OnceLock, Ordering, Semaphore, SemaphorePermit};
 

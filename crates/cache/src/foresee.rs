@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::{CacheRule, CacheStatus, Lifetime, ToolCall};
 use tokio::time::Instant;
-use tollgate_core::{CacheRule, CacheStatus, Lifetime, ToolCall};
 
 use crate::fresh::Gate;
 use crate::key::Role;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use callward_core::{Principal, ReplicaSetId, ToolCall, ToolName};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::Instant;
-use tollgate_core::{Principal, ReplicaSetId, ToolCall, ToolName};
 
 use crate::event::CacheEvent;
 use crate::evidence::EvidenceStatus;

@@ -22,13 +22,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use callward_core::{ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use parking_lot::Mutex as Whole;
 use serde_json::json;
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
-use tollgate_core::{ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 use crate::{

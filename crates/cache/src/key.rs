@@ -1,9 +1,9 @@
 //! What makes two calls the same call.
 
-use smallvec::{SmallVec, smallvec};
-use tollgate_core::{
+use callward_core::{
     Behind, FingerprintError, FingerprintKey, Principal, SessionId, Tool, ToolCall,
 };
+use smallvec::{SmallVec, smallvec};
 
 use crate::spelling::Spellings;
 use crate::{CacheConfig, Partition};
@@ -156,9 +156,9 @@ impl Identity {
 mod tests {
     use std::sync::Arc;
 
+    use callward_core::{Caller, Instances, Principal, SessionId, Tool};
+    use callward_testkit::{call, tool};
     use serde_json::json;
-    use tollgate_core::{Caller, Instances, Principal, SessionId, Tool};
-    use tollgate_testkit::{call, tool};
 
     use super::*;
     use crate::evidence::Evidences;
@@ -239,7 +239,7 @@ mod tests {
         let get = tool("get").read_only().build();
         let secret = tool("get")
             .read_only()
-            .hint(|hints| hints.security_level = Some(tollgate_core::SecurityLevel::Restricted))
+            .hint(|hints| hints.security_level = Some(callward_core::SecurityLevel::Restricted))
             .build();
         assert!(meets(&get, Role::Read));
         assert!(!meets(&get, Role::Write));

@@ -5,7 +5,7 @@
 //!
 //! # Rule
 //!
-//! The tool's plan decides, by its [`CacheRule`](tollgate_core::CacheRule). *A read is answered
+//! The tool's plan decides, by its [`CacheRule`](callward_core::CacheRule). *A read is answered
 //! from the cache if the same call by the same principal, at the same instance of the server, succeeded
 //! within its lifetime, and nothing that it reads was written since that call began. A write is answered
 //! from the cache only if its tool is idempotent and the very same write was the last thing written to
@@ -22,10 +22,10 @@
 //! # Lifetime
 //!
 //! A lifetime counts from the dispatch of the call, as the state may change while it runs. The plan's
-//! [`Lifetime`](tollgate_core::Lifetime) decides:
+//! [`Lifetime`](callward_core::Lifetime) decides:
 //!
 //! - `Stated`: the TTL, whatever the server says.
-//! - `Fixed`: the TTL. The server may shorten it: see [`Freshness`](tollgate_core::Freshness). This is
+//! - `Fixed`: the TTL. The server may shorten it: see [`Freshness`](callward_core::Freshness). This is
 //!   the default of this layer alone.
 //! - `Learned`: what the server says, up to the TTL, if it is trusted to. Else as long as repeated
 //!   executions of the tool's calls almost never had another answer
@@ -37,7 +37,7 @@
 //! Past its lifetime a result is served only with
 //! [`stale_while_revalidate`](CacheConfig::stale_while_revalidate), while one background call fetches
 //! a new one, or [`stale_if_error`](CacheConfig::stale_if_error), in the place of a failure of the server:
-//! reads only, never from before a write, and marked under [`CACHE_META`](tollgate_core::CACHE_META).
+//! reads only, never from before a write, and marked under [`CACHE_META`](callward_core::CACHE_META).
 //! Background calls need a tokio runtime.
 //!
 //! What changes past this cache shows when a lifetime ends.
@@ -60,19 +60,19 @@
 //!
 //! # Errors
 //!
-//! Adds one: [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded), not sent, to a call
+//! Adds one: [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded), not sent, to a call
 //! whose own deadline passes while it waits for an identical one.
 //!
 //! # Example
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_cache::{CacheConfig, CacheLayer};
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_cache::{CacheConfig, CacheLayer};
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{Layer, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), tollgate_core::ToolError> {
+//! # async fn main() -> Result<(), callward_core::ToolError> {
 //! let layer = CacheLayer::new(CacheConfig::default());
 //! let server = MockService::counting();
 //! let cache = layer.layer(server.clone());

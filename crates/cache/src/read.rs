@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tollgate_core::{
+use callward_core::{
     CacheStatus, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::event::Happened;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use callward_core::{Lifetime, ToolCall, ToolError, ToolOutput, ToolService};
 use tokio::time::Instant;
-use tollgate_core::{Lifetime, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::foresee::Way;

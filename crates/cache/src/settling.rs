@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Delivery, ToolError, ToolOutput};
+use callward_core::{Delivery, ToolError, ToolOutput};
 
 /// A write whose outcome is not certain is unsettled for at least this long.
 const FLOOR: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ fn may_have_run(error: &ToolError) -> bool {
 #[cfg(test)]
 #[cfg(not(shuttle))]
 mod tests {
-    use tollgate_core::ErrorKind;
+    use callward_core::ErrorKind;
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 use parking_lot::RwLock;
 use tokio::time::Instant;
-use tollgate_core::{CacheStatus, OutputStatus, ToolCall, ToolOutput};
 
 use crate::CacheConfig;
 use crate::event::{Events, Happened};

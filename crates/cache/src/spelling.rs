@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Fingerprint, FingerprintError, FingerprintKey};
+use callward_core::{Fingerprint, FingerprintError, FingerprintKey};
 
 use crate::key::ToolWord;
 
@@ -178,9 +178,9 @@ const MOST: usize = 16 * 1024;
 mod tests {
     use std::thread;
 
+    use callward_core::Principal;
     use proptest::prelude::*;
     use serde_json::json;
-    use tollgate_core::Principal;
 
     use super::*;
 

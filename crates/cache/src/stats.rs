@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::{Lanes, ReplicaSetId, ToolName};
 use serde::{Serialize, Serializer};
-use tollgate_core::{Lanes, ReplicaSetId, ToolName};
 
 use crate::reason::{BypassCounters, Bypasses, Evictions, RefusalCounters, Refusals};
 use crate::store::StoreUsage;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, Tool, ToolName};
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use tollgate_core::{ReplicaSetId, Tool, ToolName};
 
 use crate::durations::Durations;
 use crate::evidence::ToolEvidence;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, ToolError, ToolName, ToolOutput};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ToolError, ToolName, ToolOutput};
 
 use crate::stats::millis;
 use crate::tools::Record;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use pin_project_lite::pin_project;
-use tokio::time::Instant;
-use tollgate_core::{
+use callward_core::{
     CacheStatus, CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use pin_project_lite::pin_project;
+use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::event::Happened;

@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use callward_cache::{CacheConfig, CacheLayer, Store};
+use callward_core::{ToolCall, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_cache::{CacheConfig, CacheLayer, Store};
-use tollgate_core::{ToolCall, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, Service};
 
 /// Calls once, without a runtime, and returns the answer that must be there at once.
@@ -24,9 +24,9 @@ where
 
 fn stores() -> Vec<Arc<dyn Store>> {
     vec![
-        Arc::new(tollgate_cache::MokaStore::new(1 << 20)),
+        Arc::new(callward_cache::MokaStore::new(1 << 20)),
         #[cfg(feature = "lean")]
-        Arc::new(tollgate_cache::LeanStore::new(1 << 20)),
+        Arc::new(callward_cache::LeanStore::new(1 << 20)),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The cache is a layer like any other.
 
-use tollgate_cache::{CacheConfig, CacheLayer};
-use tollgate_testkit::contract;
+use callward_cache::{CacheConfig, CacheLayer};
+use callward_testkit::contract;
 use tower::Layer;
 
 #[tokio::test(start_paused = true)]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_cache::{Entry, MokaStore, Store};
+use callward_core::ToolOutput;
 use tokio::time::Instant;
-use tollgate_cache::{Entry, MokaStore, Store};
-use tollgate_core::ToolOutput;
 
 /// Spreads numbers over all bits, as the keys of calls are.
 fn key(number: u64) -> u128 {
@@ -78,7 +78,7 @@ fn what_moka_holds_is_within_a_tenth_of_the_bound() {
 #[cfg(feature = "lean")]
 #[test]
 fn what_the_lean_store_holds_is_within_a_tenth_of_the_bound() {
-    use tollgate_cache::LeanStore;
+    use callward_cache::LeanStore;
 
     let bound = 16 << 20;
     fill(|| Arc::new(LeanStore::new(bound)), bound, 20_000, mixed);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_cache::{Account, Admission, Cause, Entry, MokaStore, Store, Watcher};
+use callward_core::ToolOutput;
 use parking_lot::Mutex;
 use tokio::time::{Instant, advance};
-use tollgate_cache::{Account, Admission, Cause, Entry, MokaStore, Store, Watcher};
-use tollgate_core::ToolOutput;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -14,7 +14,7 @@ fn stores(max_bytes: u64) -> Vec<Arc<dyn Store>> {
     vec![
         Arc::new(MokaStore::new(max_bytes)),
         #[cfg(feature = "lean")]
-        Arc::new(tollgate_cache::LeanStore::new(max_bytes)),
+        Arc::new(callward_cache::LeanStore::new(max_bytes)),
     ]
 }
 

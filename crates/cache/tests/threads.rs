@@ -9,12 +9,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::{Value, json};
-use tollgate_cache::{
+use callward_cache::{
     Cache, CacheConfig, CacheLayer, CacheStats, MokaStore, ScopeRules, Store, ToolScopes,
 };
-use tollgate_core::{Tool, ToolCall, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
+use callward_core::{Tool, ToolCall, ToolOutput};
+use callward_testkit::{MockService, call, tool};
+use serde_json::{Value, json};
 use tower::{Layer, ServiceExt};
 
 const TASKS: u64 = 8;
@@ -154,7 +154,7 @@ async fn no_read_is_stale_while_entries_come_and_go() {
     let few: [Arc<dyn Store>; _] = [
         Arc::new(MokaStore::new(2_500)),
         #[cfg(feature = "lean")]
-        Arc::new(tollgate_cache::LeanStore::new(2_500)),
+        Arc::new(callward_cache::LeanStore::new(2_500)),
     ];
     for store in few {
         let stats = race(KEYS, true, store).await;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use callward_cache::{Admission, Entry, MokaStore, Store};
+use callward_core::ToolOutput;
 use tokio::time::Instant;
-use tollgate_cache::{Admission, Entry, MokaStore, Store};
-use tollgate_core::ToolOutput;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const FAST: Duration = Duration::from_millis(20);

@@ -3,9 +3,9 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use callward_core::ServerEvent;
 use futures_core::Stream;
 use tokio::sync::mpsc;
-use tollgate_core::ServerEvent;
 
 /// The receiving end.
 pub(crate) struct Events(mpsc::UnboundedReceiver<ServerEvent>);

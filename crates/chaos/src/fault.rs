@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::ErrorKind;
 use fastrand::Rng;
-use tollgate_core::ErrorKind;
 
 /// What goes wrong with one call.
 ///

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::ToolDefinition;
 use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
-use tollgate_core::ToolDefinition;
 
 use crate::exchange::{self, Ending, Request};
 use crate::pending::Pending;

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_written_down_is_read_again_and_gone_on_with() {
-        let path = std::env::temp_dir().join(format!("tollgate-ledger-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("callward-ledger-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         Ledger::in_file(&path).unwrap().execute(7);
         let second = Ledger::in_file(&path).unwrap();

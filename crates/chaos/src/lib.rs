@@ -14,8 +14,8 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate::{Server, Stack, ToolDefinition};
-//! use tollgate_chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
+//! use callward::{Server, Stack, ToolDefinition};
+//! use callward_chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,7 +27,7 @@
 //! let stack = Stack::builder().server(Server::new(server)).build().await?;
 //!
 //! let told = stack.call("bank.pay", json!({"call": 17})).await.unwrap_err();
-//! assert_eq!(told.kind(), tollgate::ErrorKind::OutcomeUnknown);
+//! assert_eq!(told.kind(), callward::ErrorKind::OutcomeUnknown);
 //! assert_eq!(ledger.of(17).executions, 1);
 //! # Ok(())
 //! # }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::sleep;
-use tollgate_core::{
+use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ServerEvent, ServerId, ToolCall, ToolDefinition,
     ToolError, ToolOutput, ToolServer,
 };
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::sleep;
 
 use crate::events::Events;
 use crate::ledger::identity;

@@ -8,11 +8,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use callward_core::ToolDefinition;
 use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
-use tollgate_core::ToolDefinition;
 
 use crate::exchange;
 use crate::protocol::{Asked, Call, Era, Protocol};

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::ToolDefinition;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tollgate_core::ToolDefinition;
 
 use crate::protocol::{Asked, Call, Era, Protocol};
 use crate::{Chaos, Fault, Ledger};

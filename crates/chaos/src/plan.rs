@@ -12,7 +12,7 @@ use crate::{Break, Fault, Refusal};
 /// which calls arrive changes nothing, and the same seed fails the same calls.
 ///
 /// ```
-/// use tollgate_chaos::{Chaos, Fault};
+/// use callward_chaos::{Chaos, Fault};
 ///
 /// let chaos = Chaos::seeded(7).with_share(1000).with(1, Fault::Refuse);
 /// assert_eq!(chaos.fault(42, 1), Some(Fault::Refuse));

@@ -1,9 +1,9 @@
 //! As much of MCP as a server needs whose faults are the point.
 
+use callward_core::ToolDefinition;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tollgate_core::ToolDefinition;
 
 use crate::ledger;
 use crate::{Fault, Refusal};

@@ -25,7 +25,7 @@ pub use validate::{AnnotationProblem, Severity};
 /// same as absent; a field given twice, in either of its forms, is an error.
 ///
 /// ```
-/// use tollgate_core::Annotations;
+/// use callward_core::Annotations;
 ///
 /// let hints: Annotations =
 ///     serde_json::from_str(r#"{"readOnly": false, "x-team": "billing"}"#)?;

@@ -19,7 +19,7 @@ use crate::{Annotations, Resolved};
 /// | delete: delete, archive, remove | false | true | false | true |
 ///
 /// ```
-/// use tollgate_core::{Annotations, Category, Resolved, Source};
+/// use callward_core::{Annotations, Category, Resolved, Source};
 ///
 /// let hints = Annotations::default().with_destructive(true).with_idempotent(true);
 /// let category = Category::of(&Resolved::from_single(hints, Source::Declared));

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// Nothing is allocated for up to 32 digits.
 ///
 /// ```
-/// use tollgate_core::Decimal;
+/// use callward_core::Decimal;
 ///
 /// assert_eq!(Decimal::read("7"), Decimal::read("0.70e1"));
 /// assert_ne!(Decimal::read("9007199254740993"), Decimal::read("9007199254740992"));

@@ -74,7 +74,7 @@ impl fmt::Display for Delivery {
 /// A tool's own failure (`isError: true`) is not a `ToolError`: it is an answer.
 ///
 /// ```
-/// use tollgate_core::{Delivery, ErrorKind, ToolError};
+/// use callward_core::{Delivery, ErrorKind, ToolError};
 ///
 /// let error = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s");
 /// assert_eq!(error.to_string(), "no answer within 5s (timeout, delivery unknown)");

@@ -22,7 +22,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 /// Two keys are equal if their texts are.
 ///
 /// ```
-/// use tollgate_core::IdempotencyKey;
+/// use callward_core::IdempotencyKey;
 ///
 /// let (one, other) = (IdempotencyKey::unique(), IdempotencyKey::unique());
 /// assert_ne!(one, other);
@@ -30,7 +30,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 ///
 /// let given: IdempotencyKey = "order-4711-payment".parse()?;
 /// assert_eq!(given.to_string(), "order-4711-payment");
-/// # Ok::<_, tollgate_core::InvalidIdempotencyKey>(())
+/// # Ok::<_, callward_core::InvalidIdempotencyKey>(())
 /// ```
 #[derive(Clone)]
 pub struct IdempotencyKey(Repr);

@@ -36,8 +36,8 @@ impl Judgement {
 /// [`Judgement::refusal`].
 ///
 /// ```
-/// use tollgate_core::infer::{RuleSet, Subject};
-/// use tollgate_core::{Annotations, Effect, Hints, Profile, Trust, judge};
+/// use callward_core::infer::{RuleSet, Subject};
+/// use callward_core::{Annotations, Effect, Hints, Profile, Trust, judge};
 ///
 /// let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
 /// let declared = Annotations::default().with_cost(-1.0);

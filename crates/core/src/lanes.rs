@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// takes 128 bytes, from the first time its thread adds something.
 ///
 /// ```
-/// use tollgate_core::Lanes;
+/// use callward_core::Lanes;
 ///
 /// let [hits, bytes] = [0, 1];
 /// let lanes = Lanes::<2>::new();

@@ -1,4 +1,4 @@
-//! The words every Tollgate crate shares.
+//! The words every Callward crate shares.
 //!
 //! A [`Tool`] is one callable operation. What it says about itself are its [`Annotations`]; gaps
 //! are filled by [`infer`], sources are weighed by [`resolve`], and the result is frozen into one

@@ -31,12 +31,12 @@ pub enum OutputStatus {
 /// Cloning copies a pointer. Nothing in the body is parsed but the two members that policy needs.
 ///
 /// ```
-/// use tollgate_core::ToolOutput;
+/// use callward_core::ToolOutput;
 ///
 /// let output = ToolOutput::from_json(r#"{"content":[],"isError":true,"x":1}"#)?;
 /// assert!(output.is_error());
 /// assert_eq!(&output.body()[..], br#"{"content":[],"isError":true,"x":1}"#);
-/// # Ok::<(), tollgate_core::InvalidOutput>(())
+/// # Ok::<(), callward_core::InvalidOutput>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolOutput(Arc<Answer>);
@@ -165,7 +165,7 @@ impl ToolOutput {
     /// [`Freshness::from_cache_control`].
     ///
     /// ```
-    /// use tollgate_core::ToolOutput;
+    /// use callward_core::ToolOutput;
     ///
     /// let output = ToolOutput::text("sunny").with_cache_control("max-age=60");
     /// assert_eq!(output.freshness().max_age.map(|age| age.as_secs()), Some(60));

@@ -28,7 +28,7 @@ use crate::{AuditScope, Lifetime};
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_core::Profile;
+/// use callward_core::Profile;
 ///
 /// let mut patient = Profile::epd();
 /// patient.attempt_timeout = Duration::from_secs(120);

@@ -15,8 +15,8 @@ use crate::{ReplicaSetId, RouteRule, ServerId, ToolCall, ToolName};
 /// its words:
 ///
 /// ```
-/// use tollgate_core::{RouteCandidate, RouteDecision, ServerId, ToolCall};
-/// # use tollgate_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// use callward_core::{RouteCandidate, RouteDecision, ServerId, ToolCall};
+/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
 /// # let listed = br#"{"name":"delete_order","inputSchema":{"type":"object"}}"#;
 /// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
 /// # let hints = Annotations::default().with_destructive(true);

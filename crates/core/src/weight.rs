@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// other server can.
 ///
 /// ```
-/// use tollgate_core::Weight;
+/// use callward_core::Weight;
 ///
 /// assert_eq!(Weight::default(), Weight::PRIMARY);
 /// assert!(Weight::new(20)? < Weight::PRIMARY);
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// let fault = Weight::new(101).unwrap_err();
 /// assert_eq!(fault.to_string(), "101 is no weight: expected a whole number from 0 to 100");
-/// # Ok::<_, tollgate_core::InvalidWeight>(())
+/// # Ok::<_, callward_core::InvalidWeight>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use tollgate_core::infer::Inferred;
-use tollgate_core::resolve::{Hints, Trust, resolve};
-use tollgate_core::{Annotations, ByTool, CallPlan, Profile, ReplicaSetId, Tool, ToolDefinition};
+use callward_core::infer::Inferred;
+use callward_core::resolve::{Hints, Trust, resolve};
+use callward_core::{Annotations, ByTool, CallPlan, Profile, ReplicaSetId, Tool, ToolDefinition};
 
 fn tool(name: &str) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(format!(r#"{{"name":"{name}"}}"#)).unwrap();

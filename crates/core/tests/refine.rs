@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use tollgate_core::infer::{Inferred, RuleSet, Subject};
-use tollgate_core::refine::{Applied, ArgumentRule, Condition, Doubt, Refinements, When};
-use tollgate_core::resolve::{Hints, Source, Trust, resolve};
-use tollgate_core::{
+use callward_core::infer::{Inferred, RuleSet, Subject};
+use callward_core::refine::{Applied, ArgumentRule, Condition, Doubt, Refinements, When};
+use callward_core::resolve::{Hints, Source, Trust, resolve};
+use callward_core::{
     Annotations, CallPlan, ConfirmRule, Effect, Field, Profile, ReplicaSetId, Tool, ToolCall,
     ToolDefinition,
 };
+use serde_json::json;
 
 fn hints() -> Annotations {
     Annotations::default()
@@ -321,7 +321,7 @@ fn the_strictest_plan_joins_what_each_plan_demands() {
                     .with_rate_limit(5.0)
                     .with_tags(["pages"])
                     .with_cost(3.0)
-                    .with_security_level(tollgate_core::SecurityLevel::Restricted),
+                    .with_security_level(callward_core::SecurityLevel::Restricted),
             ),
         ],
     );

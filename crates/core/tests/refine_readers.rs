@@ -7,15 +7,15 @@
 
 use std::fmt::Write;
 
-use proptest::prelude::*;
-use serde_json::{Map, Value, json};
-use tollgate_core::infer::Inferred;
-use tollgate_core::refine::{Applied, ArgumentRule, Condition, Refinements, When};
-use tollgate_core::resolve::{Hints, Trust, resolve};
-use tollgate_core::{
+use callward_core::infer::Inferred;
+use callward_core::refine::{Applied, ArgumentRule, Condition, Refinements, When};
+use callward_core::resolve::{Hints, Trust, resolve};
+use callward_core::{
     Annotations, CacheRule, CallPlan, ConfirmRule, Effect, FingerprintKey, Profile, RepeatRule,
     SecurityLevel,
 };
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
 /// JSON as it is written: members in their order, duplicates included, numbers as spelled.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! Precedence and trust, case by case. `tests/properties` has what holds for any hints.
 
-use tollgate_core::infer::{RuleSet, Subject};
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{
+use callward_core::infer::{RuleSet, Subject};
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{
     Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, RepeatRule, Resolved,
     SecurityLevel, Source, Trust,
 };

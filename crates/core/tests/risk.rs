@@ -1,13 +1,13 @@
 //! The risk level keeps to its bands, and no stricter hint lowers it.
 
-use proptest::prelude::*;
-use tollgate_core::activity::{RiskLevel, SafetyGroup};
-use tollgate_core::infer::{RuleSet, Subject};
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{
+use callward_core::activity::{RiskLevel, SafetyGroup};
+use callward_core::infer::{RuleSet, Subject};
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{
     Annotations, CallPlan, Complexity, Effect, Inferred, Profile, Resolved, SecurityLevel, Source,
     Trust,
 };
+use proptest::prelude::*;
 
 const EFFECTS: [Effect; 4] = [
     Effect::ReadOnly,

@@ -1,6 +1,6 @@
 //! Every layer moves a call, and some keep a clone of it: it must stay small.
 
-use tollgate_core::{Attempt, IdempotencyKey, ToolCall};
+use callward_core::{Attempt, IdempotencyKey, ToolCall};
 
 #[test]
 fn a_call_is_a_few_words() {

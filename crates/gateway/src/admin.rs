@@ -2,7 +2,7 @@
 //!
 //! | path | what |
 //! | --- | --- |
-//! | `/api/…` | what `tollgate tools`, `call`, `explain`, `cache`, `servers` and so on ask |
+//! | `/api/…` | what `callward tools`, `call`, `explain`, `cache`, `servers` and so on ask |
 //! | `/metrics` | Prometheus text |
 //! | `/readyz` | as on the public listener, and the servers with their errors |
 //!
@@ -19,9 +19,9 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
+use callward_mcp::face::{HostPattern, check_host};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tollgate_mcp::face::{HostPattern, check_host};
 
 use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callward::{Annotations, ServerId};
 use clap::{Parser, Subcommand};
-use tollgate::{Annotations, ServerId};
 
 use crate::config::{parse_duration, parse_listen};
 
@@ -34,29 +34,29 @@ pub(crate) use servers::{Events, Servers, ServersCommand};
 /// repeats, routing and confirmation of every call.
 #[derive(Debug, Parser)]
 #[command(
-    name = "tollgate",
+    name = "callward",
     version,
     arg_required_else_help = true,
     after_help = "\
 Try it, with nothing else installed:
-  tollgate demo                             a tour in a few seconds
-  tollgate serve                            a gateway over an embedded sample
-  tollgate run -- tollgate sample           wrap one MCP server, over stdio
+  callward demo                             a tour in a few seconds
+  callward serve                            a gateway over an embedded sample
+  callward run -- callward sample           wrap one MCP server, over stdio
 
 Use it:
-  tollgate run -- npx -y @modelcontextprotocol/server-filesystem /data
-  tollgate serve --config tollgate.toml
-  tollgate explain files__write_file --config tollgate.toml
-  tollgate lint -- node my-server.js"
+  callward run -- npx -y @modelcontextprotocol/server-filesystem /data
+  callward serve --config callward.toml
+  callward explain files__write_file --config callward.toml
+  callward lint -- node my-server.js"
 )]
 pub(crate) struct Args {
     /// Log level on standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,...
     /// (default: info for `serve`, error for the rest)
-    #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_LOG")]
+    #[arg(long, global = true, value_name = "LEVEL", env = "CALLWARD_LOG")]
     pub(crate) log: Option<String>,
-    /// The folder for what outlives one run (default: $XDG_STATE_HOME/tollgate, else
-    /// ~/.local/state/tollgate)
-    #[arg(long, global = true, value_name = "DIR", env = "TOLLGATE_STATE_DIR")]
+    /// The folder for what outlives one run (default: $XDG_STATE_HOME/callward, else
+    /// ~/.local/state/callward)
+    #[arg(long, global = true, value_name = "DIR", env = "CALLWARD_STATE_DIR")]
     pub(crate) state_dir: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -101,17 +101,17 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --config the file `tollgate.toml` in the current folder is used, or if there is none, an
+Without --config the file `callward.toml` in the current folder is used, or if there is none, an
 embedded sample is served: one replica set of two MCP servers.
 
 Clients are served at /mcp of `http.listen` (127.0.0.1:7420), with /healthz and /readyz. The other
 commands ask at `admin.listen` (127.0.0.1:7421), where /metrics is, too.
 
 Examples:
-  tollgate serve
-  tollgate serve --config tollgate.toml --check
-  tollgate serve --config tollgate.toml --http 127.0.0.1:8080
-  tollgate serve --config tollgate.toml --record calls.jsonl.gz
+  callward serve
+  callward serve --config callward.toml --check
+  callward serve --config callward.toml --http 127.0.0.1:8080
+  callward serve --config callward.toml --record calls.jsonl.gz
 
 Ctrl-C or SIGTERM lets calls in flight end (10 s, or `http.drain`); a second one does not.")]
 pub(crate) struct Serve {
@@ -135,7 +135,7 @@ pub(crate) struct Serve {
 #[command(after_help = "\
 Put it in front of a server in a desktop client's configuration:
   { \"mcpServers\": { \"files\": {
-      \"command\": \"tollgate\",
+      \"command\": \"callward\",
       \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/data\"] } } }
 
 Standard output carries the protocol only; logs go to standard error (--log info).
@@ -144,8 +144,8 @@ other programs may change what the server reads.
 The server inherits the environment. Tools are passed on; prompts and resources are not.
 
 Examples:
-  tollgate run -- tollgate sample
-  tollgate run --http 7430 -- mcp-server-time --local-timezone UTC")]
+  callward run -- callward sample
+  callward run --http 7430 -- mcp-server-time --local-timezone UTC")]
 pub(crate) struct Run {
     /// Serve over HTTP here instead of stdio
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
@@ -194,9 +194,9 @@ The result goes to standard output. Standard error gets one line: effect, server
 time. The exit code is 1 if the tool reports an error or the call fails.
 
 Examples:
-  tollgate call orders__get_order '{\"order_id\": 1}'
-  tollgate call get_order '{\"order_id\": 1}' -- tollgate sample
-  tollgate call --json files__read_file '{\"path\": \"/data/a\"}' --config tollgate.toml")]
+  callward call orders__get_order '{\"order_id\": 1}'
+  callward call get_order '{\"order_id\": 1}' -- callward sample
+  callward call --json files__read_file '{\"path\": \"/data/a\"}' --config callward.toml")]
 pub(crate) struct Call {
     /// The tool: as clients see it, or SET.TOOL
     pub(crate) tool: String,
@@ -219,10 +219,10 @@ pub(crate) struct Call {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tollgate tools
-  tollgate tools --json -- tollgate sample
-  tollgate tools --by-safety --config tollgate.toml
-  tollgate tools --only readOnlyHint=true --only openWorldHint=false")]
+  callward tools
+  callward tools --json -- callward sample
+  callward tools --by-safety --config callward.toml
+  callward tools --only readOnlyHint=true --only openWorldHint=false")]
 pub(crate) struct Tools {
     /// Print one JSON object per tool
     #[arg(long)]
@@ -243,9 +243,9 @@ With JSON: what would happen to this call, and why. Without: to the tool's calls
 the rules over its arguments. Nothing is sent.
 
 Examples:
-  tollgate explain orders__delete_order
-  tollgate explain orders__get_order '{\"order_id\": 1}'
-  tollgate explain delete_order -- tollgate sample")]
+  callward explain orders__delete_order
+  callward explain orders__get_order '{\"order_id\": 1}'
+  callward explain delete_order -- callward sample")]
 pub(crate) struct Explain {
     /// The tool: as clients see it, or SET.TOOL
     pub(crate) tool: String,
@@ -262,9 +262,9 @@ pub(crate) struct Explain {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tollgate demo                         a tour of the stack
-  tollgate demo --chaos                 who executes what twice when servers fail
-  tollgate demo --chaos --calls 1000000 --seed 7")]
+  callward demo                         a tour of the stack
+  callward demo --chaos                 who executes what twice when servers fail
+  callward demo --chaos --calls 1000000 --seed 7")]
 pub(crate) struct Demo {
     /// Call servers that fail at every point of a call instead, with the stack and with naive retries
     #[arg(long)]
@@ -289,9 +289,9 @@ pub(crate) struct Demo {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tollgate sample                       over stdio, for a client to start
-  tollgate sample --http 7422           over HTTP
-  tollgate run -- tollgate sample       behind the stack")]
+  callward sample                       over stdio, for a client to start
+  callward sample --http 7422           over HTTP
+  callward run -- callward sample       behind the stack")]
 pub(crate) struct Sample {
     /// Serve over HTTP here instead of stdio
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]

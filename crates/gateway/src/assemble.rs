@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tollgate::cache::{CacheConfig, ToolScopes};
-use tollgate::core::PeerObserver;
-use tollgate::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
-use tollgate::{
+use callward::cache::{CacheConfig, ToolScopes};
+use callward::core::PeerObserver;
+use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
+use callward::{
     Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder, Startup,
 };
-use tollgate_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
+use callward_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 
 use crate::audit;
 use crate::config::{Config, EraName, Partition, Rules, ServerConfig, ServerLimits, TargetConfig};
@@ -161,8 +161,8 @@ fn cache(config: &Config) -> CacheConfig {
     cache.stale_while_revalidate = config.cache.stale_while_revalidate;
     cache.stale_if_error = config.cache.stale_if_error;
     cache.partition = match config.cache.partition {
-        Partition::Principal => tollgate::cache::Partition::Principal,
-        Partition::Shared => tollgate::cache::Partition::Shared,
+        Partition::Principal => callward::cache::Partition::Principal,
+        Partition::Shared => callward::cache::Partition::Shared,
     };
     cache
 }
@@ -307,7 +307,7 @@ fn endpoint(
     headers: &std::collections::BTreeMap<String, String>,
 ) -> Result<HttpSpec, AppError> {
     let unusable =
-        |error: tollgate_mcp::upstream::InvalidHttpSpec| AppError::Usage(error.to_string());
+        |error: callward_mcp::upstream::InvalidHttpSpec| AppError::Usage(error.to_string());
     let mut spec = HttpSpec::new(url).map_err(unusable)?;
     for (name, value) in headers {
         spec = spec.with_header(name, value).map_err(unusable)?;
@@ -317,8 +317,8 @@ fn endpoint(
 
 #[cfg(test)]
 mod tests {
-    use tollgate::Tools;
-    use tollgate::limit::{AdaptiveConfig, Shed};
+    use callward::Tools;
+    use callward::limit::{AdaptiveConfig, Shed};
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tollgate::Stack;
-use tollgate::audit::{AuditKey, AuditLog};
+use callward::Stack;
+use callward::audit::{AuditKey, AuditLog};
 
 use crate::config::AuditFile;
 use crate::error::AppError;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tollgate::core::{
+use callward::core::{
     BaggageFilter, BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest,
 };
-use tollgate::registry::Catalogue;
-use tollgate::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
-use tollgate_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
-use tollgate_mcp::upstream::Upstream;
+use callward::registry::Catalogue;
+use callward::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
+use callward_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
+use callward_mcp::upstream::Upstream;
+use parking_lot::Mutex;
 
 use crate::inflight::Inflight;
 use crate::instructions;
@@ -22,7 +22,7 @@ use crate::started::Started;
 use crate::view::PlanView;
 
 /// Under which key of the list's `_meta` the plans are.
-const PLANS: &str = "io.tollgate/plans";
+const PLANS: &str = "io.callward/plans";
 
 /// Serves a stack. Clones share everything.
 #[derive(Clone)]
@@ -133,7 +133,7 @@ impl StackBackend {
 
 impl Backend for StackBackend {
     fn info(&self) -> FaceInfo {
-        let info = FaceInfo::new("tollgate", env!("CARGO_PKG_VERSION")).with_title("Tollgate");
+        let info = FaceInfo::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
         // asked for each time: a server that connects late speaks to clients that come after it
         let said: Vec<_> = self
             .upstreams

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use tollgate::core::InvalidName;
-use tollgate::telemetry::export::InvalidOtlp;
-use tollgate::{BuildError, ToolError};
-use tollgate_replay::ReplayError;
+use callward::core::InvalidName;
+use callward::telemetry::export::InvalidOtlp;
+use callward::{BuildError, ToolError};
+use callward_replay::ReplayError;
 
 use crate::config::ConfigError;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate::Stack;
+use callward::Stack;
 
 use crate::state_dir::StateDir;
 

@@ -23,13 +23,13 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
+use callward::Stack;
+use callward::core::BaggageFilter;
+use callward_mcp::face;
+use callward_mcp::upstream::Upstream;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tollgate::Stack;
-use tollgate::core::BaggageFilter;
-use tollgate_mcp::face;
-use tollgate_mcp::upstream::Upstream;
 
 use crate::backend::StackBackend;
 use crate::config::{HttpConfig, show_duration};

@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate::Stack;
-use tollgate::core::{ReplicaSetId, ToolName};
-use tollgate::registry::KeptName;
+use callward::Stack;
+use callward::core::{ReplicaSetId, ToolName};
+use callward::registry::KeptName;
 
 use crate::state_dir::{StateDir, create_private_file};
 

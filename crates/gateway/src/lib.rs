@@ -1,4 +1,4 @@
-//! What the `tollgate` binary does: an MCP gateway that lets annotations decide every call.
+//! What the `callward` binary does: an MCP gateway that lets annotations decide every call.
 
 mod admin;
 mod api;
@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
     {
         let mut args = std::env::args_os().skip(1);
         if args.next().is_some_and(|word| word == assemble::SUPERVISE) {
-            return tollgate_mcp::supervise::supervise(args);
+            return callward_mcp::supervise::supervise(args);
         }
     }
     app::main()

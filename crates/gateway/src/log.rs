@@ -1,7 +1,7 @@
 //! What is said of the program's own doings, on standard error; and the spans that are exported.
 
-use tollgate::telemetry::export::Exporter;
-use tollgate::telemetry::names;
+use callward::telemetry::export::Exporter;
+use callward::telemetry::names;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn a_level_is_a_word_we_know_or_a_pair() {
-        for text in ["info", "off", "warn,tollgate_cache=debug"] {
+        for text in ["info", "off", "warn,callward_cache=debug"] {
             assert!(parse_levels(text).is_ok(), "{text}");
         }
-        for text in ["loud", "tollgate_cache", "info,tollgate=loud"] {
+        for text in ["loud", "callward_cache", "info,callward=loud"] {
             assert!(parse_levels(text).is_err(), "{text}");
         }
     }

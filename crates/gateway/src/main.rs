@@ -1,4 +1,4 @@
-//! The `tollgate` binary: an MCP gateway that lets annotations decide every call.
+//! The `callward` binary: an MCP gateway that lets annotations decide every call.
 
 use std::process::ExitCode;
 
@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    tollgate_gateway::main()
+    callward_gateway::main()
 }

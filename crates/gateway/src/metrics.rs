@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::Stack;
+use callward::core::PeerObserver;
+use callward::telemetry::export::Exporter;
+use callward::telemetry::metrics::{Metrics, observe_gauge};
+use callward::telemetry::names::metric::CALLS_IN_FLIGHT;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
-use tollgate::Stack;
-use tollgate::core::PeerObserver;
-use tollgate::telemetry::export::Exporter;
-use tollgate::telemetry::metrics::{Metrics, observe_gauge};
-use tollgate::telemetry::names::metric::CALLS_IN_FLIGHT;
 
 use crate::error::AppError;
 use crate::inflight::Inflight;
@@ -60,7 +60,7 @@ impl Telemetry {
             }
         }
         let provider = provider.build();
-        let meter = provider.meter("tollgate");
+        let meter = provider.meter("callward");
         if let Some(exporter) = &exporter {
             exporter.observe(&meter);
         }

@@ -9,7 +9,7 @@ use crate::http::{Operator, json};
 /// The body of `/readyz`; the status is 200 if it is ready, else 503.
 #[derive(Serialize)]
 pub(crate) struct Readiness {
-    tollgate: &'static str,
+    callward: &'static str,
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
@@ -46,7 +46,7 @@ impl Readiness {
         };
         let down = servers.iter().filter(|server| !server.up);
         Self {
-            tollgate: env!("CARGO_PKG_VERSION"),
+            callward: env!("CARGO_PKG_VERSION"),
             ready: reason.is_none(),
             reason,
             tools: operator.stack.catalogue().entries().len(),
@@ -57,7 +57,7 @@ impl Readiness {
 
     /// What operators are told.
     pub(crate) fn with_servers(operator: &Operator) -> Self {
-        let server = |status: tollgate::ServerStatus| ServerView {
+        let server = |status: callward::ServerStatus| ServerView {
             id: status.id.to_string(),
             set: status.set.to_string(),
             up: status.up,

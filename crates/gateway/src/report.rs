@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward::core::refine::Applied;
+use callward::core::{CACHE_META, TRAIL_META};
+use callward::{CacheStatus, CallRecord, Tool, ToolCall, ToolError, ToolOutput, Trail};
+use callward_mcp::wire::object;
 use serde::Serialize;
-use tollgate::core::refine::Applied;
-use tollgate::core::{CACHE_META, TRAIL_META};
-use tollgate::{CacheStatus, CallRecord, Tool, ToolCall, ToolError, ToolOutput, Trail};
-use tollgate_mcp::wire::object;
 
 /// What each result tells of its call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn only_true_asks() {
         for (meta, asks) in [
-            (r#"{"io.tollgate/cache":true}"#, true),
-            (r#"{"io.tollgate\/cache": true }"#, true),
-            (r#"{"io.tollgate/cache":"true"}"#, false),
+            (r#"{"io.callward/cache":true}"#, true),
+            (r#"{"io.callward\/cache": true }"#, true),
+            (r#"{"io.callward/cache":"true"}"#, false),
             (
-                r#"{"io.tollgate/cache":true,"io.tollgate/cache":true}"#,
+                r#"{"io.callward/cache":true,"io.callward/cache":true}"#,
                 false,
             ),
             (r#"{"cache":true}"#, false),
@@ -154,7 +154,7 @@ mod tests {
             assert_eq!((asked.cache, asked.trail), (asks, false), "{meta:?}");
         }
         assert_eq!(Reports::default().or_asked(None), Reports::default());
-        let trail = Bytes::from_static(br#"{"io.tollgate/trail":true}"#);
+        let trail = Bytes::from_static(br#"{"io.callward/trail":true}"#);
         let asked = Reports::default().or_asked(Some(&trail));
         assert_eq!((asked.cache, asked.trail), (false, true));
     }
@@ -172,19 +172,19 @@ mod tests {
         record.set_cache_age(Duration::from_millis(250));
         assert_eq!(
             marked(&record),
-            r#"{"content":[],"_meta":{"a":1,"io.tollgate/cache":{"status":"hit","age_ms":250}}}"#
+            r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"hit","age_ms":250}}}"#
         );
         let record = CallRecord::new();
         record.set_cache_bypass("writing");
         assert_eq!(
             marked(&record),
-            r#"{"content":[],"_meta":{"a":1,"io.tollgate/cache":{"status":"bypass","reason":"writing"}}}"#
+            r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"bypass","reason":"writing"}}}"#
         );
     }
 
     #[test]
     fn what_a_cache_further_up_said_of_the_age_is_added() {
-        let text = r#"{"_meta":{"io.tollgate/cache":{"status":"hit","age_ms":50}}}"#;
+        let text = r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":50}}}"#;
         let output = ToolOutput::from_json(text).unwrap();
         let record = CallRecord::new();
         record.set_cache(CacheStatus::Hit);

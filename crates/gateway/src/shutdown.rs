@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use callward_mcp::upstream::Upstream;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
-use tollgate_mcp::upstream::Upstream;
 
 use crate::config::show_duration;
 use crate::error::AppError;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward::Startup;
 use tokio_util::sync::CancellationToken;
-use tollgate::Startup;
 
 /// Whether every server has listed its tools, failed to, or used up the startup timeout. Clones share
 /// it.

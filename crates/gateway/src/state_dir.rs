@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tollgate::core::FingerprintKey;
+use callward::core::FingerprintKey;
 
 /// The state directory. It is created when something is first written there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Returns the given directory, or else `tollgate` below the user's state folder
+    /// Returns the given directory, or else `callward` below the user's state folder
     /// (`$XDG_STATE_HOME`, by default `~/.local/state`). `None` if there is no home directory either:
     /// nothing is kept then.
     pub(crate) fn locate(given: Option<&Path>) -> Option<Self> {
@@ -33,7 +33,7 @@ impl StateDir {
             Some(given) => given.to_owned(),
             None => absolute("XDG_STATE_HOME")
                 .or_else(|| Some(absolute(HOME)?.join(".local").join("state")))?
-                .join("tollgate"),
+                .join("callward"),
         };
         Some(Self { root })
     }
@@ -112,13 +112,13 @@ mod tests {
         for (given, xdg, home, want) in [
             (Some("/given"), "/xdg", "/home/a", Some("/given/x")),
             (Some("here"), "", "", Some("here/x")),
-            (None, "/xdg", "/home/a", Some("/xdg/tollgate/x")),
-            (None, "", "/home/a", Some("/home/a/.local/state/tollgate/x")),
+            (None, "/xdg", "/home/a", Some("/xdg/callward/x")),
+            (None, "", "/home/a", Some("/home/a/.local/state/callward/x")),
             (
                 None,
                 "relative",
                 "/home/a",
-                Some("/home/a/.local/state/tollgate/x"),
+                Some("/home/a/.local/state/callward/x"),
             ),
             (None, "", "", None),
         ] {

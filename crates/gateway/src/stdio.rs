@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use callward_mcp::face::{Backend, serve_stdio};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use tollgate_mcp::face::{Backend, serve_stdio};
 
 use crate::error::AppError;
 use crate::inflight::Inflight;

@@ -2,10 +2,10 @@
 //!
 //! The file beats the environment, as the specification of OpenTelemetry has it.
 
-use tollgate::core::redact::Redactor;
-use tollgate::core::{BaggageFilter, InvalidConfig};
-use tollgate::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig, share_from_env};
-use tollgate::telemetry::{Contents, Sampling};
+use callward::core::redact::Redactor;
+use callward::core::{BaggageFilter, InvalidConfig};
+use callward::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig, share_from_env};
+use callward::telemetry::{Contents, Sampling};
 
 use crate::config::Telemetry;
 use crate::error::AppError;
@@ -53,7 +53,7 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
     match &config.service_name {
         Some(name) => otlp = otlp.with_service_name(name),
         None if std::env::var_os("OTEL_SERVICE_NAME").is_none() => {
-            otlp = otlp.with_service_name("tollgate");
+            otlp = otlp.with_service_name("callward");
         }
         None => {}
     }

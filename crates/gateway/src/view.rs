@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error as Unknown, StrDeserializer};
-use serde::{Deserialize, Serialize};
-use tollgate::core::activity::Activity;
-use tollgate::core::infer::Volatile;
-use tollgate::core::resolve::{Provenance, Resolved};
-use tollgate::core::{
+use callward::core::activity::Activity;
+use callward::core::infer::Volatile;
+use callward::core::resolve::{Provenance, Resolved};
+use callward::core::{
     Annotations, AuditLevel, CacheRule, Category, ConfirmRule, Field, Lifetime, RepeatRule,
     Strength,
 };
-use tollgate::registry::Entry;
-use tollgate::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
+use callward::registry::Entry;
+use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as Unknown, StrDeserializer};
+use serde::{Deserialize, Serialize};
 
 use crate::config::show_duration;
 

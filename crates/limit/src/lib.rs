@@ -43,10 +43,10 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_limit::{
+//! use callward_limit::{
 //!     AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
 //! };
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

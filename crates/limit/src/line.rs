@@ -1,7 +1,7 @@
 //! How long a call may stand in line.
 
+use callward_core::ToolCall;
 use tokio::time::Instant;
-use tollgate_core::ToolCall;
 
 /// Returns when a call that waits in line must be sent, so that it ends before its deadline as far as
 /// is known how long it takes. `None` if it has no deadline.

@@ -5,10 +5,10 @@ use std::future::{Future, Ready, ready};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_limit::{ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer};
+use callward_testkit::{call, tool};
 use serde_json::json;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
-use tollgate_limit::{ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer};
-use tollgate_testkit::{call, tool};
 use tower::{Layer, Service};
 
 /// Answers at once, with no allocation of its own.

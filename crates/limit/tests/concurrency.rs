@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_limit::{AdaptiveConfig, ConcurrencyLimit, ConcurrencyLimitLayer, Shed};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_limit::{AdaptiveConfig, ConcurrencyLimit, ConcurrencyLimitLayer, Shed};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, Service, ServiceExt};
 
 type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;

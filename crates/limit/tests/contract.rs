@@ -1,7 +1,7 @@
 //! Every layer of this crate keeps what all layers must keep.
 
-use tollgate_limit::{AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer};
-use tollgate_testkit::contract;
+use callward_limit::{AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer};
+use callward_testkit::contract;
 use tower::Layer;
 
 #[tokio::test(start_paused = true)]

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError, ToolOutput};
+use callward_limit::{AttemptTimeoutLayer, Cap, TimeoutConfig};
+use callward_testkit::{MockService, call, share, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError, ToolOutput};
-use tollgate_limit::{AttemptTimeoutLayer, Cap, TimeoutConfig};
-use tollgate_testkit::{MockService, call, share, tool};
 use tower::{Layer, ServiceExt};
 
 /// What a server does after so many seconds since the step before.

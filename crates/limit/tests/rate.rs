@@ -9,16 +9,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{
+    Caller, Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput,
+};
+use callward_limit::{RateLimit, RateLimitConfig, RateLimitLayer, RateSubject};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::{Instant, advance};
-use tollgate_core::{
-    Caller, Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput,
-};
-use tollgate_limit::{RateLimit, RateLimitConfig, RateLimitLayer, RateSubject};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_limit::AttemptTimeoutLayer;
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_limit::AttemptTimeoutLayer;
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 /// A tool that may take 20 s: ten times what it says it takes.

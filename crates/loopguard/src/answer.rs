@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::ToolOutput;
+use callward_core::ToolOutput;
 
 /// Writes the answer: what failed, how often, and what to do instead.
 pub(crate) fn answer(tool: &str, failures: u32, told: &str, wait: Duration) -> ToolOutput {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::InvalidConfig;
 use serde::{Deserialize, Serialize};
-use tollgate_core::InvalidConfig;
 
 /// When a call is answered in its server's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::future::{Future, Ready};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{ToolError, ToolOutput};
 use pin_project_lite::pin_project;
-use tollgate_core::{ToolError, ToolOutput};
 
 use crate::shared::Watch;
 

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use tollgate_core::{Caller, FingerprintKey, Tool};
+use callward_core::{Caller, FingerprintKey, Tool};
 
 use crate::WithoutSession;
 
@@ -55,8 +55,8 @@ pub(crate) fn is_counted(caller: &Caller, without: WithoutSession) -> bool {
 mod tests {
     use std::collections::HashSet;
 
-    use tollgate_core::{Principal, SessionId};
-    use tollgate_testkit::tool;
+    use callward_core::{Principal, SessionId};
+    use callward_testkit::tool;
 
     use super::*;
 

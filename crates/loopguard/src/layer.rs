@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 use tower_layer::Layer;
 
 use crate::shared::Shared;

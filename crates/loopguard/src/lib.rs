@@ -64,12 +64,12 @@
 //! # Errors
 //!
 //! Adds none: models read answers, and many clients show them no errors. The guard's answer is a
-//! [`ToolOutput`](tollgate_core::ToolOutput) with `isError`.
+//! [`ToolOutput`](callward_core::ToolOutput) with `isError`.
 //!
 //! # Telemetry
 //!
 //! Each answer of the guard is an event at info level, and said in the call's record
-//! ([`CallRecord::was_guarded`](tollgate_core::CallRecord::was_guarded)). [`LoopGuardLayer::stats`]
+//! ([`CallRecord::was_guarded`](callward_core::CallRecord::was_guarded)). [`LoopGuardLayer::stats`]
 //! counts.
 //!
 //! # Cost
@@ -86,13 +86,13 @@
 //! use std::sync::Arc;
 //!
 //! use serde_json::json;
-//! use tollgate_core::{Caller, Principal, SessionId, ToolOutput};
-//! use tollgate_loopguard::LoopGuardLayer;
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_core::{Caller, Principal, SessionId, ToolOutput};
+//! use callward_loopguard::LoopGuardLayer;
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! # async fn main() -> Result<(), tollgate_core::ToolError> {
+//! # async fn main() -> Result<(), callward_core::ToolError> {
 //! let server = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no such order: 7")) });
 //! let service = ServiceBuilder::new()
 //!     .layer(LoopGuardLayer::default())

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 /// What the end of a call counts as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub enum Verdict<'a> {
 /// Decides what the end of a call counts as. See the table of this crate.
 ///
 /// ```
-/// use tollgate_core::{Delivery, ErrorKind, ToolError};
-/// use tollgate_loopguard::{Verdict, classify};
+/// use callward_core::{Delivery, ErrorKind, ToolError};
+/// use callward_loopguard::{Verdict, classify};
 ///
 /// let refused = ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, "`id` is missing");
 /// assert_eq!(classify(&Err(refused)), Verdict::Fail("`id` is missing".into()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::LoopGuardFuture;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use callward_core::trail::{self, Stage};
+use callward_core::{Caller, Tool, ToolCall, ToolError, ToolOutput};
 use tokio::time::Instant;
-use tollgate_core::trail::{self, Stage};
-use tollgate_core::{Caller, Tool, ToolCall, ToolError, ToolOutput};
 
 use crate::answer::{answer, shorten};
 use crate::key::{Keys, is_counted};

@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use callward_core::{Caller, Principal, SessionId, ToolCall, ToolOutput};
+use callward_loopguard::LoopGuardLayer;
+use callward_testkit::{AtOnce, call, tool};
 use serde_json::json;
-use tollgate_core::{Caller, Principal, SessionId, ToolCall, ToolOutput};
-use tollgate_loopguard::LoopGuardLayer;
-use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
 /// Calls once, without a runtime; the answer must be there at once.

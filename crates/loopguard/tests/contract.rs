@@ -1,7 +1,7 @@
 //! What every layer must keep.
 
-use tollgate_loopguard::{LoopGuardConfig, LoopGuardLayer, WithoutSession};
-use tollgate_testkit::contract;
+use callward_loopguard::{LoopGuardConfig, LoopGuardLayer, WithoutSession};
+use callward_testkit::contract;
 use tower::Layer;
 
 #[tokio::test(start_paused = true)]

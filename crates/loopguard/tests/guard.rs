@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tokio::time::advance;
-use tollgate_core::{
+use callward_core::{
     CallRecord, Caller, Delivery, ErrorKind, Principal, Purpose, SessionId, ToolCall, ToolError,
     ToolOutput,
 };
-use tollgate_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, WithoutSession};
-use tollgate_testkit::{MockService, call, tool};
+use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, WithoutSession};
+use callward_testkit::{MockService, call, tool};
+use serde_json::{Value, json};
+use tokio::time::advance;
 use tower::{Layer, ServiceExt};
 
 const MINUTE: Duration = Duration::from_secs(60);

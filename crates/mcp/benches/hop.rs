@@ -1,6 +1,6 @@
 //! What one hop to a server costs: our upstream against rmcp's client, same server, same pipe.
 //!
-//! `cargo bench -p tollgate-mcp --bench hop` prints a table. The server is rmcp's, in this process,
+//! `cargo bench -p callward-mcp --bench hop` prints a table. The server is rmcp's, in this process,
 //! over an in-memory pipe, so both clients pay for it alike; only the difference means anything.
 #![expect(
     clippy::unwrap_used,
@@ -12,6 +12,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use callward_core::{
+    CallPlan, Profile, Resolved, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolServer,
+};
+use callward_mcp::upstream::{EraChoice, Io, Target, Upstream};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities,
     ServerConfig,
@@ -19,10 +23,6 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::json;
-use tollgate_core::{
-    CallPlan, Profile, Resolved, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolServer,
-};
-use tollgate_mcp::upstream::{EraChoice, Io, Target, Upstream};
 
 const ROUNDS: usize = 5;
 

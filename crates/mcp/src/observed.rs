@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use callward_core::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, ServerId, Tool};
 use tokio::time::Instant;
-use tollgate_core::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, ServerId, Tool};
 
 /// A session that lasts until this is dropped.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolName};
+use callward_core::{ReplicaSetId, ServerId, Tool, ToolName};
 
 use crate::names::SEPARATORS;
 

@@ -14,7 +14,7 @@
 //!
 //! Each tool that may write is paired with one of its set that only reads, so that whoever gets no
 //! answer knows what to check with: as the operator says ([`SetOptions::verify_with`]), else by their
-//! names ([`Readers`](tollgate_core::infer::Readers)). Pairs follow the lists: a reading tool that
+//! names ([`Readers`](callward_core::infer::Readers)). Pairs follow the lists: a reading tool that
 //! goes is nobody's counterpart any more.
 //!
 //! # Names
@@ -25,8 +25,8 @@
 //! are closed with eight hex digits of their digest. Calls may also say `prefix__tool`, `set.tool` or `set::tool`.
 //!
 //! ```
-//! use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
-//! use tollgate_registry::{Registry, SetOptions};
+//! use callward_core::{ReplicaSetId, ServerId, ToolDefinition};
+//! use callward_registry::{Registry, SetOptions};
 //!
 //! let registry = Registry::new();
 //! let set = ReplicaSetId::new("orders")?;

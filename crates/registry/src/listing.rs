@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tollgate_core::infer;
-use tollgate_core::{
+use callward_core::infer;
+use callward_core::{
     Hints, Inferred, Instances, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition,
     judge, readable,
 };

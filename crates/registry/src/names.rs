@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tollgate_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
+use callward_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
 
 /// The longest name with a prefix that clients see: several model APIs take no more, and no other
 /// characters than ASCII letters, digits, `_` and `-`.

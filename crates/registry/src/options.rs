@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_core::infer::{Inference, Lexicon, RuleSet};
-use tollgate_core::{
+use callward_core::infer::{Inference, Lexicon, RuleSet};
+use callward_core::{
     Annotations, ArgumentRule, Caching, FreshnessMode, Instances, Learned, Lifetime, Profile,
     ToolName, Trust,
 };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use callward_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 use parking_lot::Mutex;
-use tollgate_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;

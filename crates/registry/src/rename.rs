@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 ///
 /// ```
 /// let raw = br#"{"x":1e2, "name" : "get", "annotations":{"name":"get"}}"#;
-/// let renamed = tollgate_registry::rename(raw, "orders__get")?;
+/// let renamed = callward_registry::rename(raw, "orders__get")?;
 /// assert_eq!(&renamed[..], br#"{"x":1e2, "name" : "orders__get", "annotations":{"name":"get"}}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tollgate_core::{ReplicaSetId, ServerId, Tool, ToolName};
+use callward_core::{ReplicaSetId, ServerId, Tool, ToolName};
 
 use crate::catalogue::Refusal;
 use crate::listing::Listing;

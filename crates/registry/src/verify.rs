@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_core::infer::Readers;
-use tollgate_core::{CallPlan, Effect, RepeatRule, ReplicaSetId, Tool, ToolName, Verifier};
+use callward_core::infer::Readers;
+use callward_core::{CallPlan, Effect, RepeatRule, ReplicaSetId, Tool, ToolName, Verifier};
 
 use crate::SetOptions;
 

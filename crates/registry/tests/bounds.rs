@@ -1,8 +1,8 @@
 //! Definitions that clients may be unable to read are left out, and only they.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
-use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition};
-use tollgate_registry::Registry;
+use callward_core::{ReplicaSetId, ServerId, ToolDefinition};
+use callward_registry::Registry;
 
 /// Lists this definition beside a plain one; returns why it is not offered.
 fn refused(definition: String) -> Option<String> {

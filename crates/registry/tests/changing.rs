@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tollgate_core::infer::RuleSet;
-use tollgate_core::{
+use callward_core::infer::RuleSet;
+use callward_core::{
     Annotations, Caching, Effect, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName,
 };
-use tollgate_registry::{Changes, Registry, SetOptions};
+use callward_registry::{Changes, Registry, SetOptions};
+use serde_json::{Value, json};
 
 fn set() -> ReplicaSetId {
     ReplicaSetId::new("shop").unwrap()

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
+use callward_core::{ReplicaSetId, ServerId, ToolDefinition, ToolName};
+use callward_registry::{Changes, KeptName, Registry, SetOptions};
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition, ToolName};
-use tollgate_registry::{Changes, KeptName, Registry, SetOptions};
 
 const SETS: [&str; 4] = ["a", "b", "c", "d"];
 /// Some read as tools of other sets.

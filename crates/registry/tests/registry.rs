@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use tollgate_core::{
+use callward_core::{
     Annotations, ArgumentRule, Complexity, Condition, Effect, ReplicaSetId, ServerId, ToolCall,
     ToolDefinition, Trust, When,
 };
-use tollgate_registry::{Catalogue, Registry, SetOptions};
+use callward_registry::{Catalogue, Registry, SetOptions};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 fn set(name: &str) -> ReplicaSetId {
     ReplicaSetId::new(name).unwrap()

@@ -1,9 +1,9 @@
 //! Which tool to check with what another one did.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+use callward_core::{ReplicaSetId, ServerId, ToolDefinition, ToolName, Verifier};
+use callward_registry::{Registry, SetOptions};
 use serde_json::json;
-use tollgate_core::{ReplicaSetId, ServerId, ToolDefinition, ToolName, Verifier};
-use tollgate_registry::{Registry, SetOptions};
 
 fn set(name: &str) -> ReplicaSetId {
     name.parse().unwrap()

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// How much a cache may keep: entries, whatever their size, or bytes.
 ///
 /// ```
-/// use tollgate_replay::Capacity;
+/// use callward_replay::Capacity;
 ///
 /// assert_eq!("1000".parse(), Ok(Capacity::Entries(1000)));
 /// assert_eq!("64 KiB".parse(), Ok(Capacity::Bytes(65_536)));

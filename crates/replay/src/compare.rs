@@ -53,13 +53,13 @@ impl Comparison {
     /// it. A policy that does not [apply](Policy::applies) to a capacity is left out there.
     ///
     /// ```
-    /// use tollgate_replay::{Capacity, Comparison, KeyTrace, Policy};
+    /// use callward_replay::{Capacity, Comparison, KeyTrace, Policy};
     ///
     /// let trace = KeyTrace::from_keys(["a", "b", "a", "c", "a"]);
     /// let policies = [Policy::Lru, Policy::Belady];
     /// let found = Comparison::of(&trace, &[Capacity::Entries(2)], &policies, &|_, _| ())?;
     /// assert_eq!(found.figures[0].hits, 2);
-    /// # Ok::<(), tollgate_replay::ReplayError>(())
+    /// # Ok::<(), callward_replay::ReplayError>(())
     /// ```
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Comparison {
     #[must_use]
     pub fn against(&self, other: Policy) -> Vec<(Capacity, f64)> {
         let difference = |capacity| {
-            let ours = self.find(Policy::Tollgate, capacity)?;
+            let ours = self.find(Policy::Callward, capacity)?;
             let other = self.find(other, capacity)?;
             Some((capacity, ours.hit_rate - other.hit_rate))
         };

@@ -13,13 +13,13 @@ use crate::ReplayError;
 /// What begins like gzip is unpacked, whatever it is called.
 ///
 /// ```no_run
-/// use tollgate_replay::Lines;
+/// use callward_replay::Lines;
 ///
 /// let mut lines = Lines::open("requests.keys.gz".as_ref(), 1 << 16)?;
 /// while let Some(line) = lines.next_line()? {
 ///     println!("{} bytes", line.len());
 /// }
-/// # Ok::<(), tollgate_replay::ReplayError>(())
+/// # Ok::<(), callward_replay::ReplayError>(())
 /// ```
 pub struct Lines {
     file: String,

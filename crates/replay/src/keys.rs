@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::str;
 
-use tollgate_core::FingerprintKey;
+use callward_core::FingerprintKey;
 
 use crate::{Capacity, Lines, ReplayError};
 
@@ -16,7 +16,7 @@ use crate::{Capacity, Lines, ReplayError};
 /// numbered in the order they first appear: which they were is not kept, only which are the same.
 ///
 /// ```
-/// use tollgate_replay::KeyTrace;
+/// use callward_replay::KeyTrace;
 ///
 /// let trace = KeyTrace::from_keys(["a", "b", "a"]);
 /// assert_eq!((trace.requests(), trace.distinct()), (3, 2));

@@ -4,7 +4,7 @@
 //! how well a bounded cache chooses what to keep. *Calls* ([`trace`], [`calls`]) are tool calls with their arguments and
 //! what came back: they say whether what was kept was still right.
 //!
-//! What is measured as `tollgate` is the cache layer itself, the one that stands in a stack, over a
+//! What is measured as `callward` is the cache layer itself, the one that stands in a stack, over a
 //! service that answers at once and on a clock that stands still. Everything it is compared with is
 //! a small simulator without any state but its own: same recording in, same figures out.
 //!

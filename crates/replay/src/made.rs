@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::{self, Runtime};
-use tollgate_core::{
+use callward_core::{
     Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition,
 };
+use tokio::runtime::{self, Runtime};
 
 use crate::ReplayError;
 

@@ -10,10 +10,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_cache::{CacheConfig, CacheLayer, StateGroup};
+use callward_core::{Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolOutput};
 use serde::Serialize;
 use tokio::time::{Instant, advance};
-use tollgate_cache::{CacheConfig, CacheLayer, StateGroup};
-use tollgate_core::{Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolOutput};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -26,13 +26,13 @@ use crate::report::share;
 /// may be repeated, `add` changes it each time it runs.
 ///
 /// ```
-/// use tollgate_replay::Mix;
+/// use callward_replay::Mix;
 ///
 /// let [none, blind, ours] = Mix::new(0.1, 1).replay(2_000, 7)?;
 /// assert!(blind.stale > 0 && blind.swallowed > 0);
 /// assert_eq!((ours.stale, ours.swallowed), (0, 0));
 /// assert!(ours.hits > none.hits);
-/// # Ok::<(), tollgate_replay::ReplayError>(())
+/// # Ok::<(), callward_replay::ReplayError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mix {
@@ -44,7 +44,7 @@ pub struct Mix {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MixFigures {
-    /// `none`, `ttl` (blind to annotations) or `tollgate`.
+    /// `none`, `ttl` (blind to annotations) or `callward`.
     pub policy: &'static str,
     /// How many calls were made.
     pub calls: u64,
@@ -99,7 +99,7 @@ impl Mix {
         Ok([
             self.run("none", calls, seed, none)?,
             self.run("ttl", calls, seed, blind)?,
-            self.run("tollgate", calls, seed, |server| ours.layer(server))?,
+            self.run("callward", calls, seed, |server| ours.layer(server))?,
         ])
     }
 

@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
+use callward_core::{Profile, Tool, ToolCall, ToolError, ToolOutput};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use tollgate_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
-use tollgate_core::{Profile, Tool, ToolCall, ToolError, ToolOutput};
 use tower_layer::Layer;
 use tower_service::Service;
 

@@ -10,14 +10,14 @@ use crate::{Capacity, Comparison, KeyFigures, Policy};
 /// out.
 ///
 /// ```
-/// use tollgate_replay::{Capacity, Comparison, KeyTrace, Plot, Policy};
+/// use callward_replay::{Capacity, Comparison, KeyTrace, Plot, Policy};
 ///
 /// let trace = KeyTrace::from_keys(["a", "b", "a", "c", "a"]);
 /// let capacities = [Capacity::Entries(1), Capacity::Entries(2)];
 /// let found = Comparison::of(&trace, &capacities, &Policy::ALL, &|_, _| ())?;
 /// let svg = Plot::new("requests.keys", &found).to_string();
 /// assert!(svg.starts_with("<svg ") && svg.contains("s3-fifo"));
-/// # Ok::<(), tollgate_replay::ReplayError>(())
+/// # Ok::<(), callward_replay::ReplayError>(())
 /// ```
 #[derive(Debug)]
 pub struct Plot<'a> {
@@ -55,7 +55,7 @@ impl fmt::Display for Plot<'_> {
         let policies = self.found.policies();
         // the broad line lies below the thin ones, so that it hides none of them
         let mut order = policies.clone();
-        order.sort_by_key(|policy| *policy != Policy::Tollgate);
+        order.sort_by_key(|policy| *policy != Policy::Callward);
         for policy in order {
             self.line(f, policy, Look::of(policy), &axes)?;
         }
@@ -253,7 +253,7 @@ impl Look {
             Policy::Lfu => line("#cc79a7"),
             Policy::S3Fifo => line("#e69f00"),
             Policy::WTinyLfu => line("#009e73"),
-            Policy::Tollgate => Self {
+            Policy::Callward => Self {
                 width: 4.0,
                 ..line("#d55e00")
             },
@@ -309,7 +309,7 @@ mod tests {
         let found = Comparison::of(&trace, &[Capacity::Entries(1)], &Policy::ALL, &|_, _| ());
         let svg = Plot::new("", &found.unwrap()).to_string();
         let dot = |policy| svg.find(&format!("<title>{policy},")).unwrap();
-        assert!(dot(Policy::Tollgate) < dot(Policy::Lru));
+        assert!(dot(Policy::Callward) < dot(Policy::Lru));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum Policy {
     /// A window before a gate that lets in what is asked for more often.
     WTinyLfu,
     /// The cache of this project.
-    Tollgate,
+    Callward,
     /// The optimum, by looking ahead. For entries of one size only.
     Belady,
     /// A cache that only time empties, which recorded keys have none of: no bound.
@@ -42,7 +42,7 @@ impl Policy {
         Self::Lfu,
         Self::S3Fifo,
         Self::WTinyLfu,
-        Self::Tollgate,
+        Self::Callward,
         Self::Belady,
         Self::Ttl,
     ];
@@ -57,7 +57,7 @@ impl Policy {
             Self::Lfu => "lfu",
             Self::S3Fifo => "s3-fifo",
             Self::WTinyLfu => "w-tinylfu",
-            Self::Tollgate => "tollgate",
+            Self::Callward => "callward",
             Self::Belady => "belady",
             Self::Ttl => "ttl",
         }
@@ -84,7 +84,7 @@ impl Policy {
             Self::Lfu => Box::new(Lfu::new(amount)),
             Self::S3Fifo => Box::new(S3Fifo::new(amount)),
             Self::WTinyLfu => Box::new(WTinyLfu::new(amount, entries(capacity, trace)?)),
-            Self::Tollgate => Box::new(Ours::new(capacity, trace.largest())?),
+            Self::Callward => Box::new(Ours::new(capacity, trace.largest())?),
             Self::Belady => Box::new(Belady::new(amount, trace.keys())),
             Self::Ttl => Box::new(Unbounded::new()),
         })
@@ -137,6 +137,6 @@ mod tests {
             assert_eq!(policy.as_str().parse(), Ok(policy));
         }
         let error = "LRU".parse::<Policy>().unwrap_err().to_string();
-        assert!(error.ends_with("tollgate, belady, ttl"), "{error}");
+        assert!(error.ends_with("callward, belady, ttl"), "{error}");
     }
 }

@@ -45,7 +45,7 @@ impl Comparison {
     #[must_use]
     pub fn grid(&self) -> Grid {
         let policies = self.policies();
-        let ours = policies.contains(&Policy::Tollgate);
+        let ours = policies.contains(&Policy::Callward);
         let gaps: Vec<_> = [(Policy::Lru, "to lru"), (Policy::Belady, "to belady")]
             .into_iter()
             .filter(|(policy, _)| ours && policies.contains(policy))
@@ -106,7 +106,7 @@ mod tests {
     fn found(hit_rates: [f64; 6]) -> Comparison {
         let trace = KeyTrace::from_keys(["a", "b", "a"]);
         let capacities = [Capacity::Entries(1), Capacity::Entries(3)];
-        let policies = [Policy::Lru, Policy::Tollgate, Policy::Belady];
+        let policies = [Policy::Lru, Policy::Callward, Policy::Belady];
         let mut found = Comparison::of(&trace, &capacities, &policies, &|_, _| ()).unwrap();
         for (figures, hit_rate) in found.figures.iter_mut().zip(hit_rates) {
             figures.hit_rate = hit_rate;
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(
             grid.to_string(),
             "\
-capacity  lru    tollgate  belady  to lru  to belady
+capacity  lru    callward  belady  to lru  to belady
 1         50.00  52.00     90.00   +2.00   -38.00
 3         80.00  77.00     90.00   -3.00   -13.00
 "

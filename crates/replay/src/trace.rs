@@ -31,9 +31,9 @@ mod reader;
 use std::borrow::Cow;
 use std::fmt;
 
+use callward_core::{Delivery, Effect, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tollgate_core::{Delivery, Effect, ToolName};
 
 pub use self::digest::{InvalidDigest, ResultDigest};
 pub use self::reader::Calls;

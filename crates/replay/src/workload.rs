@@ -7,7 +7,7 @@ use crate::random::{Random, Zipf};
 /// on every machine.
 ///
 /// ```
-/// use tollgate_replay::Workload;
+/// use callward_replay::Workload;
 ///
 /// let trace = Workload::Scans.keys(10_000, 1);
 /// assert_eq!(trace.requests(), 10_000);

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use tollgate_replay::day::{Figures, Freshness, Model, Traffic, measure};
-use tollgate_replay::trace::Calls;
+use callward_replay::day::{Figures, Freshness, Model, Traffic, measure};
+use callward_replay::trace::Calls;
 
 const WITHOUT_EVIDENCE: Freshness = Freshness::Learned { days_before: 0 };
 const AFTER_A_DAY: Freshness = Freshness::Learned { days_before: 1 };

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use proptest::prelude::*;
-use tollgate_replay::policies::{
+use callward_replay::policies::{
     Belady, Fifo, Lfu, Lru, NoCache, S3Fifo, Simulator, Unbounded, WTinyLfu,
 };
-use tollgate_replay::{Capacity, Ours};
+use callward_replay::{Capacity, Ours};
+use proptest::prelude::*;
 
 /// Requests for few keys, so that they come again; each key has a size.
 fn requests() -> impl Strategy<Value = Vec<u32>> {
@@ -233,7 +233,7 @@ fn with_room_for_everything_all_policies_are_one() {
         ("s3-fifo", &mut S3Fifo::new(room)),
         ("w-tinylfu", &mut WTinyLfu::new(room, room)),
         ("belady", &mut Belady::new(room, &keys)),
-        ("tollgate", &mut ours),
+        ("callward", &mut ours),
     ];
     for (name, policy) in &mut policies {
         assert_eq!(hits(*policy, &keys), want, "{name}");

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tollgate_replay::{Capacity, Comparison, KeyTrace, Policy, Workload};
+use callward_replay::{Capacity, Comparison, KeyTrace, Policy, Workload};
 
 /// Nowhere may the cache be further below least recently used than one point.
 const FURTHEST: f64 = -0.01;
@@ -18,7 +18,7 @@ fn compared(trace: &KeyTrace, capacities: &[u64], policies: &[Policy]) -> Compar
 }
 
 fn holds_its_own(name: &str, trace: &KeyTrace, capacities: &[u64]) {
-    let policies = [Policy::Lru, Policy::Tollgate];
+    let policies = [Policy::Lru, Policy::Callward];
     let found = compared(trace, capacities, &policies);
     let gap = found.gap(Policy::Lru).unwrap();
     assert!(gap.worst >= FURTHEST, "{name}: {gap}\n{}", found.grid());

@@ -30,7 +30,7 @@ impl Backoff {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tollgate_retry::{Backoff, Jitter};
+    /// use callward_retry::{Backoff, Jitter};
     ///
     /// let first = Duration::from_millis(100);
     /// let plain = Backoff::new(Jitter::None, Duration::from_millis(300));

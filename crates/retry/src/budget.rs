@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::{ByTool, ReplicaSetId, Tool};
+use callward_core::{ByTool, ReplicaSetId, Tool};
 use tower::retry::budget::Budget;
 
 use crate::RetryConfig;
@@ -33,7 +33,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// A budget of repeats, behind tower's [`Budget`] trait. One atomic, no lock.
 ///
 /// ```
-/// use tollgate_retry::{RetryConfig, TokenBucket};
+/// use callward_retry::{RetryConfig, TokenBucket};
 /// use tower::retry::budget::Budget;
 ///
 /// let budget = TokenBucket::new(&RetryConfig::default().with_budget_reserve(1))?;
@@ -43,7 +43,7 @@ use crate::sync::{AtomicU64, Ordering};
 ///     budget.deposit();
 /// }
 /// assert!(budget.withdraw(), "five calls at 20 % pay for one repeat");
-/// # Ok::<_, tollgate_core::InvalidConfig>(())
+/// # Ok::<_, callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
 pub struct TokenBucket {
@@ -60,8 +60,8 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`](tollgate_core::InvalidConfig) names the first setting that makes no sense.
-    pub fn new(config: &RetryConfig) -> Result<Self, tollgate_core::InvalidConfig> {
+    /// [`InvalidConfig`](callward_core::InvalidConfig) names the first setting that makes no sense.
+    pub fn new(config: &RetryConfig) -> Result<Self, callward_core::InvalidConfig> {
         config.validate().map(|()| Self::of_valid(config))
     }
 
@@ -287,7 +287,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use tollgate_testkit::tool;
+    use callward_testkit::tool;
 
     use super::*;
 

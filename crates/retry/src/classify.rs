@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Delivery, RepeatRule, ToolError};
+use callward_core::{Delivery, RepeatRule, ToolError};
 
 /// What to do about a failure, budget and deadline aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub enum Verdict {
 /// asked again.
 ///
 /// ```
-/// use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
-/// use tollgate_retry::{Verdict, classify};
+/// use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+/// use callward_retry::{Verdict, classify};
 ///
 /// let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s");
 /// assert_eq!(classify(RepeatRule::Safe, &timeout), Verdict::Repeat { floor: None });
@@ -53,7 +53,7 @@ pub fn classify(rule: RepeatRule, error: &ToolError) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::ErrorKind;
+    use callward_core::ErrorKind;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 use crate::Backoff;
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use callward_core::trail::{Decision, Stage, Verdict};
+use callward_core::{Delivery, ErrorKind, OutcomeUnknown, RepeatRule, ToolCall, ToolError};
 use tokio::time::Instant;
-use tollgate_core::trail::{Decision, Stage, Verdict};
-use tollgate_core::{Delivery, ErrorKind, OutcomeUnknown, RepeatRule, ToolCall, ToolError};
 
 use crate::repeats::Repeats;
 

@@ -9,11 +9,11 @@
 //! Each of these faults, put in one at a time, fails a test here: a payment written by `store` after
 //! a `load`; a withdrawal likewise; a repeat that is put back though it was made.
 
+use callward_core::{Delivery, ErrorKind, ToolError};
+use callward_testkit::{call, tool};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::AtomicU64;
 use shuttle::thread;
-use tollgate_core::{Delivery, ErrorKind, ToolError};
-use tollgate_testkit::{call, tool};
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 

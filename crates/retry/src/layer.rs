@@ -2,7 +2,7 @@
 
 use tower_layer::Layer;
 
-use tollgate_core::{InvalidConfig, ReplicaSetId};
+use callward_core::{InvalidConfig, ReplicaSetId};
 
 use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig, RetryStats};
 

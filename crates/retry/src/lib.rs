@@ -24,7 +24,7 @@
 //! that has a deadline, and all such pauses together are no longer than that: others fail fast, as
 //! breakers are for. Whoever knows that the server is back ends such pauses
 //! ([`RetryLayer::server_is_back`]), and so does a breaker that says when its probe has ended
-//! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)): its stated time is then the latest,
+//! ([`ToolError::reopening`](callward_core::ToolError::reopening)): its stated time is then the latest,
 //! and a call waits for as long as it may, also where that is shorter. To be refused so is not counted
 //! among the attempts that are allowed.
 //!
@@ -45,12 +45,12 @@
 //! # Deadline
 //!
 //! A call has one deadline for all its attempts. Each attempt of a tool that is safe to repeat gets a
-//! share of what is left, told inwards as [`Attempt::share`](tollgate_core::Attempt::share): an even
+//! share of what is left, told inwards as [`Attempt::share`](callward_core::Attempt::share): an even
 //! share among the attempts still allowed, but no less than twice what the tool says a call usually
 //! takes, and no more than leaves room for the longest next pause and as much again. Of a tool that
 //! says nothing an attempt gets half of what is left. Where two attempts do not fit, and for the last
 //! one that is allowed, it is all that is left. An attempt timeout inside has to honour it, and fail
-//! with [`Timeout`](tollgate_core::ErrorKind::Timeout), which may be repeated.
+//! with [`Timeout`](callward_core::ErrorKind::Timeout), which may be repeated.
 //!
 //! The share begins when the attempt is sent, and ends it only for a repeat that is going to be made:
 //! one that is taken out of the budget at that moment, and for which there is time. While the budget
@@ -61,10 +61,10 @@
 //! not started, and the error says so with both figures. A call without a deadline has none to share
 //! out: the attempts' own timeouts are all there is.
 //!
-//! A call that the runtime makes by itself ([`Purpose`](tollgate_core::Purpose)) is never repeated.
+//! A call that the runtime makes by itself ([`Purpose`](callward_core::Purpose)) is never repeated.
 //! One that nobody would miss takes from the same budget before its *first* attempt, like a repeat.
 //!
-//! A call without an [`IdempotencyKey`](tollgate_core::IdempotencyKey) gets one before its first
+//! A call without an [`IdempotencyKey`](callward_core::IdempotencyKey) gets one before its first
 //! attempt, and keeps it over all of them: a server that knows such keys then runs the call once,
 //! whatever was lost on the way. Nothing is repeated for having one.
 //!
@@ -86,17 +86,17 @@
 //!
 //! # Errors
 //!
-//! Adds [`ErrorKind::OutcomeUnknown`](tollgate_core::ErrorKind::OutcomeUnknown): a call that may
+//! Adds [`ErrorKind::OutcomeUnknown`](callward_core::ErrorKind::OutcomeUnknown): a call that may
 //! have had an effect was sent, no answer came, and it was not sent again. The first failure is its
-//! source, and [`ToolError::outcome`](tollgate_core::ToolError::outcome) says what was sent, when, to
+//! source, and [`ToolError::outcome`](callward_core::ToolError::outcome) says what was sent, when, to
 //! which server, and which tool to check with. Every other error keeps its kind and says how many
 //! attempts were made; of several it tells each one's server, failure and pause
-//! ([`ToolError::history`](tollgate_core::ToolError::history)). What might have passed and was not
+//! ([`ToolError::history`](callward_core::ToolError::history)). What might have passed and was not
 //! repeated, for want of budget or time, says why. Its delivery is that of the whole call: `Unknown`,
 //! not `NotSent`, if the last attempt was not sent and an earlier one was. A write that was repeated
 //! in vain and may have run keeps its kind, and has an `outcome` too.
 //!
-//! And [`RateLimited`](tollgate_core::ErrorKind::RateLimited), not sent: a call that nobody would
+//! And [`RateLimited`](callward_core::ErrorKind::RateLimited), not sent: a call that nobody would
 //! miss, while the budget is spent.
 //!
 //! A fault that the server *answered* is passed on as it is, and is no promise that nothing
@@ -113,9 +113,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
-//! use tollgate_retry::RetryLayer;
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+//! use callward_retry::RetryLayer;
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::trail::Writer;
+use callward_core::{CallRecord, Reopening, ReplicaSetId, ToolCall, ToolError};
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, sleep_until};
-use tollgate_core::trail::Writer;
-use tollgate_core::{CallRecord, Reopening, ReplicaSetId, ToolCall, ToolError};
 
 use crate::budget::Place;
 use crate::give::repeated;

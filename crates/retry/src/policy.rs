@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use tollgate_core::{
+use callward_core::{
     Delivery, ErrorKind, InvalidConfig, ReplicaSetId, ToolCall, ToolError, ToolOutput,
 };
+use tokio::time::{Instant, sleep};
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
@@ -346,8 +346,8 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
 mod tests {
     use std::collections::HashSet;
 
+    use callward_testkit::{call, tool};
     use serde_json::json;
-    use tollgate_testkit::{call, tool};
 
     use super::*;
     use crate::{Backoff, Jitter};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, FailedAttempt, ToolError};
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, FailedAttempt, ToolError};
 
 use crate::budget::Hold;
 use crate::schedule::Running;

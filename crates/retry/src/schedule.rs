@@ -46,7 +46,7 @@ impl Step {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_retry::{RetryConfig, RetryLayer, Schedule, Step};
+/// use callward_retry::{RetryConfig, RetryLayer, Schedule, Step};
 ///
 /// struct Twice(u32);
 ///
@@ -58,7 +58,7 @@ impl Step {
 /// }
 ///
 /// let layer = RetryLayer::new(RetryConfig::default())?.with_schedule(|| Twice(2));
-/// # Ok::<_, tollgate_core::InvalidConfig>(())
+/// # Ok::<_, callward_core::InvalidConfig>(())
 /// ```
 pub trait MakeSchedule: Send + Sync + 'static {
     /// Makes the schedule of one call. It must neither block nor panic.

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use callward_core::TimeShare;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::TimeShare;
 
 use crate::budget::Hold;
 use crate::deadline::{Outlook, ends_in_time};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::{Share, ToolCall};
 use tokio::time::Instant;
-use tollgate_core::{Share, ToolCall};
 
 use crate::budget::{Budgets, Hold};
 use crate::deadline::Outlook;

@@ -1,9 +1,9 @@
 //! Calls that the runtime makes by itself.
 
+use callward_core::{Delivery, ErrorKind, InvalidConfig, Purpose, ToolCall, ToolError};
+use callward_retry::{RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, InvalidConfig, Purpose, ToolCall, ToolError};
-use tollgate_retry::{RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

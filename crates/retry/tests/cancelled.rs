@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_retry::{RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::task::yield_now;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_retry::{RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_core::{Delivery, ErrorKind, RepeatRule, ToolError};
-use tollgate_retry::{Verdict, classify};
+use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+use callward_retry::{Verdict, classify};
 
 /// What is done about each failure: `R` repeats, `-` does not. Three columns for each rule: not
 /// sent, sent and not answered, answered.

@@ -1,7 +1,7 @@
 //! What every layer must keep.
 
-use tollgate_retry::{RepeatPolicy, Retry};
-use tollgate_testkit::contract;
+use callward_retry::{RepeatPolicy, Retry};
+use callward_testkit::contract;
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract() {

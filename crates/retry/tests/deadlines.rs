@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
+use callward_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
-use tollgate_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
-use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 fn ms(ms: u64) -> Duration {

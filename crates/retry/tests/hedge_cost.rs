@@ -4,10 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use callward_core::{ToolCall, ToolOutput};
+use callward_retry::hedge::{HedgeConfig, HedgeFuture, HedgeLayer};
+use callward_testkit::{AtOnce, call, tool};
 use serde_json::json;
-use tollgate_core::{ToolCall, ToolOutput};
-use tollgate_retry::hedge::{HedgeConfig, HedgeFuture, HedgeLayer};
-use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
 /// Calls once, without a runtime; the answer must be there at once.

@@ -1,11 +1,11 @@
 //! What names a call to servers: one key for each call, the same over its attempts.
 
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     Delivery, ErrorKind, IdempotencyKey, Purpose, ToolCall, ToolError, ToolOutput,
 };
-use tollgate_retry::RetryLayer;
-use tollgate_testkit::{MockService, call, tool};
+use callward_retry::RetryLayer;
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
 use tower::{ServiceBuilder, ServiceExt};
 
 /// Fails twice out of three times, so that each call is attempted three times.

@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use callward_core::trail::Verdict;
+use callward_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::trail::Verdict;
-use tollgate_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 /// Fails every attempt with this error, and notes when each began.

@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use proptest::prelude::*;
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     CallPlan, CallRecord, Delivery, ErrorKind, Profile, RepeatRule, ServerId, Tool, ToolError,
     ToolOutput,
 };
-use tollgate_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
+use callward_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
+use proptest::prelude::*;
+use serde_json::json;
 use tower::{ServiceBuilder, ServiceExt};
 
 fn failed(kind: ErrorKind, delivery: Delivery) -> Result<ToolOutput, ToolError> {

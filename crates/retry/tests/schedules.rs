@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_retry::{RetryConfig, RetryLayer, Schedule, Step};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
-use tollgate_retry::{RetryConfig, RetryLayer, Schedule, Step};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

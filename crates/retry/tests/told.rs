@@ -5,12 +5,12 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     Delivery, ErrorKind, FailedAttempt, ServerId, Tool, ToolError, ToolOutput, Verifier,
 };
-use tollgate_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig};
-use tollgate_testkit::{MockService, call, tool};
+use callward_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
 use tower::ServiceExt;
 
 fn retry(inner: MockService) -> Retry<MockService> {
@@ -170,7 +170,7 @@ async fn an_unknown_outcome_says_what_was_sent_when_where_and_what_to_check_with
 
 #[tokio::test(start_paused = true)]
 async fn the_time_told_is_that_of_the_attempt_that_was_sent() {
-    use tollgate_core::{CallPlan, Profile, RepeatRule};
+    use callward_core::{CallPlan, Profile, RepeatRule};
     let write = tool("pay").build();
     let mut plan = CallPlan::derive(write.resolved(), &Profile::standard());
     plan.repeat = RepeatRule::OnlyUnsent;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use callward_core::{
+    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
+};
+use callward_retry::{Backoff, Jitter, RetryConfig, RetryLayer};
+use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use tollgate_core::{
-    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
-};
-use tollgate_retry::{Backoff, Jitter, RetryConfig, RetryLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

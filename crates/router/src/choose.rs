@@ -4,8 +4,8 @@ use std::cell::{Cell, OnceCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
+use callward_core::{ServerId, ToolCall};
 use smallvec::SmallVec;
-use tollgate_core::{ServerId, ToolCall};
 
 use crate::eligible::{Eligible, Tickets};
 use crate::endpoint::Endpoint;

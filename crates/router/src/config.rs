@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 use crate::affinity::{AffinityConfig, AffinityObserver};
 use crate::health::HealthConfig;
@@ -11,14 +11,14 @@ use crate::strategy::{Affinity, Strategy, StrategyName};
 /// How calls are spread over servers that may get them.
 ///
 /// ```
-/// use tollgate_router::affinity::{AffinityConfig, AffinityKey};
-/// use tollgate_router::{RouterConfig, StrategyName};
+/// use callward_router::affinity::{AffinityConfig, AffinityKey};
+/// use callward_router::{RouterConfig, StrategyName};
 ///
 /// let config = RouterConfig::default()
 ///     .with_strategy(StrategyName::Affinity)
 ///     .with_affinity(AffinityConfig::default().with_by(AffinityKey::User));
 /// assert_eq!(config.make_strategy(None)?.name(), "affinity");
-/// # Ok::<(), tollgate_core::InvalidConfig>(())
+/// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::{ServerId, ToolCall};
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tollgate_core::{ServerId, ToolCall};
 
 use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use callward_core::{ServerId, ToolCall, Weight};
 use tokio::time::Instant;
-use tollgate_core::{ServerId, ToolCall, Weight};
 
 use crate::affinity::rendezvous::{Candidate, server_digest};
 use crate::health::{

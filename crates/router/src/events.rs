@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use callward_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId, ToolName};
 use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use tollgate_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId, ToolName};
 
 use crate::affinity::{AffinityExpired, AffinityObserver, AffinitySet};
 use crate::health::HealthState;
@@ -200,9 +200,9 @@ fn word<S: Serializer>(kind: &ErrorKind, to: S) -> Result<S::Ok, S::Error> {
 
 #[cfg(test)]
 mod tests {
+    use callward_testkit::{call, tool};
     use futures_util::FutureExt;
     use serde_json::json;
-    use tollgate_testkit::{call, tool};
 
     use super::*;
 

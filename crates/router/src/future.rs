@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use callward_core::{Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
-use tollgate_core::{Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::choose::Candidates;

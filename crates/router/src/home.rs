@@ -1,6 +1,6 @@
 //! Where an owner's calls go: to one server of the set, which keeps the owner's state.
 
-use tollgate_core::{FingerprintKey, Owner, ToolCall, Weight};
+use callward_core::{FingerprintKey, Owner, ToolCall, Weight};
 
 use crate::affinity::rendezvous::{fold, highest};
 use crate::set::ReplicaSet;

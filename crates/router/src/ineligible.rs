@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError};
+use callward_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError};
 
 use crate::choose::Candidates;
 use crate::endpoint::Endpoint;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::Weight;
+use callward_core::Weight;
 
 use crate::draw::Draw;
 use crate::endpoint::Endpoint;

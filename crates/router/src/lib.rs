@@ -32,9 +32,9 @@
 //! **Clone.** Clones share the pool. A service is cloned out of its member for each call, so it
 //! must be `Sync`; [`tower::util::BoxCloneSyncService`] is one that fits many.
 //!
-//! **Errors.** [`NoEligibleServer`](tollgate_core::ErrorKind::NoEligibleServer), not sent, names
+//! **Errors.** [`NoEligibleServer`](callward_core::ErrorKind::NoEligibleServer), not sent, names
 //! the tool, the weight it needs, and the weight and health of each server.
-//! [`DeadlineExceeded`](tollgate_core::ErrorKind::DeadlineExceeded), not sent, if the chosen
+//! [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded), not sent, if the chosen
 //! server did not become ready in time. Errors of a server get its id if they have none.
 //!
 //! **Order.** A router ends a stack: around it what sees each attempt, inside it, per server,
@@ -44,9 +44,9 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use tollgate_core::{ReplicaSetId, ServerId, Weight};
-//! use tollgate_router::{Member, Pool, Router, StrategyName};
-//! # use tollgate_testkit::{MockService, call, tool};
+//! use callward_core::{ReplicaSetId, ServerId, Weight};
+//! use callward_router::{Member, Pool, Router, StrategyName};
+//! # use callward_testkit::{MockService, call, tool};
 //! # use tower::ServiceExt;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{ServerId, ToolCall, Weight};
+use callward_core::{ServerId, ToolCall, Weight};
 
 use crate::endpoint::Endpoint;
 use crate::unfit::Unfit;

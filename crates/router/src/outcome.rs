@@ -1,6 +1,6 @@
 //! How a call at a server ended.
 
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 /// How a call that was given to a server ended, as its statistics count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use callward_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::{InvalidConfig, ReplicaSetId, ServerId, Weight};
 
 use crate::drain::Draining;
 use crate::endpoint::Endpoint;

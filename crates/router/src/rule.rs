@@ -1,6 +1,6 @@
 //! The annotation rule, and what else decides whether a server is a candidate at all.
 
-use tollgate_core::ToolCall;
+use callward_core::ToolCall;
 
 use crate::endpoint::Endpoint;
 use crate::strategy::Strategy;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{
+use callward_core::{
     InvalidConfig, RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use tower_service::Service;
@@ -158,9 +158,9 @@ impl<S> Router<S> {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use tollgate_core::{ReplicaSetId, ServerId, Weight};
-    /// use tollgate_router::{Member, Pool, Router};
-    /// # use tollgate_testkit::{MockService, tool};
+    /// use callward_core::{ReplicaSetId, ServerId, Weight};
+    /// use callward_router::{Member, Pool, Router};
+    /// # use callward_testkit::{MockService, tool};
     ///
     /// let server = |id: &str| ServerId::new(id);
     /// # let (primary, replica) = (MockService::counting(), MockService::counting());

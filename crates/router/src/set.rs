@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use callward_core::{RouteRule, ServerId, Tool};
 use tokio::time::Instant;
-use tollgate_core::{RouteRule, ServerId, Tool};
 
 use crate::affinity::rendezvous::Candidate;
 use crate::endpoint::Endpoint;

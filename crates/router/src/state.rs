@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use callward_core::{Tool, Weight};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tollgate_core::{Tool, Weight};
 
 use crate::drain::Drained;
 use crate::health::{HealthChange, ServerHealth, SetHealth, Ticket, Verdict};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
+use callward_core::Tool;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::Tool;
 
 /// The tools of a set that are measured apart: each has a column, which is the same at every server.
 ///
@@ -139,7 +139,7 @@ const LOOKS_EVERY: u32 = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_testkit::tool;
+    use callward_testkit::tool;
 
     #[test]
     fn a_tool_keeps_its_column_and_another_has_another() {

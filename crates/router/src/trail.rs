@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{RouteCandidate, RouteDecision, ServerId, ToolCall, ToolError};
+use callward_core::{RouteCandidate, RouteDecision, ServerId, ToolCall, ToolError};
 
 use crate::choose::{Candidates, Choice, least};
 use crate::endpoint::Endpoint;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::Weight;
+use callward_core::Weight;
 
 /// Why a server does not get a call.
 ///

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use callward_core::{ReplicaSetId, ServerId, ToolCall, Weight};
+use callward_router::{Member, Pool, Router, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::{ReplicaSetId, ServerId, ToolCall, Weight};
-use tollgate_router::{Member, Pool, Router, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
 const STRATEGIES: [StrategyName; 8] = [

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{ReplicaSetId, ServerId};
-use tollgate_router::{Member, Pool, Router};
-use tollgate_testkit::{MockService, contract};
+use callward_core::{ReplicaSetId, ServerId};
+use callward_router::{Member, Pool, Router};
+use callward_testkit::{MockService, contract};
 
 #[tokio::test(start_paused = true)]
 async fn the_router_keeps_the_contract() {

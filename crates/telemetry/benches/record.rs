@@ -11,16 +11,16 @@ use std::pin::pin;
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
 
+use callward_core::{
+    AttemptRecord, CacheStatus, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput,
+};
+use callward_telemetry::{CallSpanLayer, Metrics};
+use callward_testkit::{call, tool};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::{ManualReader, SdkMeterProvider};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{
-    AttemptRecord, CacheStatus, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput,
-};
-use tollgate_telemetry::{CallSpanLayer, Metrics};
-use tollgate_testkit::{call, tool};
 use tower::{Layer, Service};
 
 /// Answers at once, and writes into the record what the layers of a stack would.
@@ -168,8 +168,8 @@ fn sdk(meter: &Meter, rounds: u32, row: impl Fn(&str, f64, f64)) {
             KeyValue::new("mcp.method.name", "tools/call"),
             KeyValue::new("gen_ai.operation.name", "execute_tool"),
             KeyValue::new("gen_ai.tool.name", "read_order".to_owned()),
-            KeyValue::new("tollgate.server_set", "test".to_owned()),
-            KeyValue::new("tollgate.cache", "hit"),
+            KeyValue::new("callward.server_set", "test".to_owned()),
+            KeyValue::new("callward.cache", "hit"),
         ]
     };
     let known = attributes();

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use callward_core::{Tool, ToolCall, ToolError, ToolOutput};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics, Sampling};
+use callward_testkit::{AtOnce, tool};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use tokio::time::Instant;
-use tollgate_core::{Tool, ToolCall, ToolError, ToolOutput};
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics, Sampling};
-use tollgate_testkit::{AtOnce, tool};
 use tower::{Layer, Service};
 
 /// Keeps the metrics pipeline real and sends nothing.

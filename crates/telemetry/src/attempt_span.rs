@@ -8,8 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
@@ -42,7 +42,7 @@ impl<S> Layer<S> for AttemptSpanLayer {
 /// Makes one span per attempt, and writes each attempt into the call's record if it has one.
 ///
 /// The server comes from the error if it names one, and else from where the router wrote it: the
-/// attempt's own place ([`ChosenServer`](tollgate_core::ChosenServer)) if it has one, or the record.
+/// attempt's own place ([`ChosenServer`](callward_core::ChosenServer)) if it has one, or the record.
 /// How the router decided comes from the record; an attempt with a span gets one if its call has none.
 /// An attempt of a call that is [left out](ToolCall::is_left_out) of the trace gets no span. One that
 /// goes out as an MCP request becomes a span of kind `client`, and its context goes along.

@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
@@ -76,7 +76,7 @@ impl<S> Layer<S> for CallSpanLayer {
 /// Makes one span per call, and measures it if it was given [`Metrics`].
 ///
 /// Whether a call is observed is decided once, when it arrives: if somebody listens to spans and the
-/// [`Sampling`] takes the call, or if there are metrics. Then it gets a [`CallRecord`](tollgate_core::CallRecord), unless it has one.
+/// [`Sampling`] takes the call, or if there are metrics. Then it gets a [`CallRecord`](callward_core::CallRecord), unless it has one.
 #[derive(Debug, Clone)]
 pub struct CallSpan<S> {
     inner: S,

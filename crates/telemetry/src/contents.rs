@@ -1,7 +1,7 @@
 //! What spans tell of the contents of calls.
 
-use tollgate_core::redact::Redactor;
-use tollgate_core::{ToolCall, ToolOutput};
+use callward_core::redact::Redactor;
+use callward_core::{ToolCall, ToolOutput};
 
 /// Which contents of calls are written into their spans. By default none are: arguments and results
 /// are the caller's, and a trace is read by others.
@@ -10,8 +10,8 @@ use tollgate_core::{ToolCall, ToolOutput};
 /// but the calling principal (`securityLevel: restricted`), nothing is written at all.
 ///
 /// ```
-/// use tollgate_core::redact::Redactor;
-/// use tollgate_telemetry::Contents;
+/// use callward_core::redact::Redactor;
+/// use callward_telemetry::Contents;
 ///
 /// let arguments_only = Contents::none().with_arguments().with_redactor(Redactor::default());
 /// ```

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use callward_core::{ServerId, ToolDefinition, ToolError, Watch};
 use tokio::time::Instant;
-use tollgate_core::{ServerId, ToolDefinition, ToolError, Watch};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 

@@ -1,6 +1,6 @@
 //! One bounded word for what went wrong.
 
-use tollgate_core::{ErrorKind, ToolError, ToolOutput};
+use callward_core::{ErrorKind, ToolError, ToolOutput};
 
 use crate::names;
 
@@ -94,7 +94,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use tollgate_core::Delivery;
+    use callward_core::Delivery;
 
     fn fault(code: i64) -> Result<ToolOutput, ToolError> {
         Err(ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "fault").with_code(code))

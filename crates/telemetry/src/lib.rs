@@ -5,7 +5,7 @@
 //! a server's tools. Every name is in [`names`].
 //!
 //! **Rule.** What a call was (tool, effect, plan) is known when its span begins; what became of it
-//! is written by the layers into the call's [`CallRecord`](tollgate_core::CallRecord) and copied
+//! is written by the layers into the call's [`CallRecord`](callward_core::CallRecord) and copied
 //! into the span when it ends. So there is one span per call, not one per layer. A call that
 //! somebody observes gets a record, unless it has one; a call that nobody observes gets nothing:
 //! no record, no look at the clock. Arguments and results are recorded only where [`Contents`] says
@@ -14,7 +14,7 @@
 //! **Traces.** Which calls are traced is decided before a span is built ([`Sampling`]): a call that is
 //! left out allocates nothing here, and its servers are told to leave it out too. With the feature
 //! `otel`, a span continues the trace that its call came with
-//! ([`TraceContext`](tollgate_core::TraceContext)), and servers continue that of the attempt: for
+//! ([`TraceContext`](callward_core::TraceContext)), and servers continue that of the attempt: for
 //! whoever exports spans through the crate `tracing-opentelemetry`. Its layer has to be set up with
 //! `with_context_activation(false)`: that an attempt is a client's is known only once there is a
 //! request. Without the feature, the context goes through as it came.
@@ -29,15 +29,15 @@
 //!
 //! **Errors.** None are added; results pass as they are. `error.type` is `tool_error` for an answer
 //! with `isError`, the code for a JSON-RPC or HTTP code, and else the word of the
-//! [`ErrorKind`](tollgate_core::ErrorKind).
+//! [`ErrorKind`](callward_core::ErrorKind).
 //!
 //! **Order.** [`CallSpan`] stands outside of everything, so that it sees the caller's latency, and
 //! hits and refusals too. [`AttemptSpan`] stands inside of retry and directly outside of the
 //! router. The other way round the time of an attempt would hold the pauses between attempts.
 //!
 //! ```
-//! use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer};
-//! # use tollgate_testkit::{MockService, call, tool};
+//! use callward_telemetry::{AttemptSpanLayer, CallSpanLayer};
+//! # use callward_testkit::{MockService, call, tool};
 //! # use tower::{Layer, ServiceExt};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

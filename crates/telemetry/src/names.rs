@@ -4,13 +4,13 @@
 //! `error.type`, are those of the OpenTelemetry semantic conventions for generative AI, MCP and
 //! networks. The first two have status *Development*: they may still change, and this file is the one
 //! place to follow them. There are no conventional names for cache, retry, routing and confirmation;
-//! ours start with `tollgate.`. Names that start with `otel.` are no attributes: by them
+//! ours start with `callward.`. Names that start with `otel.` are no attributes: by them
 //! `tracing-opentelemetry` is told what a span is called, of which kind it is and how it ended.
 
 pub mod metric;
 
-/// The target of all spans, for filters such as `tollgate=info`.
-pub const TARGET: &str = "tollgate";
+/// The target of all spans, for filters such as `callward=info`.
+pub const TARGET: &str = "callward";
 
 /// The span of a call. Its display name, with the tool in it, is in [`OTEL_NAME`].
 pub const CALL_SPAN: &str = "execute_tool";
@@ -126,27 +126,27 @@ fields! {
     SERVER_PORT = "server.port" in OUTWARD, "The server's port.";
     ERROR_TYPE = "error.type" in EACH, "What went wrong, as one word of a bounded set: `tool_error` of an answer with `isError`, a well-known JSON-RPC or HTTP code, or the kind of the failure. Absent if nothing did.";
     STATUS_CODE = "rpc.response.status_code" in EACH, "The code of the JSON-RPC error that was answered with.";
-    SERVER_SET = "tollgate.server_set" in CALL, "The replica set that offers the tool.";
-    ANNOTATIONS = "tollgate.annotations" in CALL, "The hints the call's plan was derived from, in one line.";
-    EFFECT = "tollgate.effect" in CALL, "What the call may do: `read_only`, `idempotent`, `mutating` or `destructive`.";
-    PLAN = "tollgate.plan" in CALL, "The call's plan, in one line.";
-    PLAN_REASON = "tollgate.plan.reason" in CALL, "Why the effect is what it is.";
-    CONFIRM = "tollgate.confirm" in CALL, "Whether a human is asked: `ask` or `skip`.";
-    CACHE = "tollgate.cache" in CALL, "What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.";
-    CACHE_BYPASS_REASON = "tollgate.cache.bypass_reason" in CALL, "Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.";
-    ATTEMPTS = "tollgate.attempts" in CALL, "How many attempts were started.";
-    HEDGE = "tollgate.hedge" in CALL, "What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
-    GUARDED = "tollgate.guarded" in CALL, "`true` if the loop guard answered in the server's place. Absent otherwise.";
-    DECISIONS = "tollgate.decisions" in CALL, "What was decided about the call, in order, and why: the trail that `tollgate explain` and results tell, in one line.";
-    ATTEMPT_NUMBER = "tollgate.attempt.number" in ATTEMPT, "Which attempt it is, from 1.";
-    SERVER = "tollgate.server" in EACH, "The server: of a call the one chosen last.";
-    ROUTE_REASON = "tollgate.route.reason" in CALL_AND_ATTEMPT, "Why that server, or why none.";
-    ROUTE_STRATEGY = "tollgate.route.strategy" in ATTEMPT, "The name of the strategy that chose it.";
-    ROUTE_RULE = "tollgate.route.rule" in ATTEMPT, "What the plan demands of servers and prefers, in words: it comes before the strategy.";
-    ROUTE_CANDIDATES = "tollgate.route.candidates" in ATTEMPT, "Servers that were looked at, each with its weight and what speaks against it: at most eight.";
-    ROUTE_ALTERNATES = "tollgate.route.alternates" in ATTEMPT, "Servers that would be asked next, best first: at most four. Absent where there are none.";
-    DELIVERY = "tollgate.delivery" in ATTEMPT, "How far an attempt got: `answered`, `not_sent` or `unknown`.";
-    PURPOSE = "tollgate.discovery.purpose" in DISCOVERY, "What a listing is made for: `discovery`, or `probe` to find out whether the server is back.";
-    TOOLS = "tollgate.discovery.tools" in DISCOVERY, "How many tools were listed.";
+    SERVER_SET = "callward.server_set" in CALL, "The replica set that offers the tool.";
+    ANNOTATIONS = "callward.annotations" in CALL, "The hints the call's plan was derived from, in one line.";
+    EFFECT = "callward.effect" in CALL, "What the call may do: `read_only`, `idempotent`, `mutating` or `destructive`.";
+    PLAN = "callward.plan" in CALL, "The call's plan, in one line.";
+    PLAN_REASON = "callward.plan.reason" in CALL, "Why the effect is what it is.";
+    CONFIRM = "callward.confirm" in CALL, "Whether a human is asked: `ask` or `skip`.";
+    CACHE = "callward.cache" in CALL, "What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.";
+    CACHE_BYPASS_REASON = "callward.cache.bypass_reason" in CALL, "Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.";
+    ATTEMPTS = "callward.attempts" in CALL, "How many attempts were started.";
+    HEDGE = "callward.hedge" in CALL, "What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
+    GUARDED = "callward.guarded" in CALL, "`true` if the loop guard answered in the server's place. Absent otherwise.";
+    DECISIONS = "callward.decisions" in CALL, "What was decided about the call, in order, and why: the trail that `callward explain` and results tell, in one line.";
+    ATTEMPT_NUMBER = "callward.attempt.number" in ATTEMPT, "Which attempt it is, from 1.";
+    SERVER = "callward.server" in EACH, "The server: of a call the one chosen last.";
+    ROUTE_REASON = "callward.route.reason" in CALL_AND_ATTEMPT, "Why that server, or why none.";
+    ROUTE_STRATEGY = "callward.route.strategy" in ATTEMPT, "The name of the strategy that chose it.";
+    ROUTE_RULE = "callward.route.rule" in ATTEMPT, "What the plan demands of servers and prefers, in words: it comes before the strategy.";
+    ROUTE_CANDIDATES = "callward.route.candidates" in ATTEMPT, "Servers that were looked at, each with its weight and what speaks against it: at most eight.";
+    ROUTE_ALTERNATES = "callward.route.alternates" in ATTEMPT, "Servers that would be asked next, best first: at most four. Absent where there are none.";
+    DELIVERY = "callward.delivery" in ATTEMPT, "How far an attempt got: `answered`, `not_sent` or `unknown`.";
+    PURPOSE = "callward.discovery.purpose" in DISCOVERY, "What a listing is made for: `discovery`, or `probe` to find out whether the server is back.";
+    TOOLS = "callward.discovery.tools" in DISCOVERY, "How many tools were listed.";
     DURATION_MS = "duration_ms" in EACH, "From start to end, in milliseconds.";
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tollgate_core::{Outbound, SendWatch, TraceContext, Watch};
+use callward_core::{Outbound, SendWatch, TraceContext, Watch};
 use tracing::Span;
 
 use crate::{context, names};

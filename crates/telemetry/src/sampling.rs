@@ -1,6 +1,6 @@
 //! Which calls are traced.
 
-use tollgate_core::{InvalidConfig, ToolCall, TraceContext};
+use callward_core::{InvalidConfig, ToolCall, TraceContext};
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span};
 
@@ -11,16 +11,16 @@ use crate::names;
 ///
 /// A call that continues a trace is traced if its caller records that trace: a part of it would be
 /// worth little. That is the sampled flag of its
-/// [`TraceContext`](tollgate_core::TraceContext), or a `tracing` span around the call. A call that
+/// [`TraceContext`](callward_core::TraceContext), or a `tracing` span around the call. A call that
 /// begins one is traced with the probability given here. Servers behind the stack are told which it
 /// is, by the same flag, so that nobody records a part of what is left out here.
 ///
 /// ```
-/// use tollgate_telemetry::Sampling;
+/// use callward_telemetry::Sampling;
 ///
 /// let one_in_a_hundred = Sampling::ratio(0.01)?;
 /// assert_ne!(one_in_a_hundred, Sampling::always());
-/// # Ok::<(), tollgate_core::InvalidConfig>(())
+/// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
@@ -127,8 +127,8 @@ const NUMBERS: u64 = 1 << BITS;
 mod tests {
     use std::sync::Arc;
 
+    use callward_testkit::{call, tool};
     use serde_json::json;
-    use tollgate_testkit::{call, tool};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! How a span says that something went wrong.
 
-use tollgate_core::ToolError;
+use callward_core::ToolError;
 use tracing::field::{DisplayValue, display};
 
 use crate::error_type::Ending;

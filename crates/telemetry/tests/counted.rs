@@ -5,12 +5,12 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use callward_core::{CacheStatus, ToolCall, ToolError, ToolOutput};
+use callward_telemetry::{CallSpanLayer, Metrics, Sampling};
+use callward_testkit::{call, tool};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::{ManualReader, SdkMeterProvider};
 use serde_json::json;
-use tollgate_core::{CacheStatus, ToolCall, ToolError, ToolOutput};
-use tollgate_telemetry::{CallSpanLayer, Metrics, Sampling};
-use tollgate_testkit::{call, tool};
 use tower::{Layer, Service};
 
 /// Answers as a cache does that has the answer.

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
+use callward_testkit::{MockService, call, contract, tool};
 use serde_json::json;
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
-use tollgate_testkit::{MockService, call, contract, tool};
 use tower::{Layer, ServiceExt};
 
 #[tokio::test(start_paused = true)]

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use callward_core::{
+    Delivery, ErrorKind, Inbound, Outbound, RequestName, ServerId, ToolCall, ToolError, ToolOutput,
+    TraceContext, Transport,
+};
+use callward_telemetry::{
+    AttemptSpanLayer, CallSpanLayer, DiscoveryPurpose, DiscoverySpan, Sampling,
+};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use opentelemetry::trace::{SpanKind, Status, TracerProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::json;
-use tollgate_core::{
-    Delivery, ErrorKind, Inbound, Outbound, RequestName, ServerId, ToolCall, ToolError, ToolOutput,
-    TraceContext, Transport,
-};
-use tollgate_telemetry::{
-    AttemptSpanLayer, CallSpanLayer, DiscoveryPurpose, DiscoverySpan, Sampling,
-};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt;
@@ -125,7 +125,7 @@ fn inbound() -> ToolCall {
     let mut inbound = Inbound::new(Transport::Tcp);
     inbound.request = Some(RequestName::Text("a-1".into()));
     inbound.protocol_version = Some("2025-11-25");
-    inbound.session = Some(tollgate_core::SessionId::new("s-1"));
+    inbound.session = Some(callward_core::SessionId::new("s-1"));
     inbound.http_version = Some("1.1");
     inbound.client = Some(([10, 0, 0, 1], 5000).into());
     inbound.beside = TraceContext::new(0xbe51de, 5, true);
@@ -184,8 +184,8 @@ async fn a_trace_goes_through_from_client_to_server() {
             ("network.protocol.version", "1.1"),
             ("client.address", "10.0.0.1"),
             ("client.port", "5000"),
-            ("tollgate.effect", "read_only"),
-            ("tollgate.annotations", "[read-only]"),
+            ("callward.effect", "read_only"),
+            ("callward.annotations", "[read-only]"),
         ],
     );
     assert_has(
@@ -199,7 +199,7 @@ async fn a_trace_goes_through_from_client_to_server() {
             ("network.transport", "tcp"),
             ("server.address", "127.0.0.1"),
             ("server.port", "8080"),
-            ("tollgate.attempt.number", "1"),
+            ("callward.attempt.number", "1"),
         ],
     );
     for name in ["otel.name", "otel.kind", "otel.status_code"] {
@@ -275,13 +275,13 @@ async fn each_attempt_is_a_client_of_its_own() {
         first,
         &[
             ("error.type", "connection_lost"),
-            ("tollgate.attempt.number", "1"),
+            ("callward.attempt.number", "1"),
         ],
     );
     assert_has(
         second,
         &[
-            ("tollgate.attempt.number", "2"),
+            ("callward.attempt.number", "2"),
             ("jsonrpc.request.id", "41"),
         ],
     );
@@ -377,7 +377,7 @@ async fn an_attempt_apart_from_its_call_still_finds_its_trace() {
     let leaf = MockService::counting();
     send(&leaf, inbound()).await.unwrap();
     // a refresh runs in a task of its own, outside of any span
-    let seen = leaf.seen()[0].in_background(tollgate_core::Purpose::Refresh);
+    let seen = leaf.seen()[0].in_background(callward_core::Purpose::Refresh);
     let refresh = AttemptSpanLayer::new().layer(leaf.clone());
     refresh.oneshot(seen).await.unwrap();
     let call = exporter.one("tools/call read_order");
@@ -406,9 +406,9 @@ async fn a_listing_is_a_request_too() {
         &listing,
         &[
             ("mcp.method.name", "tools/list"),
-            ("tollgate.server", "orders-eu"),
-            ("tollgate.discovery.purpose", "discovery"),
-            ("tollgate.discovery.tools", "0"),
+            ("callward.server", "orders-eu"),
+            ("callward.discovery.purpose", "discovery"),
+            ("callward.discovery.tools", "0"),
             ("jsonrpc.request.id", "1"),
             ("network.transport", "pipe"),
         ],

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, TraceContext};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Sampling};
+use callward_testkit::{AtOnce, call, tool};
 use serde_json::json;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, TraceContext};
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Sampling};
-use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, Service};
 
 /// Sends a call that nobody else holds, and counts what is allocated on its way.

@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
-use tollgate_core::{ToolCall, ToolError, ToolOutput};
+use callward_core::{ToolCall, ToolError, ToolOutput};
 use tower_service::Service;
 
 /// Answers every call at once with the same output, and counts nothing.

@@ -1,7 +1,7 @@
 //! Calls of every kind: the tools that chaos servers list, and what is meant by calling them.
 
+use callward_core::{Annotations, ArgumentRule, Condition, ToolDefinition, When};
 use serde_json::{Value, json};
-use tollgate_core::{Annotations, ArgumentRule, Condition, ToolDefinition, When};
 
 use crate::truth::Sort;
 

@@ -7,9 +7,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
 use serde_json::json;
 use tokio::time::timeout;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::{MockService, call, tool};

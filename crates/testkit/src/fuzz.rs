@@ -4,9 +4,9 @@
 //! all check the same. It panics where something does not hold, and returns otherwise: whether the
 //! bytes are a tool or not, nothing else may happen.
 
-use tollgate_core::infer::{Inference, Listed, Strength, Volatile};
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{
+use callward_core::infer::{Inference, Listed, Strength, Volatile};
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
     RepeatRule, ReplicaSetId, Resolved, RuleSet, ServerId, Source, Subject, Tool, ToolDefinition,
     Trust,

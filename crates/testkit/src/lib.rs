@@ -1,6 +1,6 @@
-//! Scripted servers, contract probes and small builders for Tollgate's own tests. Never published.
+//! Scripted servers, contract probes and small builders for Callward's own tests. Never published.
 //!
-//! [`tool`] builds a [`Tool`](tollgate_core::Tool) with exactly the hints a test needs, [`MockService`]
+//! [`tool`] builds a [`Tool`](callward_core::Tool) with exactly the hints a test needs, [`MockService`]
 //! answers its calls as the test says and counts what it saw, and [`contract`] checks what every
 //! layer must keep. Two programs judge the rules: `score` measures inference on labelled tools
 //! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
@@ -35,9 +35,9 @@ pub mod truth;
 mod work_queue;
 
 pub use at_once::AtOnce;
+pub use callward_chaos as chaos;
 pub use mock::{Gate, MockFuture, MockService};
 pub use server::{MockServer, Ping};
 pub use share::share;
-pub use tollgate_chaos as chaos;
 pub use tool::{ToolBuilder, call, tool};
 pub use work_queue::WorkQueue;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
 use tower_service::Service;
 
 /// What a [`MockService`] answers to its n-th call, counted from 1.

@@ -1,7 +1,7 @@
 //! Tables of a document that are made from the code.
 //!
 //! Each stands between `<!-- table: NAME -->` and `<!-- end -->`. A test makes them anew and compares;
-//! with `TOLLGATE_WRITE_PAGES=1` it writes them instead.
+//! with `CALLWARD_WRITE_PAGES=1` it writes them instead.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn holds(page: &Path, prefix: &str, made: &[(&str, String)]) {
     names.sort_unstable();
     there.sort_unstable();
     assert_eq!(there, names, "the tables of {}", page.display());
-    let write = std::env::var_os("TOLLGATE_WRITE_PAGES").is_some();
+    let write = std::env::var_os("CALLWARD_WRITE_PAGES").is_some();
     for (name, made) in made {
         let begin = format!("<!-- table: {name} -->\n");
         let (before, rest) = text.split_once(&begin).unwrap();
@@ -61,7 +61,7 @@ pub fn holds(page: &Path, prefix: &str, made: &[(&str, String)]) {
         assert!(
             found == made,
             "table `{name}` of {}: missing {lost:#?}, not in the code {invented:#?}; with \
-             TOLLGATE_WRITE_PAGES=1 this test writes the table",
+             CALLWARD_WRITE_PAGES=1 this test writes the table",
             page.display()
         );
     }

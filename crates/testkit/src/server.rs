@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::sync::mpsc;
-use tollgate_core::{
+use callward_core::{
     BoxFuture, BoxStream, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput,
     ToolServer,
 };
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::mpsc;
 use tower::ServiceExt;
 
 use crate::MockService;

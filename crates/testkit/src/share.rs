@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{Share, TimeShare};
+use callward_core::{Share, TimeShare};
 
 /// Makes a share of this length. `ends`: whether the attempt ends when it is over.
 #[must_use]

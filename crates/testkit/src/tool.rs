@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tollgate_core::{
+use callward_core::{
     Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall, ToolDefinition,
 };
+use serde_json::{Value, json};
 
 /// Starts a tool of this name in replica set `test`, without any hint.
 #[must_use]

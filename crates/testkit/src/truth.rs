@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_chaos::Count;
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_chaos::Count;
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 /// What a caller gets; nothing, if it did not wait.
 pub type Told = Option<Result<ToolOutput, ToolError>>;

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use callward_core::{ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, contract};
 use tokio::sync::Semaphore;
-use tollgate_core::{ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, contract};
 use tower_service::Service;
 
 /// What a deliberately wrong layer does wrong.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use callward_testkit::fuzz::tool_json;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use tollgate_testkit::fuzz::tool_json;
 
 #[test]
 fn every_seed_passes() -> std::io::Result<()> {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use tollgate_testkit::parity::{Deviation, Parity};
+use callward_testkit::parity::{Deviation, Parity};
 
 #[test]
 fn our_own_cases_agree() {

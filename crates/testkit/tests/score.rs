@@ -1,7 +1,7 @@
 //! What inference must reach on the corpus written for this project.
 
-use tollgate_core::RuleSet;
-use tollgate_testkit::score::{Case, Hint, read, score};
+use callward_core::RuleSet;
+use callward_testkit::score::{Case, Hint, read, score};
 
 /// The servers the rules were first written for. All others came later, their labels before any
 /// verdict on them was looked at: they are the harder half. Rules have been mended with both in view

@@ -10,13 +10,13 @@
 
 use std::time::Duration;
 
-use tollgate::breaker::BreakerConfig;
-use tollgate::{Server, Stack};
-use tollgate_mcp::upstream::{Target, Upstream};
-use tollgate_testkit::calls;
-use tollgate_testkit::chaos::http::HttpServer;
-use tollgate_testkit::chaos::{Chaos, Era, Ledger};
-use tollgate_testkit::truth::{Sort, Tally, Told, judge};
+use callward::breaker::BreakerConfig;
+use callward::{Server, Stack};
+use callward_mcp::upstream::{Target, Upstream};
+use callward_testkit::calls;
+use callward_testkit::chaos::http::HttpServer;
+use callward_testkit::chaos::{Chaos, Era, Ledger};
+use callward_testkit::truth::{Sort, Tally, Told, judge};
 
 /// How long a run may take before it counts as hanging.
 const HANGS: Duration = Duration::from_secs(240);

@@ -16,9 +16,9 @@ class Sequence:
 
 
 def sequence(*servers, modern=False, run=False):
-    """Registers a sequence over these servers, which goes through `tollgate serve`.
+    """Registers a sequence over these servers, which goes through `callward serve`.
 
-    `run` adds `tollgate run`: for one server, and one client, because a gateway does not see what
+    `run` adds `callward run`: for one server, and one client, because a gateway does not see what
     goes through another one. `modern` adds stateless requests: for sequences that need no sessions,
     because a gateway without authentication takes all such clients for one.
     """

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const USAGE: &str = "\
-compare run --programs DIR --tollgate FILE --home DIR --sources DIR --out FILE [--quick] [--only NAME]... [--elapsed SECONDS]
+compare run --programs DIR --callward FILE --home DIR --sources DIR --out FILE [--quick] [--only NAME]... [--elapsed SECONDS]
 compare report --page FILE --folder DIR";
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn start(words: Vec<String>) -> Outcome<()> {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
             "--programs" => options.programs = value()?.into(),
-            "--tollgate" => options.tollgate = value()?.into(),
+            "--callward" => options.callward = value()?.into(),
             "--home" => options.home = value()?.into(),
             "--sources" => options.sources = value()?.into(),
             "--out" => options.out = value()?.into(),
@@ -65,7 +65,7 @@ fn start(words: Vec<String>) -> Outcome<()> {
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) programs: PathBuf,
-    pub(crate) tollgate: PathBuf,
+    pub(crate) callward: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) sources: PathBuf,
     pub(crate) out: PathBuf,

@@ -17,7 +17,7 @@ use crate::upstream::{answers, free_port};
 pub(crate) struct Places {
     /// Of this workspace.
     pub(crate) programs: PathBuf,
-    pub(crate) tollgate: PathBuf,
+    pub(crate) callward: PathBuf,
     /// With `venv`, `node`, `failed`, and what is written here.
     pub(crate) home: PathBuf,
     /// This workspace's sources.
@@ -81,20 +81,20 @@ pub(crate) const PEERS: &[Peer] = &[
         how: How::Direct,
     },
     Peer {
-        name: "Tollgate",
-        package: "tollgate",
+        name: "Callward",
+        package: "callward",
         configuration: Configuration::Default,
         setup: "defaults (`cache.freshness = \"learned\"`): nothing but addresses and the upstream",
         caches: true,
-        how: How::Config("tollgate"),
+        how: How::Config("callward"),
     },
     Peer {
-        name: "Tollgate fixed",
-        package: "tollgate",
+        name: "Callward fixed",
+        package: "callward",
         configuration: Configuration::Cached,
         setup: "`cache.freshness = \"fixed\"`, `instances = \"shared\"`",
         caches: true,
-        how: How::Config("tollgate-fixed"),
+        how: How::Config("callward-fixed"),
     },
     Peer {
         name: "mcp-proxy",
@@ -184,14 +184,14 @@ impl Peer {
             How::Direct => return Ok(None),
             How::Config(name) => {
                 let file = config(places, name, port, upstreams)?;
-                if self.package == "tollgate" {
-                    let mut command = Command::new(&places.tollgate);
+                if self.package == "callward" {
+                    let mut command = Command::new(&places.callward);
                     command.args(["serve", "--config"]).arg(file);
                     let state = fresh(places, &format!("{name}-{port}"))?;
                     command
                         .env_remove("XDG_STATE_HOME")
                         .env("HOME", &state)
-                        .env("TOLLGATE_STATE_DIR", state.join("tollgate"));
+                        .env("CALLWARD_STATE_DIR", state.join("callward"));
                     command
                 } else {
                     let mut command = Command::new(places.programs.join("rs-proxy"));
@@ -313,7 +313,7 @@ mod tests {
     fn places(home: PathBuf) -> Places {
         Places {
             programs: home.clone(),
-            tollgate: home.join("tollgate"),
+            callward: home.join("callward"),
             sources: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
             home,
         }
@@ -352,13 +352,13 @@ mod tests {
     fn the_gateway_uses_no_state_of_whoever_starts_it() {
         let home = std::env::temp_dir().join(format!("peers-state-{}", std::process::id()));
         let places = places(home.clone());
-        let left = home.join("state/tollgate-7/tollgate/evidence");
+        let left = home.join("state/callward-7/callward/evidence");
         fs::create_dir_all(&left).unwrap();
-        let peer = PEERS.iter().find(|peer| peer.name == "Tollgate").unwrap();
+        let peer = PEERS.iter().find(|peer| peer.name == "Callward").unwrap();
         let upstream = Endpoint::new("http://h:1/mcp").unwrap();
         let command = peer.command(&places, 7, &[upstream]).unwrap().unwrap();
         let set: Vec<_> = command.as_std().get_envs().collect();
-        for name in ["HOME", "TOLLGATE_STATE_DIR"] {
+        for name in ["HOME", "CALLWARD_STATE_DIR"] {
             let value = set
                 .iter()
                 .find(|(own, _)| *own == name)

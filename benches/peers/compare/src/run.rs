@@ -21,7 +21,7 @@ pub(crate) async fn run(options: &Options) -> Outcome<()> {
     };
     let places = Places {
         programs: options.programs.clone(),
-        tollgate: options.tollgate.clone(),
+        callward: options.callward.clone(),
         home: options.home.clone(),
         sources: options.sources.clone(),
     };

@@ -9,8 +9,8 @@ use crate::peer::Places;
 pub(crate) fn of(package: &str, places: &Places) -> Option<String> {
     let read = |file: &str| fs::read_to_string(places.sources.join(file)).unwrap_or_default();
     match package {
-        "tollgate" => {
-            let output = Command::new(&places.tollgate)
+        "callward" => {
+            let output = Command::new(&places.callward)
                 .arg("--version")
                 .output()
                 .ok()?;

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
+use callward_core::{
+    AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, InvalidConfig, ToolError,
+};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
-use tollgate_core::{
-    AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, InvalidConfig, ToolError,
-};
 
 use crate::event::{Called, Event, RefusedCall};
 use crate::{AuditConfig, AuditStats, OnFailure, OnFull, time};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use callward_core::{ErrorKind, ToolCall, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::{ErrorKind, ToolCall, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
@@ -235,7 +235,7 @@ async fn while_a_file_cannot_be_written_no_call_is_sent_that_needs_a_full_record
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert!(error.message().contains("no space"), "{error}");
     let look = tool("look").hint(|hints| {
-        hints.security_level = Some(tollgate_core::SecurityLevel::Internal);
+        hints.security_level = Some(callward_core::SecurityLevel::Internal);
     });
     let look = call(&look.build(), json!({}));
     service.clone().oneshot(look).await.unwrap();

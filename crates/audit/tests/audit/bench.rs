@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use callward_audit::{Audit, AuditConfig, AuditLayer, AuditLog, Report, verify};
+use callward_core::{SecurityLevel, Tool, ToolOutput};
+use callward_testkit::{MockService, tool};
 use serde_json::{Value, json};
-use tollgate_audit::{Audit, AuditConfig, AuditLayer, AuditLog, Report, verify};
-use tollgate_core::{SecurityLevel, Tool, ToolOutput};
-use tollgate_testkit::{MockService, tool};
 use tower_layer::Layer;
 
 /// A folder with a log in it.

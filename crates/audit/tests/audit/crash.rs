@@ -1,7 +1,7 @@
 //! A process that stops in the middle of a line.
 
+use callward_testkit::call;
 use serde_json::json;
-use tollgate_testkit::call;
 use tower::ServiceExt;
 
 use crate::bench::{Bench, answering, audited, restricted};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use tollgate_audit::{AuditLog, Bodies};
-use tollgate_core::{
+use callward_audit::{AuditLog, Bodies};
+use callward_core::{
     Approval, ApprovalVerdict, CacheStatus, CallRecord, Caller, ClientInfo, Delivery, ErrorKind,
     Inbound, Principal, ServerId, SessionId, ToolError, ToolOutput, TraceContext, Transport,
 };
-use tollgate_testkit::{MockService, call};
+use callward_testkit::{MockService, call};
+use serde_json::json;
 use tower::ServiceExt;
 
 use crate::bench::{Bench, answering, audited, internal, public, reaching_out, restricted};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward_audit::{AuditLog, Fsync};
+use callward_testkit::call;
 use serde_json::json;
-use tollgate_audit::{AuditLog, Fsync};
-use tollgate_testkit::call;
 use tower::ServiceExt;
 
 use crate::bench::{Bench, answering, audited, restricted};

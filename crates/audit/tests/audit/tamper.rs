@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use callward_audit::{AuditConfig, AuditKey, AuditLog, Report, verify};
+use callward_testkit::call;
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_audit::{AuditConfig, AuditKey, AuditLog, Report, verify};
-use tollgate_testkit::call;
 use tower::ServiceExt;
 
 use crate::bench::{Bench, answering, audited, restricted};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{BoxFuture, Reopening, Reopens};
+use callward_core::{BoxFuture, Reopening, Reopens};
 
 use super::Circuit;
 

@@ -1,6 +1,6 @@
 //! What is a row where several call.
 
-use tollgate_core::{Caller, Principal, SessionId};
+use callward_core::{Caller, Principal, SessionId};
 
 use super::*;
 

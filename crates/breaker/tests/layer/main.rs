@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
+use callward_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, call, share, tool};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
-use tollgate_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
-use tollgate_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, share, tool};
 use tower::ServiceExt;
 use tower_layer::Layer;
 

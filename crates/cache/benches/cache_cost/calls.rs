@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use callward_core::{ToolCall, ToolError, ToolOutput};
+use callward_testkit::tool;
 use siphasher::sip128::{Hasher128, SipHasher13};
-use tollgate_core::{ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::tool;
 use tower::Service;
 
 use crate::CALLS;

@@ -1,6 +1,6 @@
 //! What the cache costs: each way a call can go, next to the bare parts, in one run.
 //!
-//! `cargo bench -p tollgate-cache --features lean --bench cache_cost`, after `--` with `--json`
+//! `cargo bench -p callward-cache --features lean --bench cache_cost`, after `--` with `--json`
 //! for machines, with `--calls N` for more or fewer distinct ones than 1,024, and with parts of names
 //! for some of the rows. Calls with 200 bytes of
 //! arguments and a result of 500, around a service that answers at once. Calls are made before the
@@ -23,9 +23,9 @@ mod rows;
 use std::sync::Arc;
 use std::thread;
 
+use callward_core::{ReplicaSetId, ToolCall, ToolOutput};
+use callward_testkit::tool;
 use serde_json::json;
-use tollgate_core::{ReplicaSetId, ToolCall, ToolOutput};
-use tollgate_testkit::tool;
 
 use calls::{Leaf, calls, calls_asked, sip};
 use measure::{RUNS, Row};

@@ -4,8 +4,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use callward_core::ToolCall;
 use tokio::time::Instant;
-use tollgate_core::ToolCall;
 
 use crate::calls::calls_asked;
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use callward_cache::{CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
+use callward_core::{ReplicaSetId, ToolCall, ToolOutput};
 use tokio::time::Instant;
-use tollgate_cache::{CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
-use tollgate_core::{ReplicaSetId, ToolCall, ToolOutput};
 use tower::{Layer, Service};
 
 use crate::calls::{Leaf, answer, calls_asked, sip};
@@ -36,7 +36,7 @@ fn layer_of(lean: bool) -> CacheLayer {
     let config = CacheConfig::default();
     if lean {
         #[cfg(feature = "lean")]
-        return CacheLayer::with_store(config, Arc::new(tollgate_cache::LeanStore::new(64 << 20)));
+        return CacheLayer::with_store(config, Arc::new(callward_cache::LeanStore::new(64 << 20)));
     }
     CacheLayer::with_store(config, Arc::new(MokaStore::new(64 << 20)))
 }

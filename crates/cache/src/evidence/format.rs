@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use callward_core::{FingerprintKey, ReplicaSetId, ToolName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tollgate_core::{FingerprintKey, ReplicaSetId, ToolName};
 
 use super::bucket::{BUCKETS, Bucket, Row};
 use super::estimator::Tally;
@@ -12,7 +12,7 @@ use super::key::Key;
 use super::registry::Subject;
 use super::tool::{Counts, Kept};
 
-const FORMAT: &str = "tollgate-evidence";
+const FORMAT: &str = "callward-evidence";
 const VERSION: u32 = 1;
 
 /// All evidence at one time.

@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use callward_core::{ReplicaSetId, ToolName};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ToolName};
 
 use super::estimator::Test;
 use super::file::StateFile;

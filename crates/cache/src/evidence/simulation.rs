@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, ToolName};
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ToolName};
 
 use super::{Evidences, Subject};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, ToolName};
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ToolName};
 
 use super::bucket::EDGES;
 use super::registry::MOST_SUBJECTS;

@@ -1,7 +1,7 @@
 //! Serving the last answer because the server fails.
 
+use callward_core::{CacheStatus, ErrorKind, ToolCall, ToolError, ToolOutput};
 use tokio::time::Instant;
-use tollgate_core::{CacheStatus, ErrorKind, ToolCall, ToolError, ToolOutput};
 
 use super::mark;
 use crate::event::{Happened, StaleReason};

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{Learned, Lifetime, OutputStatus, ToolCall, ToolOutput};
 use tokio::time::Instant;
-use tollgate_core::{Learned, Lifetime, OutputStatus, ToolCall, ToolOutput};
 
 use crate::evidence::{Subject, ToolEvidence};
 use crate::executions::{Execution, Overtaken};

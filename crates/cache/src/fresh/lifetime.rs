@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Freshness, ToolOutput};
+use callward_core::{Freshness, ToolOutput};
 
 use super::Gate;
 use crate::key::Identity;

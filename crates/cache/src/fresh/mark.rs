@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::{CACHE_META, CacheStatus, ToolOutput};
 use serde::Serialize;
-use tollgate_core::{CACHE_META, CacheStatus, ToolOutput};
 
 use crate::event::StaleReason;
 

@@ -1,10 +1,10 @@
 //! Serving an answer whose time is over while one call fetches a new one.
 
-use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep, timeout};
-use tollgate_core::{
+use callward_core::{
     CacheStatus, ErrorKind, Purpose, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::busy::Turn;
 use super::mark;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use callward_core::{FingerprintKey, ReplicaSetId, ToolCall, ToolName};
 use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
-use tollgate_core::{FingerprintKey, ReplicaSetId, ToolCall, ToolName};
 
 use super::fold::{self, MOST, Values};
 use super::group::Group;

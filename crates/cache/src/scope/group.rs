@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use callward_core::ReplicaSetId;
 use serde::{Deserialize, Deserializer};
-use tollgate_core::ReplicaSetId;
 
 /// Which other replica sets may read and change the state of a replica set.
 ///

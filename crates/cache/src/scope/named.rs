@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::{ReplicaSetId, ToolCall};
+use callward_core::{ReplicaSetId, ToolCall};
 
 use super::footprint::{self, Named};
 use super::rules::{ScopeTemplate, ToolScopes};
@@ -64,8 +64,8 @@ fn of_call(templates: &[ScopeTemplate], call: &ToolCall) -> Vec<NamedScope> {
 
 #[cfg(test)]
 mod tests {
+    use callward_testkit::{call, tool};
     use serde_json::{Value, json};
-    use tollgate_testkit::{call, tool};
 
     use super::*;
 

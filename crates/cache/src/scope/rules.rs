@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
+use callward_core::{ReplicaSetId, ToolName};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
-use tollgate_core::{ReplicaSetId, ToolName};
 
 use super::group::{Group, StateGroup};
 
@@ -17,8 +17,8 @@ use super::group::{Group, StateGroup};
 /// write changes is answered from before that write.
 ///
 /// ```
-/// use tollgate_cache::{ScopeRules, ToolScopes};
-/// use tollgate_core::{ReplicaSetId, ToolName};
+/// use callward_cache::{ScopeRules, ToolScopes};
+/// use callward_core::{ReplicaSetId, ToolName};
 ///
 /// let shop = ReplicaSetId::new("shop")?;
 /// let rules = ScopeRules::default()

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{ReplicaSetId, ToolName};
+use callward_core::{ReplicaSetId, ToolName};
 
 /// How many entries a group has, and how many bytes they take: those of one tool, say.
 ///

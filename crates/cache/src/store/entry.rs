@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::ToolOutput;
 use tokio::time::Instant;
-use tollgate_core::ToolOutput;
 
 use super::account::Account;
 use super::{Found, Hit};
@@ -18,8 +18,8 @@ use super::{Found, Hit};
 /// use std::time::Duration;
 ///
 /// use tokio::time::Instant;
-/// use tollgate_cache::Entry;
-/// use tollgate_core::ToolOutput;
+/// use callward_cache::Entry;
+/// use callward_core::ToolOutput;
 ///
 /// let (now, second) = (Instant::now(), Duration::from_secs(1));
 /// let entry = Entry::new(ToolOutput::text("sunny"), 5 * second, now)

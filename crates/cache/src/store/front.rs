@@ -125,7 +125,7 @@ fn offset(key: u128) -> u32 {
 mod tests {
     use std::time::Duration;
 
-    use tollgate_core::ToolOutput;
+    use callward_core::ToolOutput;
 
     use super::*;
 

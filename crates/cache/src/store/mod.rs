@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::ToolOutput;
 use tokio::time::Instant;
-use tollgate_core::ToolOutput;
 
 mod account;
 mod ends;

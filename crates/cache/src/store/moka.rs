@@ -264,8 +264,8 @@ const AT_ONCE: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use callward_core::ToolOutput;
     use moka::notification::RemovalCause;
-    use tollgate_core::ToolOutput;
 
     use super::super::returns::Pushed;
     use super::*;

@@ -163,8 +163,8 @@ impl Returns {
 mod tests {
     use std::time::Duration;
 
+    use callward_core::ToolOutput;
     use tokio::time::Instant;
-    use tollgate_core::ToolOutput;
 
     use super::*;
 

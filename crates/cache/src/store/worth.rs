@@ -118,8 +118,8 @@ const FAR_LESS: f64 = 6.0;
 
 #[cfg(test)]
 mod tests {
+    use callward_core::ToolOutput;
     use tokio::time::Instant;
-    use tollgate_core::ToolOutput;
 
     use super::*;
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-use tokio::time::sleep;
-use tollgate_cache::{Cache, CacheHandle, CacheLayer, ScopeRules, ToolScopes};
-use tollgate_core::{
+use callward_cache::{Cache, CacheHandle, CacheLayer, ScopeRules, ToolScopes};
+use callward_core::{
     CacheStatus, CallRecord, Delivery, ReplicaSetId, Tool, ToolCall, ToolOutput, ToolService,
 };
-use tollgate_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
+use tokio::time::sleep;
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::common::{Bench, failure, settle};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use tollgate_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, CacheStats};
-use tollgate_core::{
+use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, CacheStats};
+use callward_core::{
     Caller, Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput,
 };
-use tollgate_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
 use tower::{Layer, ServiceExt};
 
 /// A cache around a scripted service.

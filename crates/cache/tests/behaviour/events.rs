@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_cache::{BypassReason, CacheConfig, CacheEvent, CacheStats, Happened, RefusalReason};
+use callward_core::{CallRecord, Delivery, ToolCall, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
-use tollgate_cache::{BypassReason, CacheConfig, CacheEvent, CacheStats, Happened, RefusalReason};
-use tollgate_core::{CallRecord, Delivery, ToolCall, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 
 use crate::common::{Bench, failure, get, read, set, write};
 

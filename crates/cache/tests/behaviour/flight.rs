@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{Bench, Running, failure, read, set, settle, write};
+use callward_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolOutput};
+use callward_testkit::MockService;
 use tokio::time::Instant;
-use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolOutput};
-use tollgate_testkit::MockService;
 
 /// Starts `n` identical reads.
 async fn crowd(bench: &Bench, n: usize) -> Vec<Running> {

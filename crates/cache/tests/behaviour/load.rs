@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use callward_core::{Delivery, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::{interval, sleep};
-use tollgate_core::{Delivery, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 
 use crate::common::{Bench, failure, get};
 

@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::common::{Bench, by, failure, get, read, set, write};
-use serde_json::json;
-use tollgate_cache::{
+use callward_cache::{
     Admission, BypassReason, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
 };
-use tollgate_core::{
+use callward_core::{
     CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
 };
-use tollgate_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
 use tower::{Layer, Service, ServiceExt};
 
 /// Makes a call and returns what the cache noted in its record.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{Bench, by, failure};
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use tollgate_cache::{CacheConfig, CacheLayer, ScopeRules, StateGroup, ToolScopes};
-use tollgate_core::{
+use callward_cache::{CacheConfig, CacheLayer, ScopeRules, StateGroup, ToolScopes};
+use callward_core::{
     Delivery, Principal, ReplicaSetId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
-use tollgate_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call, tool};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 use tower::{Layer, ServiceExt, service_fn};
 
 fn get() -> Arc<Tool> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{Bench, failure, read, set, settle, write};
+use callward_cache::{CacheConfig, CacheHandle};
+use callward_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_cache::{CacheConfig, CacheHandle};
-use tollgate_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_testkit::{MockService, call, tool};
 
 /// How long a write is unsettled that may still land, if its tool's p99 is not known.
 const SETTLING: Duration = Duration::from_secs(10);

@@ -4,16 +4,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_cache::{Cache, CacheHandle};
+use callward_core::{
+    CacheRule, Caller, Delivery, ErrorKind, Principal, ToolCall, ToolError, ToolOutput,
+};
+use callward_testkit::{MockService, call};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tollgate_cache::{Cache, CacheHandle};
-use tollgate_core::{
-    CacheRule, Caller, Delivery, ErrorKind, Principal, ToolCall, ToolError, ToolOutput,
-};
-use tollgate_testkit::{MockService, call};
 use tower::{Layer, ServiceExt};
 
 use crate::script::{Action, Ask, Ending, Purge, Script, Setting, Step};

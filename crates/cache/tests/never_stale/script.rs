@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use callward_cache::{
+    CacheConfig, CacheLayer, MokaStore, Partition, ScopeRules, Store, ToolScopes,
+};
+use callward_core::{Delivery, SecurityLevel, Tool};
+use callward_testkit::tool;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
-use tollgate_cache::{
-    CacheConfig, CacheLayer, MokaStore, Partition, ScopeRules, Store, ToolScopes,
-};
-use tollgate_core::{Delivery, SecurityLevel, Tool};
-use tollgate_testkit::tool;
 
 use crate::world::{ACCOUNTS, NOTE, RATES, SETTLE};
 
@@ -179,7 +179,7 @@ impl Room {
             Self::Ample => Arc::new(MokaStore::new(1 << 20)),
             Self::Little => Arc::new(MokaStore::new(1_200)),
             #[cfg(feature = "lean")]
-            Self::LittleLean => Arc::new(tollgate_cache::LeanStore::new(1_200)),
+            Self::LittleLean => Arc::new(callward_cache::LeanStore::new(1_200)),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use callward_cache::CacheConfig;
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tollgate_cache::CacheConfig;
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 use crate::script::{Action, Ask, Ending, Setting};
 

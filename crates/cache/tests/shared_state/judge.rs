@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_cache::Partition;
+use callward_cache::Partition;
 
 use crate::script::{Action, Ask, CLIENTS};
 use crate::world::{Call, Execution, Moment, World};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_cache::Cache;
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_testkit::MockService;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tollgate_cache::Cache;
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
-use tollgate_testkit::MockService;
 use tower::{Layer, ServiceExt};
 
 use crate::judge::{Reached, Rule, Violation};

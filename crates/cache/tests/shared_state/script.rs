@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::prelude::*;
-use proptest::sample::{Index, select};
-use serde_json::{Value, json};
-use tollgate_cache::{CacheConfig, CacheLayer, Partition, StateGroup};
-use tollgate_core::{
+use callward_cache::{CacheConfig, CacheLayer, Partition, StateGroup};
+use callward_core::{
     Caller, Instances, Learned, Lifetime, Principal, Profile, ReplicaSetId, SessionId, Tool,
     ToolCall,
 };
-use tollgate_testkit::{ToolBuilder, call, tool};
+use callward_testkit::{ToolBuilder, call, tool};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::{Value, json};
 
 /// Cells of each group.
 pub(crate) const CELLS: usize = 2;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use callward_cache::Partition;
+use callward_core::{ToolError, ToolOutput};
 use tokio::time::Instant;
-use tollgate_cache::Partition;
-use tollgate_core::{ToolError, ToolOutput};
 
 use crate::judge::{Reached, Rule, Violation};
 use crate::script::{Action, Ask, CELLS, GROUPS};

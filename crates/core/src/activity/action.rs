@@ -25,8 +25,8 @@ const PREPOSITIONS: &[(&str, &[&str])] = &[
 ///
 /// ```
 /// use serde_json::value::RawValue;
-/// use tollgate_core::Subject;
-/// use tollgate_core::activity::ActionTemplate;
+/// use callward_core::Subject;
+/// use callward_core::activity::ActionTemplate;
 ///
 /// let schema = r#"{"properties": {"customer_id": {"type": "string"}}, "required": ["customer_id"]}"#;
 /// let schema = RawValue::from_string(schema.to_owned())?;

@@ -4,8 +4,8 @@
 //! put into a number, a word and a line, made when a tool is listed and not on every call.
 //!
 //! ```
-//! use tollgate_core::{Annotations, CallPlan, Profile, Resolved, Source, Subject};
-//! use tollgate_core::activity::{ActionTemplate, RiskLevel};
+//! use callward_core::{Annotations, CallPlan, Profile, Resolved, Source, Subject};
+//! use callward_core::activity::{ActionTemplate, RiskLevel};
 //!
 //! let action = ActionTemplate::of(&Subject::new("delete_customer"));
 //! assert_eq!(action.render(b"{}"), "Delete customer");

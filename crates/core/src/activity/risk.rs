@@ -38,8 +38,8 @@ const COSTS: [f64; 3] = [0.0, 10.0, 100.0];
 /// A hint that is tightened never lowers the number.
 ///
 /// ```
-/// use tollgate_core::activity::RiskLevel;
-/// use tollgate_core::{Annotations, CallPlan, Profile, Resolved, Source};
+/// use callward_core::activity::RiskLevel;
+/// use callward_core::{Annotations, CallPlan, Profile, Resolved, Source};
 ///
 /// let risk = |hints| {
 ///     let resolved = Resolved::from_single(hints, Source::Declared);

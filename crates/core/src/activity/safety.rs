@@ -76,8 +76,8 @@ impl fmt::Display for SafetyGroup {
 /// Tools in their groups, each group in the order the tools came in.
 ///
 /// ```
-/// use tollgate_core::Effect;
-/// use tollgate_core::activity::{BySafety, SafetyGroup};
+/// use callward_core::Effect;
+/// use callward_core::activity::{BySafety, SafetyGroup};
 ///
 /// let tools = [
 ///     ("list_customers", Effect::ReadOnly),

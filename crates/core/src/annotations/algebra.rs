@@ -11,7 +11,7 @@ impl Annotations {
     /// an empty list. Unknown fields are replaced one by one. An explicit `false` is a statement.
     ///
     /// ```
-    /// use tollgate_core::Annotations;
+    /// use callward_core::Annotations;
     ///
     /// let base = Annotations::default().with_read_only(true).with_tags(["a", "b"]);
     /// let over = Annotations::default().with_read_only(false).with_tags(["b", "c"]);

@@ -7,7 +7,7 @@ use crate::{Annotations, Complexity, SecurityLevel};
 /// One method a field. All of them state the hint; leaving a method out leaves the field absent.
 ///
 /// ```
-/// use tollgate_core::Annotations;
+/// use callward_core::Annotations;
 ///
 /// let hints = Annotations::default().with_destructive(true).with_tags(["billing"]);
 /// assert_eq!(hints.to_string(), "[DESTRUCTIVE | tags: billing]");

@@ -16,7 +16,7 @@ impl Annotations {
     /// nothing about reading does not match `readOnlyHint: false`.
     ///
     /// ```
-    /// use tollgate_core::Annotations;
+    /// use callward_core::Annotations;
     ///
     /// let hints = Annotations::default().with_read_only(true).with_tags(["crm", "fast"]);
     /// assert!(hints.matches(&Annotations::default().with_tags(["crm"])));
@@ -81,7 +81,7 @@ impl Annotations {
     /// Keeps the tools whose hints pass, in order. A tool without hints is asked with an empty set.
     ///
     /// ```
-    /// use tollgate_core::Annotations;
+    /// use callward_core::Annotations;
     ///
     /// let reads = Annotations::default().with_read_only(true);
     /// let tools = [("get_user", Some(&reads)), ("zap", None)];
@@ -108,13 +108,13 @@ impl Annotations {
     /// [`InvalidHint`] if there is no such field, or the value is none of its kind.
     ///
     /// ```
-    /// use tollgate_core::Annotations;
+    /// use callward_core::Annotations;
     ///
     /// let hint = Annotations::from_assignment("readOnlyHint=true")?;
     /// assert_eq!(hint, Annotations::default().with_read_only(true));
     /// let error = Annotations::from_assignment("readOnlyHint=perhaps").unwrap_err();
     /// assert_eq!(error.to_string(), "readOnlyHint is `perhaps`: expected `true` or `false`");
-    /// # Ok::<(), tollgate_core::InvalidHint>(())
+    /// # Ok::<(), callward_core::InvalidHint>(())
     /// ```
     pub fn from_assignment(text: &str) -> Result<Self, InvalidHint> {
         let Some((name, value)) = text.split_once('=') else {

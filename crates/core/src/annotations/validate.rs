@@ -86,7 +86,7 @@ impl Annotations {
     /// A tool with an [error](Severity::Error) is refused at registration.
     ///
     /// ```
-    /// use tollgate_core::{Annotations, Severity};
+    /// use callward_core::{Annotations, Severity};
     ///
     /// let hints = Annotations::default().with_cost(-1.0).with_tags([" "]);
     /// let problems = hints.validate();

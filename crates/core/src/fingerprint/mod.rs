@@ -76,13 +76,13 @@ impl std::error::Error for FingerprintError {}
 /// The secret that makes fingerprints unpredictable.
 ///
 /// ```
-/// use tollgate_core::FingerprintKey;
+/// use callward_core::FingerprintKey;
 ///
 /// let key = FingerprintKey::new(1, 2);
 /// let one = key.json(br#"{"id":9007199254740993,"q":"a"}"#)?;
 /// assert_eq!(one, key.json(br#"{ "q":"\u0061", "id":9007199254740993 }"#)?);
 /// assert_ne!(one, key.json(br#"{"id":9007199254740992,"q":"a"}"#)?);
-/// # Ok::<(), tollgate_core::FingerprintError>(())
+/// # Ok::<(), callward_core::FingerprintError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct FingerprintKey(SipHasher13);
@@ -165,7 +165,7 @@ impl FingerprintKey {
 /// A [`FingerprintKey`] that has taken in a word which stands before bytes.
 ///
 /// ```
-/// use tollgate_core::FingerprintKey;
+/// use callward_core::FingerprintKey;
 ///
 /// let key = FingerprintKey::new(1, 2);
 /// let tool = key.behind(7);

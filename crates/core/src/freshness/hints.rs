@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn instances_further_up_are_heard_through_others_but_not_without_end() {
         let behind = |instances: usize| {
-            let before = r#"{"io.tollgate/upstream":"#.repeat(instances);
-            let stale = r#"{"io.tollgate/cache":{"status":"stale","age_ms":250}}"#;
+            let before = r#"{"io.callward/upstream":"#.repeat(instances);
+            let stale = r#"{"io.callward/cache":{"status":"stale","age_ms":250}}"#;
             format!(r#"{{"_meta":{before}{stale}{}}}"#, "}".repeat(instances))
         };
         for instances in 0..8 {
@@ -196,7 +196,7 @@ mod tests {
             assert!(said.no_store && said.age == Some(Duration::from_millis(250)));
         }
         assert_eq!(said(&behind(100_000)), Freshness::SILENT);
-        let hint = r#"{"_meta":{"io.tollgate/upstream":{"cache_hint":"no-cache"}}}"#;
+        let hint = r#"{"_meta":{"io.callward/upstream":{"cache_hint":"no-cache"}}}"#;
         assert_eq!(said(hint), Freshness::SILENT);
     }
 
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn what_a_cache_further_up_says_of_age_counts() {
-        let hit = said(r#"{"_meta":{"io.tollgate/cache":{"status":"hit","age_ms":250}}}"#);
+        let hit = said(r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":250}}}"#);
         assert_eq!(hit.age, Some(Duration::from_millis(250)));
         assert!(!hit.no_store);
-        let stale = said(r#"{"_meta":{"io.tollgate/cache":{"status":"stale","age_ms":250}}}"#);
+        let stale = said(r#"{"_meta":{"io.callward/cache":{"status":"stale","age_ms":250}}}"#);
         assert!(stale.no_store);
     }
 
@@ -236,8 +236,8 @@ mod tests {
             r#"{"ttlMs":"60000","cacheScope":1}"#,
             r#"{"ttlMs":null,"_meta":null}"#,
             r#"{"_meta":[{"ttlMs":1}]}"#,
-            r#"{"_meta":{"ttlMs":[1],"cache_hint":{},"io.tollgate/cache":"stale"}}"#,
-            r#"{"_meta":{"io.tollgate/cache":{"status":7,"age_ms":"x"}}}"#,
+            r#"{"_meta":{"ttlMs":[1],"cache_hint":{},"io.callward/cache":"stale"}}"#,
+            r#"{"_meta":{"io.callward/cache":{"status":7,"age_ms":"x"}}}"#,
             "[]",
             "",
             "{",

@@ -23,7 +23,7 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_core::Freshness;
+/// use callward_core::Freshness;
 ///
 /// let said = Freshness::from_cache_control("private, max-age=60");
 /// let planned = Duration::from_secs(300);
@@ -51,7 +51,7 @@ pub struct Freshness {
 
 /// Under which key of a result's `_meta` a cache says what it did: an object with the members
 /// `status` (a word of [`CacheStatus`](crate::CacheStatus)), `age_ms` and `reason`.
-pub const CACHE_META: &str = "io.tollgate/cache";
+pub const CACHE_META: &str = "io.callward/cache";
 
 impl Freshness {
     /// Says nothing.

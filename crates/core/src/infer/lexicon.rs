@@ -103,13 +103,13 @@ impl Verb {
 /// The verbs inference knows, each with what it does to the world.
 ///
 /// ```
-/// use tollgate_core::infer::{Inference, Lexicon, RuleSet, Subject, VerbKind};
+/// use callward_core::infer::{Inference, Lexicon, RuleSet, Subject, VerbKind};
 ///
 /// let lexicon = Lexicon::standard().clone().with(VerbKind::Delete, "void")?;
 /// let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
 /// let hints = inference.infer(&Subject::new("void_invoice")).into_annotations();
 /// assert_eq!(hints.destructive_hint, Some(true));
-/// # Ok::<(), tollgate_core::infer::InvalidWord>(())
+/// # Ok::<(), callward_core::infer::InvalidWord>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Lexicon {

@@ -28,8 +28,8 @@
 //! server means by an open world and by destructive ([`Inference::infer_all`]).
 //!
 //! ```
-//! use tollgate_core::infer::{RuleSet, Strength, Subject};
-//! use tollgate_core::Field;
+//! use callward_core::infer::{RuleSet, Strength, Subject};
+//! use callward_core::Field;
 //!
 //! let subject = Subject::new("deleteUser").with_description("Deletes a user for good.");
 //! let inferred = RuleSet::Standard.infer(&subject);
@@ -104,8 +104,8 @@ impl RuleSet {
 /// A rule set, and the words it knows: what draws the conclusions.
 ///
 /// ```
-/// use tollgate_core::Annotations;
-/// use tollgate_core::infer::{Inference, Listed, RuleSet, Subject};
+/// use callward_core::Annotations;
+/// use callward_core::infer::{Inference, Listed, RuleSet, Subject};
 ///
 /// let closed = Annotations::default().with_open_world(false);
 /// let nothing = Annotations::default();

@@ -19,7 +19,7 @@ type Thing = SmallVec<[String; 4]>;
 /// The tools of one replica set that only read, by what they read.
 ///
 /// ```
-/// use tollgate_core::infer::{Lexicon, Readers};
+/// use callward_core::infer::{Lexicon, Readers};
 ///
 /// let reads = ["list_orders", "get_order", "getUser"];
 /// let readers = Readers::new("shop", reads, Lexicon::standard());

@@ -95,7 +95,7 @@ macro_rules! codes {
 
 codes! {
     /// `readOnlyHint` and `destructiveHint` are both true. A reader cannot tell which is meant, and
-    /// Tollgate refuses the tool.
+    /// Callward refuses the tool.
     ReadOnlyAndDestructive = "read-only-and-destructive", Error,
         "readOnlyHint and destructiveHint are both true";
     /// `readOnlyHint` is true, and everything else says that the tool destroys. The strongest
@@ -107,7 +107,7 @@ codes! {
     WrongType = "wrong-type", Error,
         "a hint has a value of the wrong type";
     /// A hint, or another member of the tool, is given twice, or in its short form as well. Readers
-    /// disagree about which one counts; if it is one that Tollgate reads, it refuses the tool.
+    /// disagree about which one counts; if it is one that Callward reads, it refuses the tool.
     GivenTwice = "given-twice", Error,
         "a hint or another member of the tool is given twice";
     /// A field of `annotations` is nearly a known hint, such as `readonlyHint`. Nobody reads it.
@@ -116,10 +116,10 @@ codes! {
     /// A hint stands beside `annotations` instead of in it. Nobody reads it.
     MisplacedHint = "misplaced-hint", Error,
         "a hint stands beside annotations instead of in it";
-    /// A number is negative, infinite or not a number. Tollgate refuses the tool.
+    /// A number is negative, infinite or not a number. Callward refuses the tool.
     NumberOutOfRange = "number-out-of-range", Error,
         "a number is negative, or too large to be one";
-    /// A tag is empty or white space. Tollgate refuses the tool.
+    /// A tag is empty or white space. Callward refuses the tool.
     BlankTag = "blank-tag", Error,
         "a tag is empty or white space";
     /// A server lists two tools of one name. Which one a call reaches is anybody's guess.
@@ -136,7 +136,7 @@ codes! {
     /// `destructiveHint` is false, and name or description firmly say that the tool destroys.
     DestructiveDenied = "destructive-denied", Warning,
         "destructiveHint is false, but the tool destroys by its name";
-    /// `destructiveHint` is true and `requiresConfirmation` false. Tollgate asks all the same.
+    /// `destructiveHint` is true and `requiresConfirmation` false. Callward asks all the same.
     DestructiveUnconfirmed = "destructive-unconfirmed", Warning,
         "destructiveHint is true and requiresConfirmation false";
     /// There is no `readOnlyHint`, so that clients take the tool for a destructive one.

@@ -11,8 +11,8 @@
 //! knows better cannot be seen from here, so any code may be silenced by who calls.
 //!
 //! ```
-//! use tollgate_core::Subject;
-//! use tollgate_core::lint::{Candidate, Code, Severity, check};
+//! use callward_core::Subject;
+//! use callward_core::lint::{Candidate, Code, Severity, check};
 //!
 //! let listed = serde_json::from_str(
 //!     r#"{"name": "delete_user", "description": "Deletes a user for good.",

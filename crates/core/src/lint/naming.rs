@@ -101,7 +101,7 @@ fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::UnclearName,
             "name",
-            "has no verb that Tollgate knows to read or to write, and there is no readOnlyHint",
+            "has no verb that Callward knows to read or to write, and there is no readOnlyHint",
             "declare the hint, or begin the name with a verb such as get, list, create or delete",
         );
     }

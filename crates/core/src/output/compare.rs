@@ -20,12 +20,12 @@ impl ToolOutput {
     /// `None` if it cannot be told: one has a member twice, say.
     ///
     /// ```
-    /// use tollgate_core::ToolOutput;
+    /// use callward_core::ToolOutput;
     ///
     /// let a = ToolOutput::from_json(r#"{"structuredContent":{"a":1,"b":2},"content":[]}"#)?;
     /// let b = ToolOutput::from_json(r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#)?;
     /// assert_eq!(a.says_the_same(&b), Some(true));
-    /// # Ok::<(), tollgate_core::InvalidOutput>(())
+    /// # Ok::<(), callward_core::InvalidOutput>(())
     /// ```
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> Option<bool> {

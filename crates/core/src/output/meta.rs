@@ -14,12 +14,12 @@ use crate::members::{Members, Text};
 
 /// Under which key what a server sent under keys of ours is found: in the `_meta` of a result, and in
 /// the `data` of an error.
-pub const UPSTREAM_META: &str = "io.tollgate/upstream";
+pub const UPSTREAM_META: &str = "io.callward/upstream";
 
 /// Says whether a key of a `_meta` is one that only this runtime writes for clients.
 #[must_use]
 pub fn is_our_meta(key: &str) -> bool {
-    key.starts_with("io.tollgate/")
+    key.starts_with("io.callward/")
 }
 
 impl ToolOutput {
@@ -28,12 +28,12 @@ impl ToolOutput {
     /// given twice, the last one counts, as most parsers have it.
     ///
     /// ```
-    /// use tollgate_core::ToolOutput;
+    /// use callward_core::ToolOutput;
     ///
     /// let output = ToolOutput::from_json(r#"{"content": [], "_meta":{"a":1} }"#)?;
     /// let marked = output.with_meta("b", &serde_json::value::RawValue::TRUE)?;
     /// assert_eq!(marked.body(), r#"{"content": [], "_meta":{"a":1,"b":true} }"#);
-    /// # Ok::<(), tollgate_core::InvalidOutput>(())
+    /// # Ok::<(), callward_core::InvalidOutput>(())
     /// ```
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl ToolOutput {
 /// name may be written with escapes, too.
 fn may_have_ours(body: &[u8]) -> bool {
     static PARTS: LazyLock<[Finder<'_>; 2]> =
-        LazyLock::new(|| ["io.tollgate", "\\u"].map(Finder::new));
+        LazyLock::new(|| ["io.callward", "\\u"].map(Finder::new));
     PARTS.iter().any(|part| part.find(body).is_some())
 }
 
@@ -246,33 +246,33 @@ mod tests {
 
     #[test]
     fn what_a_server_wrote_under_our_keys_is_found_apart() {
-        let hit = r#""io.tollgate/cache":{"status":"hit","age_ms":7}"#;
+        let hit = r#""io.callward/cache":{"status":"hit","age_ms":7}"#;
         for (meta, nested) in [
             (
                 format!(r#"{{"a": 1,{hit} , "b":2}}"#),
-                format!(r#"{{"a":1,"b":2,"io.tollgate/upstream":{{{hit}}}}}"#),
+                format!(r#"{{"a":1,"b":2,"io.callward/upstream":{{{hit}}}}}"#),
             ),
             (
                 r#"{"io.tollgat\u0065\/trail":[]}"#.to_owned(),
-                r#"{"io.tollgate/upstream":{"io.tollgate/trail":[]}}"#.to_owned(),
+                r#"{"io.callward/upstream":{"io.callward/trail":[]}}"#.to_owned(),
             ),
             (
-                r#"{"io.tollgate/x":1,"io.tollgate/x":2}"#.to_owned(),
-                r#"{"io.tollgate/upstream":{"io.tollgate/x":1,"io.tollgate/x":2}}"#.to_owned(),
+                r#"{"io.callward/x":1,"io.callward/x":2}"#.to_owned(),
+                r#"{"io.callward/upstream":{"io.callward/x":1,"io.callward/x":2}}"#.to_owned(),
             ),
             (
-                r#"{"io.tollgate/upstream":1}"#.to_owned(),
-                r#"{"io.tollgate/upstream":{"io.tollgate/upstream":1}}"#.to_owned(),
+                r#"{"io.callward/upstream":1}"#.to_owned(),
+                r#"{"io.callward/upstream":{"io.callward/upstream":1}}"#.to_owned(),
             ),
             (
-                r#"{"\ud800":1,"io.tollgate/x":2}"#.to_owned(),
-                "{\"\u{fffd}\":1,\"io.tollgate/upstream\":{\"io.tollgate/x\":2}}".to_owned(),
+                r#"{"\ud800":1,"io.callward/x":2}"#.to_owned(),
+                "{\"\u{fffd}\":1,\"io.callward/upstream\":{\"io.callward/x\":2}}".to_owned(),
             ),
         ] {
             for body in [
                 r#" {"content": [ ],"_meta": META }"#,
-                r#"{"_meta":{"c": 3},"_meta":META,"x":"io.tollgate/x"}"#,
-                r#"{"\u005fmeta":META,"content":[{"_meta":{"io.tollgate/x":1}}]}"#,
+                r#"{"_meta":{"c": 3},"_meta":META,"x":"io.callward/x"}"#,
+                r#"{"\u005fmeta":META,"content":[{"_meta":{"io.callward/x":1}}]}"#,
             ] {
                 let output = ToolOutput::from_json(body.replace("META", &meta)).unwrap();
                 let kept = output.with_ours_nested().unwrap();
@@ -284,9 +284,9 @@ mod tests {
     #[test]
     fn what_has_no_key_of_ours_stays_as_it_is() {
         for body in [
-            r#"{"content":[{"text":"io.tollgate/cache \u00fc"}],"_meta":{ "a" : 1e2 }}"#,
-            r#"{"_meta":"io.tollgate/cache","io.tollgate/cache":1}"#,
-            r#"{"_meta":{"x":{"io.tollgate/cache":1}}}"#,
+            r#"{"content":[{"text":"io.callward/cache \u00fc"}],"_meta":{ "a" : 1e2 }}"#,
+            r#"{"_meta":"io.callward/cache","io.callward/cache":1}"#,
+            r#"{"_meta":{"x":{"io.callward/cache":1}}}"#,
         ] {
             let output = ToolOutput::from_json(body).unwrap();
             assert_eq!(output.with_ours_nested().unwrap().body(), body);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn what_another_instance_says_of_freshness_counts_still() {
-        let stale = r#"{"_meta":{"io.tollgate/cache":{"status":"stale","age_ms":250}}}"#;
+        let stale = r#"{"_meta":{"io.callward/cache":{"status":"stale","age_ms":250}}}"#;
         let output = ToolOutput::from_json(stale).unwrap();
         let said = output.freshness();
         let kept = output.with_ours_nested().unwrap();

@@ -35,7 +35,7 @@ pub use self::route::RouteRule;
 /// destructive wins.
 ///
 /// ```
-/// use tollgate_core::{Annotations, CallPlan, Effect, Profile, Resolved, Source};
+/// use callward_core::{Annotations, CallPlan, Effect, Profile, Resolved, Source};
 ///
 /// let mut hints = Annotations::default();
 /// hints.destructive_hint = Some(true);
@@ -51,7 +51,7 @@ pub use self::route::RouteRule;
 /// there: what is not set is `null`.
 ///
 /// ```
-/// # use tollgate_core::{Annotations, CallPlan, Profile, Resolved, Source};
+/// # use callward_core::{Annotations, CallPlan, Profile, Resolved, Source};
 /// let hints = Annotations::default().with_idempotent(true);
 /// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
 /// assert_eq!(

@@ -25,12 +25,12 @@ impl Baggage {
 /// and at most 4,096 bytes.
 ///
 /// ```
-/// use tollgate_core::BaggageFilter;
+/// use callward_core::BaggageFilter;
 ///
 /// let filter = BaggageFilter::new(["tenant"])?;
 /// let passed = filter.pass("user=ada, tenant=acme;tier=gold, debug=1");
 /// assert_eq!(passed.unwrap().as_str(), "tenant=acme;tier=gold");
-/// # Ok::<(), tollgate_core::InvalidBaggageKey>(())
+/// # Ok::<(), callward_core::InvalidBaggageKey>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaggageFilter {

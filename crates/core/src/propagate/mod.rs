@@ -23,14 +23,14 @@ pub use self::outbound::{Outbound, SendWatch, Watch};
 /// more than 128 bytes first.
 ///
 /// ```
-/// use tollgate_core::TraceContext;
+/// use callward_core::TraceContext;
 ///
 /// let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// let context = TraceContext::parse(parent, Some("vendor=opaque"))?;
 /// assert!(context.is_sampled());
 /// assert_eq!(context.parent_id(), 0x00f0_67aa_0ba9_02b7);
 /// assert_eq!(context.to_string(), parent);
-/// # Ok::<(), tollgate_core::InvalidTraceContext>(())
+/// # Ok::<(), callward_core::InvalidTraceContext>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {

@@ -9,7 +9,7 @@ use super::shown::{HIDDEN, Shown, url, without_random};
 /// permission to publish such lines.
 ///
 /// ```
-/// use tollgate_core::redact::Lines;
+/// use callward_core::redact::Lines;
 ///
 /// let lines = Lines::new(["postgres://ada:hunter2@db/shop"]);
 /// assert_eq!(lines.redact("no user with hunter2"), "no user with [redacted]");

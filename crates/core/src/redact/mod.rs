@@ -36,7 +36,7 @@ pub use shown::{command, is_secret_name, secrets_of_command, url};
 /// Cloning copies a pointer.
 ///
 /// ```
-/// use tollgate_core::redact::Redactor;
+/// use callward_core::redact::Redactor;
 ///
 /// let redactor = Redactor::default();
 /// let shown = redactor.redact(br#"{"user": "ada", "login": {"passWord": "hunter2"}}"#);

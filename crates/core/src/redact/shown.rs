@@ -25,7 +25,7 @@ const LAST_WORDS: [&str; 6] = ["auth", "dsn", "key", "pat", "pw", "sig"];
 /// A text that is not a URL is treated like an argument of a command.
 ///
 /// ```
-/// use tollgate_core::redact::url;
+/// use callward_core::redact::url;
 ///
 /// assert_eq!(
 ///     url("https://ada:hunter2@mcp.example:8443/mcp?key=k3y&v=2"),
@@ -67,7 +67,7 @@ pub fn url(text: &str) -> String {
 /// A secret that looks like a common word cannot be told from one.
 ///
 /// ```
-/// use tollgate_core::redact::command;
+/// use callward_core::redact::command;
 ///
 /// let args = ["-y", "@acme/server", "--api-key", "hunter2", "--root=/srv", "TOKEN=abc"];
 /// assert_eq!(

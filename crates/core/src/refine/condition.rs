@@ -20,12 +20,12 @@ const LONGEST_TEXT: usize = 16 * 1024;
 /// doubt.
 ///
 /// ```
-/// use tollgate_core::refine::Condition;
+/// use callward_core::refine::Condition;
 ///
 /// assert_eq!(Condition::equals("list").to_string(), r#"= "list""#);
 /// assert_eq!(Condition::matches("get_.*")?.to_string(), r#"wholly matches "get_.*""#);
 /// assert!(Condition::matches("(").is_err());
-/// # Ok::<(), tollgate_core::refine::InvalidRule>(())
+/// # Ok::<(), callward_core::refine::InvalidRule>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Condition(Test);

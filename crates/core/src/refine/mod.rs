@@ -37,10 +37,10 @@
 //! harmless: what no rule knows then gets the careful plan.
 //!
 //! ```
-//! use tollgate_core::infer::Inferred;
-//! use tollgate_core::refine::{ArgumentRule, Condition, Refinements, When};
-//! use tollgate_core::resolve::{Hints, Trust, resolve};
-//! use tollgate_core::{Annotations, CallPlan, Effect, Profile};
+//! use callward_core::infer::Inferred;
+//! use callward_core::refine::{ArgumentRule, Condition, Refinements, When};
+//! use callward_core::resolve::{Hints, Trust, resolve};
+//! use callward_core::{Annotations, CallPlan, Effect, Profile};
 //!
 //! let reads = ArgumentRule::new(
 //!     When::argument("action", Condition::equals("list"))?,
@@ -59,7 +59,7 @@
 //! assert_eq!(effect(r#"{"action": "list"}"#), Effect::ReadOnly);
 //! assert_eq!(effect(r#"{"action": "close"}"#), Effect::Destructive);
 //! assert_eq!(effect(r#"{"action": "list", "action": "close"}"#), Effect::Destructive);
-//! # Ok::<(), tollgate_core::refine::InvalidRule>(())
+//! # Ok::<(), callward_core::refine::InvalidRule>(())
 //! ```
 //!
 //! [`resolve`]: mod@crate::resolve

@@ -8,12 +8,12 @@ use super::InvalidRule;
 /// Pointer (RFC 6901) into the arguments.
 ///
 /// ```
-/// use tollgate_core::refine::ArgumentPath;
+/// use callward_core::refine::ArgumentPath;
 ///
 /// assert_eq!(ArgumentPath::new("action")?, ArgumentPath::new("/action")?);
 /// assert_eq!(ArgumentPath::new("/target/0/~1etc")?.tokens(), ["target", "0", "/etc"]);
 /// assert!(ArgumentPath::new("/a~2").is_err());
-/// # Ok::<(), tollgate_core::refine::InvalidRule>(())
+/// # Ok::<(), callward_core::refine::InvalidRule>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct ArgumentPath {

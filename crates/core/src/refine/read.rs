@@ -51,12 +51,12 @@ impl ArgumentPath {
     /// nothing does, if they are no JSON object, and wherever readers may disagree.
     ///
     /// ```
-    /// use tollgate_core::refine::ArgumentPath;
+    /// use callward_core::refine::ArgumentPath;
     ///
     /// let id = ArgumentPath::new("/account/id")?;
     /// assert_eq!(id.find(br#"{"account": {"id": 7.0}}"#), Some("7.0"));
     /// assert_eq!(id.find(br#"{"account": {"id": 7, "ID": 8}}"#), None);
-    /// # Ok::<(), tollgate_core::refine::InvalidRule>(())
+    /// # Ok::<(), callward_core::refine::InvalidRule>(())
     /// ```
     #[must_use]
     pub fn find<'a>(&self, arguments: &'a [u8]) -> Option<&'a str> {

@@ -22,9 +22,9 @@
 //! read, and many servers set it on every read.
 //!
 //! ```
-//! use tollgate_core::infer::{RuleSet, Subject};
-//! use tollgate_core::resolve::{Hints, Trust, resolve};
-//! use tollgate_core::{Annotations, CallPlan, Effect, Profile};
+//! use callward_core::infer::{RuleSet, Subject};
+//! use callward_core::resolve::{Hints, Trust, resolve};
+//! use callward_core::{Annotations, CallPlan, Effect, Profile};
 //!
 //! let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
 //! let declared = Annotations::default().with_read_only(true);

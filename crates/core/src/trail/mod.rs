@@ -23,7 +23,7 @@ pub use self::verdict::{Stage, Verdict};
 pub use self::writer::Writer;
 
 /// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has it.
-pub const TRAIL_META: &str = "io.tollgate/trail";
+pub const TRAIL_META: &str = "io.callward/trail";
 
 /// Whether a trail tells of what would happen, or of what did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,9 +55,9 @@ impl Tense {
 /// # As JSON
 ///
 /// ```
-/// # use tollgate_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
-/// use tollgate_core::refine::Applied;
-/// use tollgate_core::trail::{Decision, Stage, Trail, Verdict};
+/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// use callward_core::refine::Applied;
+/// use callward_core::trail::{Decision, Stage, Trail, Verdict};
 /// # let listed = br#"{"name":"read_order","inputSchema":{"type":"object"}}"#;
 /// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
 /// # let resolved = Resolved::from_single(Annotations::default().with_read_only(true), Source::Declared);

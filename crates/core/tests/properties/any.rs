@@ -1,9 +1,9 @@
 //! Any hints, any conclusions, any profile.
 
+use callward_core::infer::{RuleSet, Subject};
+use callward_core::{Annotations, Complexity, Inferred, Profile, SecurityLevel, Trust};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_core::infer::{RuleSet, Subject};
-use tollgate_core::{Annotations, Complexity, Inferred, Profile, SecurityLevel, Trust};
 
 /// Any set of hints that JSON can say: all thirteen fields, and fields that are not ours.
 pub(crate) fn hints() -> impl Strategy<Value = Annotations> {

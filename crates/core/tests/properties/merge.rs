@@ -1,8 +1,8 @@
 //! Laying one set of hints over another.
 
+use callward_core::Annotations;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use tollgate_core::Annotations;
 
 use crate::any;
 

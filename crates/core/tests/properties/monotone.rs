@@ -1,12 +1,12 @@
 //! Hints tighten freely and relax only with a reason.
 
-use proptest::prelude::*;
-use tollgate_core::infer::Strength;
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{
+use callward_core::infer::Strength;
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, RepeatRule,
     Source, Trust,
 };
+use proptest::prelude::*;
 
 use crate::any;
 

@@ -1,10 +1,10 @@
 //! Of two sources that speak of a field, the stronger decides it.
 
+use callward_core::infer::{RuleSet, Subject};
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{Annotations, Field, Inferred, Resolved, Source, Trust};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_core::infer::{RuleSet, Subject};
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{Annotations, Field, Inferred, Resolved, Source, Trust};
 
 use crate::any;
 

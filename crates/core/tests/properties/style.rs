@@ -1,7 +1,7 @@
 //! How a name is spelled does not matter, only which words it has.
 
+use callward_core::infer::{RuleSet, Subject};
 use proptest::prelude::*;
-use tollgate_core::infer::{RuleSet, Subject};
 
 /// Verbs and nouns as names have them: plain, inflected, joined, with digits, acronyms.
 const WORDS: &[&str] = &[

@@ -1,8 +1,8 @@
 //! Hints as JSON: what is written is read again, and what is not understood is named.
 
+use callward_core::{Annotations, ToolDefinition};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_core::{Annotations, ToolDefinition};
 
 use crate::any;
 

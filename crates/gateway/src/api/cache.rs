@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use tollgate::{Principal, Stack};
+use callward::{Principal, Stack};
 
 use super::body::{obey, refuse};
 use crate::http::{Operator, json};

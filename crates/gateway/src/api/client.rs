@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callward::ServerId;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tollgate::ServerId;
 
 use super::events::Events;
 use super::routes::SERVER;
@@ -53,12 +53,12 @@ impl Remote {
             .map_err(|error| {
                 AppError::Remote(format!(
                     "nothing answers at {url}: {}\n\
-                 start a gateway with `tollgate serve`, or name one by its admin address: `--url URL`",
+                 start a gateway with `callward serve`, or name one by its admin address: `--url URL`",
                     cause(&error)
                 ))
             })?;
         let body: Option<serde_json::Value> = answer.json_or_none().await;
-        let Some(body) = body.filter(|body| body.get("tollgate").is_some()) else {
+        let Some(body) = body.filter(|body| body.get("callward").is_some()) else {
             return Ok(None);
         };
         // only the admin listener tells about servers

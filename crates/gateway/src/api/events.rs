@@ -12,8 +12,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use callward::router::RouteEvent;
 use futures_util::{StreamExt, stream};
-use tollgate::router::RouteEvent;
 
 use crate::error::AppError;
 use crate::http::Operator;
@@ -23,7 +23,7 @@ use crate::http::Operator;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// Readers skip comments.
-const COMMENT: &[u8] = b": tollgate\n\n";
+const COMMENT: &[u8] = b": callward\n\n";
 
 /// A line longer than this is no event of ours.
 const LONGEST: usize = 1 << 20;
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn events_are_read_whole_wherever_they_are_cut() {
-        let whole = ": tollgate\n\ndata: {\"a\":1}\n\n: tollgate\n\ndata: {\"b\":\"é\"}\r\n\r\n";
+        let whole = ": callward\n\ndata: {\"a\":1}\n\n: callward\n\ndata: {\"b\":\"é\"}\r\n\r\n";
         for size in 1..whole.len() {
             let mut rest = Vec::new();
             let mut found = Vec::new();

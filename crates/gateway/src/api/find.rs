@@ -58,7 +58,7 @@ pub(crate) fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result
     match (with_it.next(), with_it.next()) {
         (Some(only), None) => Ok(only.admin.clone()),
         (None, _) if all.is_empty() => Err(AppError::Remote(format!(
-            "no gateway is running with {}; start it with `tollgate serve --config {0}`",
+            "no gateway is running with {}; start it with `callward serve --config {0}`",
             file.display()
         ))),
         (None, _) => Err(AppError::Remote(format!(

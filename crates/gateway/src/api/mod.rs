@@ -1,7 +1,7 @@
 //! What the command line asks a running gateway: over HTTP, on the admin listener.
 //!
 //! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `tollgate call`, `tools`, `explain`, `cache`, `breakers`, `limits`,
+//! they are. So `callward call`, `tools`, `explain`, `cache`, `breakers`, `limits`,
 //! `servers` and `events` ask here.
 
 mod body;

@@ -9,7 +9,7 @@ use axum::middleware;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use tollgate::{Caller, Delivery, ErrorKind, Principal, ServerId, ToolError};
+use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, ToolError};
 
 use super::body::only_json;
 use super::{breakers, cache, events, limits, servers};

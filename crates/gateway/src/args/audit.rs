@@ -1,4 +1,4 @@
-//! The arguments of `tollgate audit`.
+//! The arguments of `callward audit`.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate audit verify audit.jsonl audit.open-world.jsonl
-  tollgate audit verify audit.jsonl --json
-  tollgate audit show audit.jsonl --tool refund_order --outcome refused
-  tollgate audit show audit.jsonl --last 20 --json")]
+  callward audit verify audit.jsonl audit.open-world.jsonl
+  callward audit verify audit.jsonl --json
+  callward audit show audit.jsonl --tool refund_order --outcome refused
+  callward audit show audit.jsonl --last 20 --json")]
 pub(crate) struct Audit {
     #[command(subcommand)]
     pub(crate) command: AuditCommand,

@@ -1,4 +1,4 @@
-//! The command line of `tollgate breakers`.
+//! The command line of `callward breakers`.
 
 use clap::Subcommand;
 
@@ -12,10 +12,10 @@ breaker that is open refuses calls; when its time has come, one call is let thro
 --json prints an array, as GET /api/breakers answers.
 
 Examples:
-  tollgate breakers
-  tollgate breakers open orders-primary              take a server out of service
-  tollgate breakers open orders-primary get_order    or one tool of it
-  tollgate breakers release orders-primary           let the breaker decide again")]
+  callward breakers
+  callward breakers open orders-primary              take a server out of service
+  callward breakers open orders-primary get_order    or one tool of it
+  callward breakers release orders-primary           let the breaker decide again")]
 pub(crate) struct Breakers {
     #[command(flatten)]
     pub(crate) gateway: Gateway,

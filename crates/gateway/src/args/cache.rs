@@ -1,4 +1,4 @@
-//! The command line of `tollgate cache`.
+//! The command line of `callward cache`.
 
 use clap::Subcommand;
 
@@ -12,9 +12,9 @@ share of look-ups that were answered without a server; `saved` the time those wo
 --json prints one object: {\"total\": {...}, \"tools\": [...]}, as GET /api/cache answers.
 
 Examples:
-  tollgate cache
-  tollgate cache --json --url http://127.0.0.1:8081
-  tollgate cache purge --tool orders__get_order")]
+  callward cache
+  callward cache --json --url http://127.0.0.1:8081
+  callward cache purge --tool orders__get_order")]
 pub(crate) struct Cache {
     #[command(flatten)]
     pub(crate) gateway: Gateway,
@@ -38,9 +38,9 @@ Running reads are answered, and their answers are not kept. A name that the gate
 an error, and nothing is forgotten; a tag or principal may be any text.
 
 Examples:
-  tollgate cache purge --all
-  tollgate cache purge --server orders-primary
-  tollgate cache purge --tag order:7")]
+  callward cache purge --all
+  callward cache purge --server orders-primary
+  callward cache purge --tag order:7")]
 pub(crate) struct PurgeArgs {
     /// Everything
     #[arg(long)]

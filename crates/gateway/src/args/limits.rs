@@ -1,4 +1,4 @@
-//! The command line of `tollgate limits`.
+//! The command line of `callward limits`.
 
 use super::Gateway;
 
@@ -13,9 +13,9 @@ Hedges: second attempts at slow reads. Loop guard: failing calls that a session 
 --json prints one object, as GET /api/limits answers.
 
 Examples:
-  tollgate limits
-  tollgate limits --url http://127.0.0.1:8081
-  tollgate limits --json")]
+  callward limits
+  callward limits --url http://127.0.0.1:8081
+  callward limits --json")]
 pub(crate) struct Limits {
     #[command(flatten)]
     pub(crate) gateway: Gateway,

@@ -1,9 +1,9 @@
-//! The command lines of `tollgate annotate` and `tollgate lint`: what reads listed tools and serves nobody.
+//! The command lines of `callward annotate` and `callward lint`: what reads listed tools and serves nobody.
 
 use std::path::PathBuf;
 
-use tollgate::core::lint::{Code, Severity};
-use tollgate::{Profile, RuleSet, Trust};
+use callward::core::lint::{Code, Severity};
+use callward::{Profile, RuleSet, Trust};
 
 /// Where listed tools are read from.
 #[derive(Debug, Clone, clap::Args)]
@@ -35,14 +35,14 @@ refuses such a tool if a problem is an error). --explain adds \"evidence\", with
 where it was inferred, strength of each hint, and \"warnings\".
 What is no tool becomes {\"name\", \"error\"} in its place, and a message on standard error.
 With --config the plan is the tool's own; what its rules over arguments make of a call is told by
-`tollgate explain`.
+`callward explain`.
 
 Exit code: 0; 1 if a line was no tool or a server did not answer; 2 for a wrong command line.
 
 Examples:
-  tollgate annotate tools.jsonl
-  tollgate annotate --explain -- npx -y @modelcontextprotocol/server-filesystem /data
-  echo '{\"name\": \"deleteUser\"}' | tollgate annotate --profile strict")]
+  callward annotate tools.jsonl
+  callward annotate --explain -- npx -y @modelcontextprotocol/server-filesystem /data
+  echo '{\"name\": \"deleteUser\"}' | callward annotate --profile strict")]
 pub(crate) struct Annotate {
     /// The rules that fill gaps: standard or neurolink (default: standard, or what --config says)
     #[arg(long, value_name = "RULES", value_parser = parse_rules)]
@@ -64,7 +64,7 @@ pub(crate) struct Annotate {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads what `tollgate annotate` reads. A finding contradicts a declared hint only on strong evidence;
+Reads what `callward annotate` reads. A finding contradicts a declared hint only on strong evidence;
 what the author knows better is silenced with --allow. `--codes` lists all codes and what they mean.
 With --config the servers are looked at as they are: what the config says of their tools is not.
 
@@ -75,9 +75,9 @@ Exit code: 0 without findings at or above the denied level; 1 with some; 2 if th
 wrong, or the input cannot be read or has no tools.
 
 Examples:
-  tollgate lint -- node my-server.js
-  tollgate lint --strict tools.json
-  tollgate lint --deny info --allow missing-open-world-hint --json tools.jsonl")]
+  callward lint -- node my-server.js
+  callward lint --strict tools.json
+  callward lint --deny info --allow missing-open-world-hint --json tools.jsonl")]
 pub(crate) struct Lint {
     /// Print one JSON object per finding, and one for the sum; or one per code
     #[arg(long)]

@@ -8,7 +8,7 @@ use bytesize::ByteSize;
 /// Whether calls are written down.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Recording {
-    /// Append each call to FILE, for `tollgate replay --calls`: tool, effect, times, and hashes of
+    /// Append each call to FILE, for `callward replay --calls`: tool, effect, times, and hashes of
     /// arguments and result; compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct ReplayCalls {
         requires = "calls"
     )]
     pub(crate) hints: Hints,
-    /// Plan by these definitions, in any form that `tollgate annotate` reads
+    /// Plan by these definitions, in any form that `callward annotate` reads
     #[arg(long, value_name = "FILE", requires = "calls")]
     pub(crate) tools: Option<PathBuf>,
     /// Which state tools read and write, as TOML: a table for each tool, `[get_order]` with `reads =

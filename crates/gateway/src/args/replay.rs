@@ -1,9 +1,9 @@
-//! The arguments of `tollgate replay`.
+//! The arguments of `callward replay`.
 
 use std::path::PathBuf;
 
+use callward_replay::{Capacity, Policy};
 use clap::ArgGroup;
-use tollgate_replay::{Capacity, Policy};
 
 use super::ReplayCalls;
 
@@ -22,7 +22,7 @@ or on none (4 GiB or more counts as 4 GiB). Gzip is unpacked. The policies:
   lfu        least frequently used
   s3-fifo    three queues, first in first out
   w-tinylfu  a window, then a gate that lets in what is asked for more often
-  tollgate   the cache of this program
+  callward   the cache of this program
   belady     looks ahead; no policy that stores each miss has more hits. Entries of one size only
   ttl        nothing goes but by time, which keys do not carry: no bound, the most hits there can be
 A capacity in bytes charges each entry its size and what this cache keeps about it.
@@ -55,11 +55,11 @@ Exit code: 0; 1 if a file cannot be read, has a line of another kind, or cannot 
 wrong command line.
 
 Examples:
-  tollgate replay --keys requests.keys.gz
-  tollgate replay --keys requests.keys --capacity 128,512 --capacity 4096 --plot hits.svg
-  cut -d' ' -f7 access.log | tollgate replay --keys - --policy lru,tollgate --json
-  tollgate serve --config tollgate.toml --record calls.jsonl.gz
-  tollgate replay --calls calls.jsonl.gz"
+  callward replay --keys requests.keys.gz
+  callward replay --keys requests.keys --capacity 128,512 --capacity 4096 --plot hits.svg
+  cut -d' ' -f7 access.log | callward replay --keys - --policy lru,callward --json
+  callward serve --config callward.toml --record calls.jsonl.gz
+  callward replay --calls calls.jsonl.gz"
 )]
 pub(crate) struct Replay {
     /// Replay the keys of this file (`-`: standard input)

@@ -1,7 +1,7 @@
-//! The command lines of `tollgate servers` and `tollgate events`.
+//! The command lines of `callward servers` and `callward events`.
 
+use callward::{ServerId, Weight};
 use clap::Subcommand;
-use tollgate::{ServerId, Weight};
 
 use super::Gateway;
 
@@ -17,11 +17,11 @@ What is changed here holds until the gateway ends: the config is not written.
 --json prints an array, as GET /api/servers answers; of a change, one object.
 
 Examples:
-  tollgate servers
-  tollgate servers drain orders-1            it ends its calls, and gets no new ones
-  tollgate servers undrain orders-1
-  tollgate servers weigh orders-2 80         its share, and from 50 on destructive calls
-  tollgate events                            follow which server gets which call")]
+  callward servers
+  callward servers drain orders-1            it ends its calls, and gets no new ones
+  callward servers undrain orders-1
+  callward servers weigh orders-2 80         its share, and from 50 on destructive calls
+  callward events                            follow which server gets which call")]
 pub(crate) struct Servers {
     #[command(flatten)]
     pub(crate) gateway: Gateway,
@@ -71,8 +71,8 @@ routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired, toolRefu
 missed.
 
 Examples:
-  tollgate events
-  tollgate events --json | jq 'select(.type == \"healthUpdate\")'")]
+  callward events
+  callward events --json | jq 'select(.type == \"healthUpdate\")'")]
 pub(crate) struct Events {
     #[command(flatten)]
     pub(crate) gateway: Gateway,

@@ -1,4 +1,4 @@
-//! `tollgate annotate`: what is made of each tool, as JSON lines.
+//! `callward annotate`: what is made of each tool, as JSON lines.
 //!
 //! All of the input is read and inferred from before the first line is written: tools of one server
 //! may stand far apart, and are evidence for each other.
@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::io;
 use std::process::ExitCode;
 
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use tollgate::core::infer::{Inference, Listed as Sibling};
-use tollgate::core::resolve::Provenance;
-use tollgate::core::{
+use callward::core::infer::{Inference, Listed as Sibling};
+use callward::core::resolve::Provenance;
+use callward::core::{
     AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, judge,
 };
-use tollgate::{Annotations, CallPlan, Profile, Trust};
+use callward::{Annotations, CallPlan, Profile, Trust};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::args::Annotate;
 use crate::assemble::rule_set;

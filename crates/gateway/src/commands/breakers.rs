@@ -1,4 +1,4 @@
-//! `tollgate breakers`: how the breakers of a running gateway are, and holding them open or closed.
+//! `callward breakers`: how the breakers of a running gateway are, and holding them open or closed.
 
 use std::process::ExitCode;
 use std::time::Duration;

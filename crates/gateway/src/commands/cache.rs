@@ -1,4 +1,4 @@
-//! `tollgate cache`: what the cache of a running gateway did, and emptying it.
+//! `callward cache`: what the cache of a running gateway did, and emptying it.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

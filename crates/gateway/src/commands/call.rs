@@ -1,4 +1,4 @@
-//! `tollgate call`: one call, its result, and what became of it.
+//! `callward call`: one call, its result, and what became of it.
 
 use std::process::ExitCode;
 use std::time::Duration;

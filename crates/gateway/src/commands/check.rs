@@ -1,13 +1,13 @@
-//! `tollgate serve --check`: what would run, and what of it is not the default.
+//! `callward serve --check`: what would run, and what of it is not the default.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use callward::core::{AuditScope, redact};
+use callward::limit::Cap;
+use callward::telemetry::export::OtlpConfig;
 use serde::Serialize;
-use tollgate::core::{AuditScope, redact};
-use tollgate::limit::Cap;
-use tollgate::telemetry::export::OtlpConfig;
 
 use crate::admin;
 use crate::assemble::{self, Timed};

@@ -1,4 +1,4 @@
-//! `tollgate events`: what the router of a running gateway does, as it does it.
+//! `callward events`: what the router of a running gateway does, as it does it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `tollgate explain`: what would happen to a call, or to a tool's calls, and why.
+//! `callward explain`: what would happen to a call, or to a tool's calls, and why.
 
 use std::process::ExitCode;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tollgate::{Caching, Caller, Instances, ServerId, Stack};
-use tollgate_mcp::upstream::Upstream;
+use callward::{Caching, Caller, Instances, ServerId, Stack};
+use callward_mcp::upstream::Upstream;
 
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
@@ -234,7 +234,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
     let mut server = match (config.servers.pop(), given) {
         (Some(_), _) if !config.servers.is_empty() => {
             return Err(AppError::Usage(
-                "--config: expected at most one server; `tollgate serve` takes several".into(),
+                "--config: expected at most one server; `callward serve` takes several".into(),
             ));
         }
         (Some(mut server), given) => {

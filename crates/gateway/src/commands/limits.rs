@@ -1,4 +1,4 @@
-//! `tollgate limits`: what the limits of a running gateway let through, hold back and refuse.
+//! `callward limits`: what the limits of a running gateway let through, hold back and refuse.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! `tollgate lint`: what the author of a server should look at.
+//! `callward lint`: what the author of a server should look at.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use callward::core::lint::{Candidate, Code, Finding, Severity, check};
 use serde::Serialize;
-use tollgate::core::lint::{Candidate, Code, Finding, Severity, check};
 
 use crate::args::Lint;
 use crate::error::Outcome;

@@ -1,10 +1,10 @@
-//! `tollgate run`: the stack around one MCP server.
+//! `callward run`: the stack around one MCP server.
 
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tollgate_mcp::upstream::Upstream;
+use callward_mcp::upstream::Upstream;
 
 use crate::args::Run;
 use crate::assemble::{self, Environment, Running};

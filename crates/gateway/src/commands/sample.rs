@@ -1,4 +1,4 @@
-//! `tollgate sample`: one of the sample's servers, without the stack.
+//! `callward sample`: one of the sample's servers, without the stack.
 
 use std::process::ExitCode;
 use std::sync::Arc;

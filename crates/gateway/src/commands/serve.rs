@@ -1,14 +1,14 @@
-//! `tollgate serve`: the gateway over HTTP.
+//! `callward serve`: the gateway over HTTP.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use callward::registry::Catalogue;
+use callward_mcp::upstream::Upstream;
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tollgate::registry::Catalogue;
-use tollgate_mcp::upstream::Upstream;
 
 use crate::admin;
 use crate::args::Serve;
@@ -36,7 +36,7 @@ use crate::telemetry;
 use crate::view::ToolView;
 
 /// The config file that is used if it is in the current folder and no other is named.
-pub(crate) const DEFAULT_FILE: &str = "tollgate.toml";
+pub(crate) const DEFAULT_FILE: &str = "callward.toml";
 
 pub(crate) async fn run(
     mut args: Serve,
@@ -143,9 +143,9 @@ impl Announce {
     /// Returns the next command to try.
     fn next(&self, tools: &Catalogue) -> String {
         match tools.entries().first() {
-            _ if self.sample => "tollgate call orders__get_order '{\"order_id\": 1}'".into(),
-            Some(first) => format!("tollgate explain {}", first.client_name()),
-            None => "tollgate tools".into(),
+            _ if self.sample => "callward call orders__get_order '{\"order_id\": 1}'".into(),
+            Some(first) => format!("callward explain {}", first.client_name()),
+            None => "callward tools".into(),
         }
     }
 }
@@ -297,7 +297,7 @@ fn say_where(
             admin: &admin.to_string(),
         });
     }
-    screen.note(format_args!("tollgate listening on {url}"));
+    screen.note(format_args!("callward listening on {url}"));
     screen.note(format_args!("admin on {admin}: /api, /metrics"));
     let on_tcp = match admin {
         AdminAddress::Tcp(address) => Some(*address),

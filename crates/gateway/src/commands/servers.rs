@@ -1,9 +1,9 @@
-//! `tollgate servers`: how the servers of a running gateway are, and taking them out of service.
+//! `callward servers`: how the servers of a running gateway are, and taking them out of service.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tollgate::ServerId;
+use callward::ServerId;
 
 use crate::api;
 use crate::args::{Servers, ServersCommand};

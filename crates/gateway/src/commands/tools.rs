@@ -1,10 +1,10 @@
-//! `tollgate tools`: every tool, and what is made of it.
+//! `callward tools`: every tool, and what is made of it.
 
 use std::process::ExitCode;
 
+use callward::Annotations;
+use callward::core::activity::{BySafety, SafetyGroup};
 use serde::Serialize;
-use tollgate::Annotations;
-use tollgate::core::activity::{BySafety, SafetyGroup};
 
 use crate::args::Tools;
 use crate::commands::from::Place;

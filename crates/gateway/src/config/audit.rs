@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callward::audit::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
+use callward::core::AuditScope;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
-use tollgate::audit::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
-use tollgate::core::AuditScope;
 
 use super::units::{Size, duration, parse_duration};
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use tollgate::cache::StateGroup;
-use tollgate::core::redact;
-use tollgate::limit::Cap;
-use tollgate::loopguard::LoopGuardConfig;
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::router::RouterConfig;
-use tollgate::{Caching, LimitsConfig};
-use tollgate_mcp::wire::DEFAULT_MAX_LINE;
+use callward::cache::StateGroup;
+use callward::core::redact;
+use callward::limit::Cap;
+use callward::loopguard::LoopGuardConfig;
+use callward::retry::hedge::HedgeConfig;
+use callward::router::RouterConfig;
+use callward::{Caching, LimitsConfig};
+use callward_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::{
     CacheLimits, Config, Partition, References, ServerConfig, ServerLimits, Telemetry, check,

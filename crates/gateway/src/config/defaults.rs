@@ -1,10 +1,10 @@
-//! The defaults in `docs/behavior.md` are those of the code. `TOLLGATE_WRITE_PAGES=1 cargo test -p
-//! tollgate-gateway --bin tollgate defaults` writes its tables.
+//! The defaults in `docs/behavior.md` are those of the code. `CALLWARD_WRITE_PAGES=1 cargo test -p
+//! callward-gateway --bin callward defaults` writes its tables.
 
 use std::path::Path;
 
-use tollgate::telemetry::export::OtlpConfig;
-use tollgate_testkit::page::{holds, table};
+use callward::telemetry::export::OtlpConfig;
+use callward_testkit::page::{holds, table};
 
 use super::file::File;
 use super::units::show_duration;

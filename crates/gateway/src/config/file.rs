@@ -5,14 +5,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use callward::cache::{StateGroup, StoreKind};
+use callward::core::infer::VerbKind;
+use callward::limit::ConcurrencyLimitLayer;
+use callward::{FreshnessMode, Instances, Profile, Trust, Weight};
+use callward_mcp::face::HttpOptions;
+use callward_mcp::wire::DEFAULT_MAX_LINE;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
-use tollgate::cache::{StateGroup, StoreKind};
-use tollgate::core::infer::VerbKind;
-use tollgate::limit::ConcurrencyLimitLayer;
-use tollgate::{FreshnessMode, Instances, Profile, Trust, Weight};
-use tollgate_mcp::face::HttpOptions;
-use tollgate_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::audit::Audit;
 use super::limits::{Adaptive, Limits, ShedName};

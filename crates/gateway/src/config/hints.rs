@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollgate::Annotations;
+use callward::Annotations;
 
 /// The keys of a hint table. Short forms are understood too, and named by no message.
 const KNOWN: [&str; 13] = [

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward::Instances;
+use callward_mcp::upstream::UpstreamBuilder;
 use serde_json::json;
-use tollgate::Instances;
-use tollgate_mcp::upstream::UpstreamBuilder;
 
 use super::changed::{Keys, differing, keys};
 use super::file::Server;

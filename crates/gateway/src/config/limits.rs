@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use callward::LimitsConfig;
+use callward::limit::{AdaptiveConfig, Cap, RateLimitConfig, Shed, TimeoutConfig};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
-use tollgate::LimitsConfig;
-use tollgate::limit::{AdaptiveConfig, Cap, RateLimitConfig, Shed, TimeoutConfig};
 
 use super::units::{duration, parse_duration, some_duration};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::limit::Cap;
+use callward::limit::Cap;
 
 use super::tests::{is_refused, parse};
 use super::*;

@@ -75,9 +75,9 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_unix_socket_has_an_absolute_path() {
-        let parsed = AdminAddress::parse("unix:/run/tollgate.sock").unwrap();
-        assert_eq!(parsed, AdminAddress::Unix("/run/tollgate.sock".into()));
-        assert_eq!(parsed.to_string(), "unix:/run/tollgate.sock");
+        let parsed = AdminAddress::parse("unix:/run/callward.sock").unwrap();
+        assert_eq!(parsed, AdminAddress::Unix("/run/callward.sock".into()));
+        assert_eq!(parsed.to_string(), "unix:/run/callward.sock");
     }
 
     #[test]

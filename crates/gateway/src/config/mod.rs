@@ -27,22 +27,22 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
-use tollgate::audit::AuditConfig;
-use tollgate::breaker::BreakerConfig;
-use tollgate::cache::{StateGroup, StoreKind, ToolScopes};
-use tollgate::core::infer::Lexicon;
-use tollgate::core::redact;
-use tollgate::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
-use tollgate::loopguard::LoopGuardConfig;
-use tollgate::registry::KeptName;
-use tollgate::retry::RetryConfig;
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::router::RouterConfig;
-use tollgate::{
+use callward::audit::AuditConfig;
+use callward::breaker::BreakerConfig;
+use callward::cache::{StateGroup, StoreKind, ToolScopes};
+use callward::core::infer::Lexicon;
+use callward::core::redact;
+use callward::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
+use callward::loopguard::LoopGuardConfig;
+use callward::registry::KeptName;
+use callward::retry::RetryConfig;
+use callward::retry::hedge::HedgeConfig;
+use callward::router::RouterConfig;
+use callward::{
     Annotations, ArgumentRule, Caching, DiscoveryConfig, FreshnessMode, LimitsConfig, Profile,
     ReplicaSetId, ServerId, ToolName, Trust, Weight,
 };
+use serde::Deserialize;
 use toml::de::DeTable;
 
 pub(crate) use self::changed::{Keys, Sections};
@@ -55,7 +55,7 @@ pub(crate) use self::references::References;
 pub(crate) use self::telemetry::Telemetry;
 pub(crate) use self::units::{parse_duration, show_duration, show_size};
 
-use tollgate_mcp::wire::DEFAULT_MAX_LINE;
+use callward_mcp::wire::DEFAULT_MAX_LINE;
 
 use crate::connections::ConnectionLimits;
 use crate::report::Reports;

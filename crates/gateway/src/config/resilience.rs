@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use callward::DiscoveryConfig;
+use callward::breaker::BreakerConfig;
+use callward::loopguard::{LoopGuardConfig, WithoutSession};
+use callward::retry::hedge::HedgeConfig;
+use callward::retry::{Jitter, RetryConfig};
 use serde::Deserialize;
-use tollgate::DiscoveryConfig;
-use tollgate::breaker::BreakerConfig;
-use tollgate::loopguard::{LoopGuardConfig, WithoutSession};
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::retry::{Jitter, RetryConfig};
 
 use super::units::{duration, some_duration};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward::router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
+use callward::router::{HealthConfig, PingConfig, StrategyName};
 use serde::Deserialize;
-use tollgate::router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
-use tollgate::router::{HealthConfig, PingConfig, StrategyName};
 
 use super::units::{duration, some_duration};
 

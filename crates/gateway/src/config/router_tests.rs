@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::router::StrategyName;
-use tollgate::router::affinity::{AffinityKey, WithoutSession};
+use callward::router::StrategyName;
+use callward::router::affinity::{AffinityKey, WithoutSession};
 
 use super::tests::{is_refused, parse};
 

@@ -1,8 +1,8 @@
 //! Rules over arguments as an operator writes them. They are counted from 1, here as everywhere.
 
+use callward::core::InvalidRule;
+use callward::{ArgumentRule, Condition, When};
 use serde_json::Value;
-use tollgate::core::InvalidRule;
-use tollgate::{ArgumentRule, Condition, When};
 
 use super::hints;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tollgate::ReplicaSetId;
-use tollgate::cache::{ScopeTemplate, ToolScopes};
+use callward::ReplicaSetId;
+use callward::cache::{ScopeTemplate, ToolScopes};
 
 use super::ServerConfig;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use callward::core::redact::Redactor;
 use serde::Deserialize;
-use tollgate::core::redact::Redactor;
 
 use super::units::{Size, some_duration};
 

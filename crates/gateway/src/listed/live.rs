@@ -1,9 +1,9 @@
 //! Servers that are asked what they list.
 
 use bytes::Bytes;
+use callward::ToolError;
+use callward_mcp::upstream::Upstream;
 use futures_util::future::join_all;
-use tollgate::ToolError;
-use tollgate_mcp::upstream::Upstream;
 
 use super::{Found, element};
 use crate::args::Listings;

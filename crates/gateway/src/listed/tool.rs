@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use callward::Annotations;
+use callward::core::Subject;
+use callward::core::lint::{self, Candidate, Code};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tollgate::Annotations;
-use tollgate::core::Subject;
-use tollgate::core::lint::{self, Candidate, Code};
 
 /// One tool as it is written. Its name may be any text.
 #[derive(Debug)]

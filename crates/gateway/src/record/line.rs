@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use callward::core::{FingerprintKey, OutputStatus, ToolName};
+use callward::{Effect, ToolCall, ToolOutput};
+use callward_replay::trace::{Millis, RecordedCall, ResultDigest};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use sha1::{Digest, Sha1};
-use tollgate::core::{FingerprintKey, OutputStatus, ToolName};
-use tollgate::{Effect, ToolCall, ToolOutput};
-use tollgate_replay::trace::{Millis, RecordedCall, ResultDigest};
 
 use super::Recorded;
 

@@ -1,4 +1,4 @@
-//! Writing down the calls that pass, for `tollgate replay --calls`.
+//! Writing down the calls that pass, for `callward replay --calls`.
 //!
 //! A call is never slowed or failed by it: what is to be written goes to a thread of its own, and
 //! what that cannot keep up with is dropped and counted.
@@ -14,10 +14,10 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use callward::core::{CallRecord, FingerprintKey};
+use callward::{Delivery, Stack, ToolCall, ToolError, ToolOutput};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate::core::{CallRecord, FingerprintKey};
-use tollgate::{Delivery, Stack, ToolCall, ToolError, ToolOutput};
 
 use self::line::Scribe;
 use self::writer::{File, Message, Written};
@@ -72,7 +72,7 @@ impl Recorder {
         // std seeds each state from the system's random source
         let word = || RandomState::new().hash_one(0_u8);
         let secret = FingerprintKey::new(word(), word());
-        let trace = format!("tollgate-{:016x}", word());
+        let trace = format!("callward-{:016x}", word());
         let scribe = Scribe::new(trace, secret, recording.record_arguments);
         Self::start(path, scribe)
     }

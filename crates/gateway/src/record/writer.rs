@@ -211,7 +211,7 @@ impl File {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_replay::trace::Calls;
+    use callward_replay::trace::Calls;
 
     use super::*;
 

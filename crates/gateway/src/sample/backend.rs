@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::stream;
-use tollgate::core::{BoxFuture, BoxStream, Resolved, resolve::Source};
-use tollgate::{
+use callward::core::{BoxFuture, BoxStream, Resolved, resolve::Source};
+use callward::{
     CallPlan, Delivery, ErrorKind, Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolName,
     ToolOutput, ToolServer, Tools,
 };
-use tollgate_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+use callward_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+use futures_util::stream;
 
 /// An MCP server over [`Tools`].
 pub(crate) struct PlainBackend {
@@ -52,8 +52,8 @@ impl PlainBackend {
 
 impl Backend for PlainBackend {
     fn info(&self) -> FaceInfo {
-        FaceInfo::new("tollgate-sample", env!("CARGO_PKG_VERSION"))
-            .with_title("Tollgate's sample shop")
+        FaceInfo::new("callward-sample", env!("CARGO_PKG_VERSION"))
+            .with_title("Callward's sample shop")
             .with_instructions("A small shop. Orders 1 to 5 exist; nothing is kept after the end.")
     }
 

@@ -8,10 +8,10 @@ mod tools;
 use std::io;
 use std::sync::Arc;
 
+use callward::{FreshnessMode, ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
+use callward_mcp::face::serve_stdio;
+use callward_mcp::upstream::{Connect, Io, Target, Upstream};
 use tokio_util::sync::CancellationToken;
-use tollgate::{FreshnessMode, ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
-use tollgate_mcp::face::serve_stdio;
-use tollgate_mcp::upstream::{Connect, Io, Target, Upstream};
 
 use crate::error::AppError;
 use crate::metrics::Telemetry;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use callward::{Delivery, ErrorKind, ToolError};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tollgate::{Delivery, ErrorKind, ToolError};
 
 /// JSON-RPC's code for a fault of the server.
 const INTERNAL_ERROR: i64 = -32603;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::{
+    Annotations, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tollgate::{
-    Annotations, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
-};
 
 use super::orders::Orders;
 
@@ -283,7 +283,7 @@ fn output(value: &Value) -> Result<ToolOutput, ToolError> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::ToolServer as _;
+    use callward::ToolServer as _;
 
     use super::*;
 

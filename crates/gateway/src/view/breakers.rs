@@ -1,8 +1,8 @@
 //! The breakers, and what an operator makes of them.
 
+use callward::Stack;
+use callward::breaker::{BreakerStatus, Subject};
 use serde::{Deserialize, Serialize};
-use tollgate::Stack;
-use tollgate::breaker::{BreakerStatus, Subject};
 
 /// One breaker.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use callward::registry::Catalogue;
+use callward::{ReplicaSetId, Stack, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tollgate::registry::Catalogue;
-use tollgate::{ReplicaSetId, Stack, ToolName};
 
 use super::EvidenceView;
 
@@ -164,7 +164,7 @@ pub(crate) struct Purged {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::cache::CacheStats;
+    use callward::cache::CacheStats;
 
     use super::*;
 

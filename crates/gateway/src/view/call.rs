@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward::core::{FailedAttempt, HedgeStatus, OutcomeUnknown};
+use callward::{
+    CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolError, ToolOutput, Trail,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tollgate::core::{FailedAttempt, HedgeStatus, OutcomeUnknown};
-use tollgate::{
-    CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolError, ToolOutput, Trail,
-};
 
 use super::millis;
 use crate::record::Recorder;

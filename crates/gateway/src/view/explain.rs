@@ -1,11 +1,11 @@
 //! Why calls are treated as they are, as data and as prose.
 
+use callward::core::refine::{Applied, RefinedRule};
+use callward::core::resolve::Provenance;
+use callward::core::{CacheRule, ConfirmRule};
+use callward::{CallPlan, Candidate, Explanation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tollgate::core::refine::{Applied, RefinedRule};
-use tollgate::core::resolve::Provenance;
-use tollgate::core::{CacheRule, ConfirmRule};
-use tollgate::{CallPlan, Candidate, Explanation};
 
 use super::{ToolView, cache_words, millis, repeat_word, strength_word};
 

@@ -1,7 +1,7 @@
-//! The instances of a server, as `tollgate servers` shows them.
+//! The instances of a server, as `callward servers` shows them.
 
+use callward::core::InstanceStatus;
 use serde::{Deserialize, Serialize};
-use tollgate::core::InstanceStatus;
 
 /// A session is told by so many characters of its id: enough to tell it from others, and too few to use.
 const SHOWN_SESSION: usize = 8;
@@ -54,7 +54,7 @@ impl InstanceView {
 mod tests {
     use std::time::Duration;
 
-    use tollgate::{Principal, SessionId};
+    use callward::{Principal, SessionId};
 
     use super::*;
 

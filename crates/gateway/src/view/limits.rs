@@ -1,11 +1,11 @@
 //! What the limits let through, hold back and refuse.
 
+use callward::limit::{PlacesStatus, RateStatus, RateSubject};
+use callward::loopguard::LoopGuardStats;
+use callward::retry::BudgetStatus;
+use callward::retry::hedge::HedgeStats;
+use callward::{ServerId, ServerLimitStatus, Stack, ToolName};
 use serde::{Deserialize, Serialize};
-use tollgate::limit::{PlacesStatus, RateStatus, RateSubject};
-use tollgate::loopguard::LoopGuardStats;
-use tollgate::retry::BudgetStatus;
-use tollgate::retry::hedge::HedgeStats;
-use tollgate::{ServerId, ServerLimitStatus, Stack, ToolName};
 
 /// All limits of a stack, as they are now.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use callward::registry::Refusal;
+use callward::{ServerStatus, Stack};
 use serde::{Deserialize, Serialize};
-use tollgate::registry::Refusal;
-use tollgate::{ServerStatus, Stack};
 
 /// A server that is down, or a tool that was refused or is not there.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use callward::router::ServerStats;
+use callward::{ServerId, ServerStatus, Stack, Weight};
 use serde::{Deserialize, Serialize};
-use tollgate::router::ServerStats;
-use tollgate::{ServerId, ServerStatus, Stack, Weight};
 
 use super::InstanceView;
 

@@ -1,9 +1,9 @@
 //! The decision trail as a table.
 
+use callward::Trail;
+use callward::core::trail::{Decision, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
-use tollgate::Trail;
-use tollgate::core::trail::{Decision, Verdict};
 
 use crate::output::{Cell, Table, Tone};
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, Pipe, TOLLGATE, ends, file, http, text, tollgate, within};
+use crate::support::{CALLWARD, Gateway, Pipe, callward, ends, file, http, text, within};
 
-const SHOP: &str = "[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+const SHOP: &str = "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
 #[tokio::test]
 async fn nothing_of_the_operator_is_on_the_public_listener() {
@@ -61,7 +61,7 @@ async fn metrics_are_public_only_by_choice_and_for_known_hosts() {
     let gateway = Gateway::configured(&format!("[http]\nmetrics = true\n{SHOP}")).await;
     let (status, metrics) = gateway.get_url(&gateway.public("/metrics")).await;
     assert_eq!(status, 200);
-    assert!(metrics.contains("tollgate_server_up"), "{metrics}");
+    assert!(metrics.contains("callward_server_up"), "{metrics}");
     for (name, value) in [("host", "evil.example"), ("origin", "http://localhost")] {
         let asked = http().get(gateway.public("/metrics")).header(name, value);
         let answer = within(value, asked.send()).await.unwrap();
@@ -118,7 +118,7 @@ async fn addresses_that_others_can_reach_need_a_word() {
     }
     for command in [
         &["serve", "--http", "0.0.0.0:0"][..],
-        &["run", "--http", "0.0.0.0:0", "--", TOLLGATE, "sample"],
+        &["run", "--http", "0.0.0.0:0", "--", CALLWARD, "sample"],
     ] {
         let done = ends(command).await;
         assert_eq!(done.status.code(), Some(2));
@@ -217,7 +217,7 @@ async fn one_of_several_gateways_is_named_by_its_config_or_address() {
 async fn a_state_directory_that_cannot_be_written_stops_nothing() {
     let in_the_way = file("");
     let path = in_the_way.path().to_str().unwrap();
-    let command = tollgate(&[
+    let command = callward(&[
         "serve",
         "--json",
         "--http",
@@ -237,7 +237,7 @@ async fn a_state_directory_that_cannot_be_written_stops_nothing() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_gateway_over_stdio_listens_nowhere() {
-    let pipe = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let process = format!("/proc/{}", pipe.child.id().unwrap());
     let open: Vec<_> = std::fs::read_dir(format!("{process}/fd"))
         .unwrap()

@@ -1,4 +1,4 @@
-//! `tollgate annotate`: lines in, lines out, in the same order.
+//! `callward annotate`: lines in, lines out, in the same order.
 
 use std::fmt::Write as _;
 use std::process::{Output, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use crate::support::{Gateway, TOLLGATE, ends, fed, file, text, tollgate, within};
+use crate::support::{CALLWARD, Gateway, callward, ends, fed, file, text, within};
 
 fn lines(output: &Output) -> Vec<Value> {
     text(&output.stdout)
@@ -246,7 +246,7 @@ async fn a_file_that_cannot_be_read_is_said() {
 
 #[tokio::test]
 async fn a_server_is_asked_over_stdio_and_over_http() {
-    let done = ends(&["annotate", "--explain", "--", TOLLGATE, "sample"]).await;
+    let done = ends(&["annotate", "--explain", "--", CALLWARD, "sample"]).await;
     assert!(done.status.success(), "{}", text(&done.stderr));
     let asked = lines(&done);
     assert_eq!(asked.len(), 9);
@@ -268,7 +268,7 @@ profile = "strict"
 [servers.dead]
 command = "/nowhere/server"
 [servers.shop]
-command = {TOLLGATE:?}
+command = {CALLWARD:?}
 args = ["sample"]
 [servers.shop.tools.get_order]
 requiresConfirmation = true
@@ -300,7 +300,7 @@ requiresConfirmation = true
 
 #[tokio::test]
 async fn a_reader_that_goes_away_ends_it_quietly() {
-    let mut child = tollgate(&["annotate"])
+    let mut child = callward(&["annotate"])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();

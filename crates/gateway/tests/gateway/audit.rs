@@ -1,4 +1,4 @@
-//! `[audit]`, and `tollgate audit` of what it wrote.
+//! `[audit]`, and `callward audit` of what it wrote.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn config(folder: &Path, more: &str) -> String {
     let path = folder.join("audit.jsonl");
     format!(
         "[audit]\npath = {path:?}\n{more}\n\
-         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n\
+         [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n\
          [servers.orders.tools.get_order]\nsecurityLevel = \"restricted\"\nopenWorldHint = false\n\
          [servers.orders.tools.add_note]\nauditRequired = true\nopenWorldHint = true\n\
          [servers.orders.tools.sales_report]\nsecurityLevel = \"internal\"\nopenWorldHint = false\n"
@@ -67,7 +67,7 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     let (_, metrics) = gateway.get("/metrics").await;
     let written = metrics
         .lines()
-        .find(|line| line.starts_with("tollgate_audit_records") && line.contains("written"));
+        .find(|line| line.starts_with("callward_audit_records") && line.contains("written"));
     assert!(written.is_some(), "{metrics}");
     signal("-TERM", gateway.child.id().unwrap()).await;
     let (well, said) = gateway.ended().await;
@@ -150,7 +150,7 @@ async fn recorded(record: &str) -> (Gateway, tempfile::TempDir, Vec<Value>) {
     // one file, whatever is concluded about the world
     let gateway = Gateway::configured(&format!(
         "[audit]\npath = {path:?}\nopen_world_path = {path:?}\nfsync = \"every_record\"\n{record}\n\
-         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+         [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
     ))
     .await;
     for (tool, arguments) in [
@@ -207,8 +207,8 @@ async fn calls_are_recorded_by_their_effect_with_the_client() {
 async fn a_check_and_an_explanation_say_what_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.toml");
-    let tollgate = env!("CARGO_BIN_EXE_tollgate");
-    let server = format!("[servers.orders]\ncommand = {tollgate:?}\nargs = [\"sample\"]\n");
+    let callward = env!("CARGO_BIN_EXE_callward");
+    let server = format!("[servers.orders]\ncommand = {callward:?}\nargs = [\"sample\"]\n");
     let audit = "[audit]\npath = \"audit.jsonl\"\n";
     let path = file.to_str().unwrap();
     for (config, checked, explained) in [
@@ -241,7 +241,7 @@ async fn a_check_and_an_explanation_say_what_is_recorded() {
 #[cfg(unix)]
 async fn counted(gateway: &Gateway, series: &str) -> u64 {
     let (_, page) = gateway.get("/metrics").await;
-    let series = format!("tollgate_audit_{series} ");
+    let series = format!("callward_audit_{series} ");
     let value = page.lines().find_map(|line| line.strip_prefix(&*series));
     value
         .unwrap_or_else(|| panic!("{series}: {page}"))
@@ -405,10 +405,10 @@ async fn a_fault_in_the_settings_is_told_with_its_place_and_a_taken_log_by_its_n
         assert!(said.contains(place), "{more}: {said}");
     }
     let running = gateway(folder.path(), "").await;
-    let tollgate = env!("CARGO_BIN_EXE_tollgate");
+    let callward = env!("CARGO_BIN_EXE_callward");
     std::fs::write(
         &file,
-        config(folder.path(), "").replace("TOLLGATE", tollgate),
+        config(folder.path(), "").replace("CALLWARD", callward),
     )
     .unwrap();
     let output = ends(&["serve", "--http", "0", "--config", file.to_str().unwrap()]).await;

@@ -1,4 +1,4 @@
-//! What the audit log of a gateway that is killed lacks, and what `tollgate audit verify` says of it.
+//! What the audit log of a gateway that is killed lacks, and what `callward audit verify` says of it.
 #![cfg(unix)]
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ async fn gateway(folder: &Path, more: &str) -> Gateway {
     let path = folder.join("audit.jsonl");
     Gateway::configured(&format!(
         "[audit]\npath = {path:?}\nopen_world_path = {path:?}\nrecord = \"all\"\n{more}\n\
-         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+         [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
     ))
     .await
 }

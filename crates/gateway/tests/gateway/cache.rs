@@ -5,9 +5,9 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{Client, Gateway, Pipe, TOLLGATE, ends, http, text, within};
+use crate::support::{CALLWARD, Client, Gateway, Pipe, ends, http, text, within};
 
-const KEY: &str = "io.tollgate/cache";
+const KEY: &str = "io.callward/cache";
 
 fn status(result: &Value) -> Option<&str> {
     result["_meta"][KEY]["status"].as_str()
@@ -59,7 +59,7 @@ async fn who_asks_is_told_what_the_cache_did_in_both_eras() {
 
 #[tokio::test]
 async fn who_asks_over_pipes_is_told_too() {
-    let mut pipe = Pipe::open(&["run", "--ttl", "5m", "--", TOLLGATE, "sample"]).await;
+    let mut pipe = Pipe::open(&["run", "--ttl", "5m", "--", CALLWARD, "sample"]).await;
     let params = json!({"name": "get_order", "arguments": {"order_id": 1}, "_meta": {KEY: true}});
     let first = pipe.request("tools/call", params.clone()).await;
     assert_eq!(status(&first["result"]), Some("miss"), "{first}");
@@ -88,14 +88,14 @@ async fn the_operator_may_have_all_be_told() {
 
 const SHOPS: &str = r#"
 [servers.shop]
-command = "TOLLGATE"
+command = "CALLWARD"
 args = ["sample"]
 [servers.shop.tools.get_order]
 tags = ["orders"]
 [servers.shop.tools.sales_report]
 reads = ["sales"]
 [servers.depot]
-command = "TOLLGATE"
+command = "CALLWARD"
 args = ["sample"]
 "#;
 
@@ -268,20 +268,20 @@ async fn what_the_cache_counts_is_measured() {
     gateway.call("orders__add_note", note).await;
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        r#"tollgate_cache_lookups_total{gen_ai_tool_name="get_order",tollgate_result="hit",tollgate_server_set="orders"} 2"#,
-        r#"tollgate_cache_lookups_total{gen_ai_tool_name="get_order",tollgate_result="miss",tollgate_server_set="orders"} 2"#,
-        r#"tollgate_cache_refusals_total{gen_ai_tool_name="get_order",tollgate_reason="tool_error",tollgate_server_set="orders"} 1"#,
-        r#"tollgate_cache_stored_total{gen_ai_tool_name="get_order",tollgate_server_set="orders"} 1"#,
-        r#"tollgate_cache_invalidations_total{gen_ai_tool_name="add_note",tollgate_server_set="orders"} 1"#,
-        r#"tollgate_cache_evictions_total{tollgate_reason="size"} 0"#,
-        "tollgate_cache_entries 1",
+        r#"callward_cache_lookups_total{gen_ai_tool_name="get_order",callward_result="hit",callward_server_set="orders"} 2"#,
+        r#"callward_cache_lookups_total{gen_ai_tool_name="get_order",callward_result="miss",callward_server_set="orders"} 2"#,
+        r#"callward_cache_refusals_total{gen_ai_tool_name="get_order",callward_reason="tool_error",callward_server_set="orders"} 1"#,
+        r#"callward_cache_stored_total{gen_ai_tool_name="get_order",callward_server_set="orders"} 1"#,
+        r#"callward_cache_invalidations_total{gen_ai_tool_name="add_note",callward_server_set="orders"} 1"#,
+        r#"callward_cache_evictions_total{callward_reason="size"} 0"#,
+        "callward_cache_entries 1",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),
             "{line} in\n{metrics}"
         );
     }
-    let saved = r#"tollgate_cache_saved_seconds_total{gen_ai_tool_name="get_order",tollgate_server_set="orders"} "#;
+    let saved = r#"callward_cache_saved_seconds_total{gen_ai_tool_name="get_order",callward_server_set="orders"} "#;
     let saved = metrics.lines().find_map(|line| line.strip_prefix(saved));
     assert!(saved.unwrap().parse::<f64>().unwrap() > 0.0, "{metrics}");
 }

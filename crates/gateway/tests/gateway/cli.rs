@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, ends, text, tollgate, within};
+use crate::support::{CALLWARD, Gateway, callward, ends, text, within};
 
 fn sample<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    [args, &["--", TOLLGATE, "sample"]].concat()
+    [args, &["--", CALLWARD, "sample"]].concat()
 }
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_call_prints_its_result_and_what_became_of_it() {
     let said = text(&done.stderr);
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(
-        said.starts_with("read_only  server tollgate  cache miss  attempts 1  "),
+        said.starts_with("read_only  server callward  cache miss  attempts 1  "),
         "{said}"
     );
 
@@ -98,7 +98,7 @@ async fn another_mcp_endpoint_is_asked_through_a_stack_of_the_command() {
     let file = tempfile::NamedTempFile::new().unwrap();
     // the sample prints where it listens on standard error
     let log = std::fs::File::create(file.path()).unwrap();
-    let mut endpoint = tollgate(&["sample", "--http", "127.0.0.1:0"]);
+    let mut endpoint = callward(&["sample", "--http", "127.0.0.1:0"]);
     let _endpoint = endpoint.stderr(log).spawn().unwrap();
     let url = crate::support::until("the address", || async {
         let said = std::fs::read_to_string(file.path()).unwrap();
@@ -117,7 +117,7 @@ async fn nothing_that_answers_is_said_with_what_to_do() {
     let done = ends(&["tools", "--url", "http://127.0.0.1:1/mcp"]).await;
     assert_eq!(done.status.code(), Some(1));
     assert!(
-        text(&done.stderr).contains("tollgate serve"),
+        text(&done.stderr).contains("callward serve"),
         "{}",
         text(&done.stderr)
     );
@@ -259,13 +259,13 @@ async fn help_and_version_are_there() {
     let version = ends(&["--version"]).await;
     assert_eq!(
         text(&version.stdout),
-        concat!("tollgate ", env!("CARGO_PKG_VERSION"), "\n")
+        concat!("callward ", env!("CARGO_PKG_VERSION"), "\n")
     );
     for command in ["serve", "run", "call", "tools", "explain", "sample"] {
         let help = ends(&[command, "--help"]).await;
         assert!(help.status.success());
         assert!(
-            text(&help.stdout).contains("tollgate "),
+            text(&help.stdout).contains("callward "),
             "no example in {command} --help"
         );
     }
@@ -280,7 +280,7 @@ async fn output_that_cannot_be_written_is_a_failure() {
         .write(true)
         .open("/dev/full")
         .unwrap();
-    let child = tollgate(&["serve", "--check"])
+    let child = callward(&["serve", "--check"])
         .stdout(full)
         .spawn()
         .unwrap();

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use crate::scripted::Script;
 use crate::support::{Gateway, http, until, within};
 
-const ORDERS: &str = "[servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+const ORDERS: &str = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
 /// A gateway with these keys of `[http]`.
 async fn gateway(http: &str) -> Gateway {

@@ -7,11 +7,11 @@ use crate::support::{Gateway, signal, until, within};
 
 const TWO: &str = "\
 [servers.doomed]
-command = \"TOLLGATE\"
+command = \"CALLWARD\"
 args = [\"sample\"]
 
 [servers.other]
-command = \"TOLLGATE\"
+command = \"CALLWARD\"
 args = [\"sample\"]
 ";
 

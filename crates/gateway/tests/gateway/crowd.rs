@@ -119,7 +119,7 @@ impl Scene {
     async fn meets(&self, crowd: Vec<Asking<'_>>) {
         assert_eq!(crowd.len(), CROWD);
         let opened = async {
-            let line = format!("tollgate_calls_in_flight {CROWD}");
+            let line = format!("callward_calls_in_flight {CROWD}");
             until("all calls in flight", || async {
                 let (_, metrics) = self.gateway.get("/metrics").await;
                 metrics.lines().any(|found| found == line).then_some(())
@@ -142,8 +142,8 @@ impl Scene {
         assert_eq!(self.desk.executions(), 1);
         let (_, metrics) = self.gateway.get("/metrics").await;
         for line in [
-            "tollgate_cache_lookups_total{gen_ai_tool_name=\"report\",tollgate_result=\"miss\",tollgate_server_set=\"desk\"} 1",
-            "tollgate_calls_in_flight 0",
+            "callward_cache_lookups_total{gen_ai_tool_name=\"report\",callward_result=\"miss\",callward_server_set=\"desk\"} 1",
+            "callward_calls_in_flight 0",
         ] {
             assert!(
                 metrics.lines().any(|found| found == line),

@@ -1,4 +1,4 @@
-//! `tollgate demo`: every row says what the tour promises.
+//! `callward demo`: every row says what the tour promises.
 
 use serde_json::{Value, json};
 
@@ -81,8 +81,8 @@ async fn the_table_ends_with_what_to_try_next() {
     let said = text(&done.stdout);
     for part in [
         "63 joined, 1 miss",
-        "8 calls with Tollgate, 72 without",
-        "tollgate serve",
+        "8 calls with Callward, 72 without",
+        "callward serve",
     ] {
         assert!(said.contains(part), "{part} in\n{said}");
     }
@@ -118,8 +118,8 @@ async fn under_chaos_naive_retries_run_things_twice_and_the_stack_does_not() {
             ]
         );
         assert_eq!(sum["calls"], 4000);
-        assert_eq!(sum["tollgate"]["duplicates"], 0, "{sum}");
-        for side in ["naive", "tollgate"] {
+        assert_eq!(sum["callward"]["duplicates"], 0, "{sum}");
+        for side in ["naive", "callward"] {
             let count = |what: &str| sum[side][what].as_u64().unwrap();
             assert_eq!(
                 count("done") + count("errors") + count("unknown"),
@@ -133,7 +133,7 @@ async fn under_chaos_naive_retries_run_things_twice_and_the_stack_does_not() {
         }
         // the chaos was there, and is told
         assert!(sum["naive"]["duplicates"].as_u64().unwrap() > 20, "{sum}");
-        assert!(sum["tollgate"]["unknown"].as_u64().unwrap() > 20, "{sum}");
+        assert!(sum["callward"]["unknown"].as_u64().unwrap() > 20, "{sum}");
     }
 }
 
@@ -141,7 +141,7 @@ async fn under_chaos_naive_retries_run_things_twice_and_the_stack_does_not() {
 async fn the_table_of_chaos_says_what_it_means() {
     let done = ends(&["demo", "--chaos", "--calls", "500"]).await;
     let said = text(&done.stdout);
-    for part in ["duplicates", "charge_card", "and 0 with Tollgate"] {
+    for part in ["duplicates", "charge_card", "and 0 with Callward"] {
         assert!(said.contains(part), "{part} in\n{said}");
     }
     // what belongs to chaos alone is not taken without it

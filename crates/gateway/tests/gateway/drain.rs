@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::scripted::Script;
-use crate::support::{Gateway, Pipe, TOLLGATE, ends, signal, until};
+use crate::support::{CALLWARD, Gateway, Pipe, ends, signal, until};
 
 async fn running(gateway: &Gateway) {
     let mut asked = 0;
@@ -44,7 +44,7 @@ async fn ctrl_c_lets_a_call_in_flight_end() {
     // and before that: what is served, and what to try
     assert!(said.contains("serving the embedded sample"), "{said}");
     assert!(
-        said.contains("try:  tollgate call orders__get_order"),
+        said.contains("try:  callward call orders__get_order"),
         "{said}"
     );
 }
@@ -61,7 +61,7 @@ async fn a_gateway_with_nothing_to_do_stops_at_once_and_says_so() {
 #[tokio::test]
 async fn what_outlasts_the_limit_is_cut_off_and_counted() {
     let gateway = Gateway::configured(
-        "[http]\ndrain = \"50ms\"\n[servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+        "[http]\ndrain = \"50ms\"\n[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
     )
     .await;
     let slow = gateway
@@ -87,7 +87,7 @@ async fn what_outlasts_the_limit_is_cut_off_and_counted() {
 #[tokio::test]
 async fn a_second_signal_waits_for_nothing() {
     let mut gateway = Gateway::configured(
-        "[http]\ndrain = \"10m\"\n[servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+        "[http]\ndrain = \"10m\"\n[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
     )
     .await;
     let slow = gateway
@@ -117,20 +117,20 @@ async fn servers_may_end_in_good_order_when_the_gateway_does() {
     let left = |path: &str| std::fs::read_to_string(path).unwrap_or_default() == "ended\n";
 
     let path = word("run");
-    let command = ["--", "sh", "-c", LEAVES_WORD, TOLLGATE, &path];
+    let command = ["--", "sh", "-c", LEAVES_WORD, CALLWARD, &path];
     let wrapped = Pipe::open(&[&["run"], &command[..]].concat()).await;
     assert!(wrapped.close().await);
     assert!(left(&path), "run");
 
     let path = word("call");
-    let command = ["--", "sh", "-c", LEAVES_WORD, TOLLGATE, &path];
+    let command = ["--", "sh", "-c", LEAVES_WORD, CALLWARD, &path];
     let call = ends(&[&["call", "get_order", "{\"order_id\":1}"], &command[..]].concat()).await;
     assert!(call.status.success(), "{call:?}");
     assert!(left(&path), "call");
 
     let path = word("serve");
     let gateway = Gateway::configured(&format!(
-        "[servers.orders]\ncommand = \"sh\"\nargs = ['-c', '{LEAVES_WORD}', 'TOLLGATE', '{path}']\n",
+        "[servers.orders]\ncommand = \"sh\"\nargs = ['-c', '{LEAVES_WORD}', 'CALLWARD', '{path}']\n",
     ))
     .await;
     signal("-TERM", gateway.child.id().unwrap()).await;
@@ -141,7 +141,7 @@ async fn servers_may_end_in_good_order_when_the_gateway_does() {
 
 #[tokio::test]
 async fn a_clean_stop_of_stdio_servers_logs_no_warning() {
-    let orders = "command = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+    let orders = "command = \"CALLWARD\"\nargs = [\"sample\"]\n";
     let legacy = Script::of_one("get_city");
     let config = format!("[servers.orders]\n{orders}{}", legacy.server("world"));
     let gateway = Gateway::configured(&config).await;

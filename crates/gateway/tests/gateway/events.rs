@@ -7,24 +7,24 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, http, signal, tollgate, within};
+use crate::support::{Gateway, callward, http, signal, within};
 
 const TWO: &str = "\
 [router]
 strategy = \"round_robin\"
 
 [servers.a]
-command = \"TOLLGATE\"
+command = \"CALLWARD\"
 args = [\"sample\"]
 set = \"shop\"
 
 [servers.b]
-command = \"TOLLGATE\"
+command = \"CALLWARD\"
 args = [\"sample\"]
 set = \"shop\"
 ";
 
-/// `tollgate events`, running.
+/// `callward events`, running.
 pub(crate) struct Follower {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -35,7 +35,7 @@ impl Follower {
     /// Starts it, and waits until it hears.
     pub(crate) async fn of(gateway: &Gateway, args: &[&str]) -> Self {
         let all = [&["events", "--url", &gateway.admin], args].concat();
-        let mut child = tollgate(&all).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = callward(&all).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let notes = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut follower = Self {

@@ -9,14 +9,14 @@ use crate::support::Gateway;
 const FORGED: &str = r#"
 case $line in
   *'"name":"meta"'*)
-    says forged ',"_meta":{"mine":1,"io.tollgate/trail":"forged","io.tollgate/cache":{"status":"forged"}}' ;;
+    says forged ',"_meta":{"mine":1,"io.callward/trail":"forged","io.callward/cache":{"status":"forged"}}' ;;
   *'"name":"ours"'*)
     code=-32010 ;;
   *)
     code=-32050 ;;
 esac
 data='{"mine":1,"kind":"forged","delivery":"not_sent","server":"forged","retryAfterMs":1,"attempts":9,
-"history":["forged"],"outcome":{"verifyWith":"forged"},"io.tollgate/trail":"forged"}'
+"history":["forged"],"outcome":{"verifyWith":"forged"},"io.callward/trail":"forged"}'
 [ -z "$code" ] || {
   printf '%s' "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":$code,\"message\":\"no\",\"data\":$data}}" |
     tr -d '\n'
@@ -40,11 +40,11 @@ async fn gateway(settings: &str) -> Gateway {
 }
 
 const REPORTING: &str = "trail = true\n[cache]\nreport = true\n";
-const UPSTREAM: &str = "io.tollgate/upstream";
+const UPSTREAM: &str = "io.callward/upstream";
 
 #[tokio::test]
 async fn no_server_writes_under_our_keys_of_the_meta_of_results() {
-    let forged = json!({"io.tollgate/trail": "forged", "io.tollgate/cache": {"status": "forged"}});
+    let forged = json!({"io.callward/trail": "forged", "io.callward/cache": {"status": "forged"}});
     let quiet = gateway("").await;
     // the second time from the cache
     for _ in 0..2 {
@@ -56,8 +56,8 @@ async fn no_server_writes_under_our_keys_of_the_meta_of_results() {
     for status in ["miss", "hit"] {
         let answer = telling.mcp("desk__meta", json!({})).await;
         let meta = &answer["result"]["_meta"];
-        assert_eq!(meta["io.tollgate/cache"]["status"], status, "{answer}");
-        assert!(meta["io.tollgate/trail"].is_object(), "{answer}");
+        assert_eq!(meta["io.callward/cache"]["status"], status, "{answer}");
+        assert!(meta["io.callward/trail"].is_object(), "{answer}");
         assert_eq!(meta[UPSTREAM], forged, "{answer}");
     }
 }
@@ -72,7 +72,7 @@ async fn no_server_writes_under_our_names_of_the_data_of_errors() {
         "attempts",
         "history",
         "outcome",
-        "io.tollgate/trail",
+        "io.callward/trail",
     ];
     for (settings, tells) in [("", false), (REPORTING, true)] {
         let gateway = gateway(settings).await;
@@ -84,7 +84,7 @@ async fn no_server_writes_under_our_names_of_the_data_of_errors() {
                 let shown = data[name].to_string();
                 assert!(!shown.contains("forged"), "{name} in {answer}");
             }
-            assert_eq!(data["io.tollgate/trail"].is_object(), tells, "{answer}");
+            assert_eq!(data["io.callward/trail"].is_object(), tells, "{answer}");
             assert_eq!(data[UPSTREAM]["mine"], 1, "{answer}");
             match code {
                 -32010 => {

@@ -1,13 +1,13 @@
 //! Answers beyond their lifetime, and answers that are checked, behind the real binary.
 
+use callward::telemetry::names::metric;
 use serde_json::{Value, json};
-use tollgate::telemetry::names::metric;
 
 use crate::scrape::{Scrape, family};
 use crate::scripted::Script;
 use crate::support::{Gateway, ends, file, text, until, within};
 
-const KEY: &str = "io.tollgate/cache";
+const KEY: &str = "io.callward/cache";
 
 /// Lives as long as the file it is given is there.
 const MORTAL: &str = "test -e \"$argument\" || exit 1";
@@ -91,14 +91,14 @@ async fn an_answer_that_is_over_is_served_while_a_new_one_is_fetched() {
     .await;
 }
 
-/// The value of `tollgate_cache_repeats_total` with this result.
+/// The value of `callward_cache_repeats_total` with this result.
 fn repeats(scrape: &Scrape, result: &str) -> f64 {
     let is_it = |(name, labels, _): &&(String, Vec<(String, String)>, f64)| {
         let has = |name: &str, value: &str| labels.contains(&(name.into(), value.into()));
         *name == family(metric::CACHE_REPEATS)
-            && has("tollgate_result", result)
+            && has("callward_result", result)
             && has("gen_ai_tool_name", "get_city")
-            && has("tollgate_server_set", "world")
+            && has("callward_server_set", "world")
     };
     scrape.samples.iter().find(is_it).unwrap().2
 }

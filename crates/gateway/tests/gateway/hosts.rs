@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use crate::support::{Gateway, within};
 
 const CONFIG: &str =
-    "[http]\nmetrics = true\n[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+    "[http]\nmetrics = true\n[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PURGE: &str = r#"{"all":true}"#;

@@ -3,11 +3,11 @@
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, call, ends, file, text, until};
+use crate::support::{CALLWARD, Gateway, call, ends, file, text, until};
 
 const CONFIG: &str = "\
 [servers.shop]
-command = \"TOLLGATE\"
+command = \"CALLWARD\"
 args = [\"sample\"]
 max_concurrent = 3
 
@@ -95,20 +95,20 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
 
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        "tollgate_rate_limit_refusals_total{gen_ai_tool_name=\"add_note\",tollgate_scope=\"tool\",tollgate_server_set=\"shop\"} 1",
-        "tollgate_rate_limit_calls_waiting{gen_ai_tool_name=\"add_note\",tollgate_scope=\"tool\",tollgate_server_set=\"shop\"} 0",
-        "tollgate_server_calls_in_flight{tollgate_server=\"shop\"} 1",
-        "tollgate_server_calls_limit{tollgate_server=\"shop\"} 3",
-        "tollgate_server_calls_waiting{tollgate_server=\"shop\"} 0",
-        "tollgate_server_calls_refused_total{tollgate_reason=\"shed\",tollgate_server=\"shop\"} 0",
-        "tollgate_server_calls_refused_total{tollgate_reason=\"expired\",tollgate_server=\"shop\"} 0",
-        "tollgate_retry_budget_tokens{tollgate_server_set=\"shop\"} 4",
-        "tollgate_retry_budget_refusals_total{tollgate_server_set=\"shop\"} 0",
-        "tollgate_hedges_sent_total 0",
-        "tollgate_hedges_won_total 0",
-        "tollgate_hedges_unsent_total{tollgate_reason=\"no_budget\"} 0",
-        "tollgate_loop_guard_answers_total 1",
-        "tollgate_loop_guard_calls_held 1",
+        "callward_rate_limit_refusals_total{gen_ai_tool_name=\"add_note\",callward_scope=\"tool\",callward_server_set=\"shop\"} 1",
+        "callward_rate_limit_calls_waiting{gen_ai_tool_name=\"add_note\",callward_scope=\"tool\",callward_server_set=\"shop\"} 0",
+        "callward_server_calls_in_flight{callward_server=\"shop\"} 1",
+        "callward_server_calls_limit{callward_server=\"shop\"} 3",
+        "callward_server_calls_waiting{callward_server=\"shop\"} 0",
+        "callward_server_calls_refused_total{callward_reason=\"shed\",callward_server=\"shop\"} 0",
+        "callward_server_calls_refused_total{callward_reason=\"expired\",callward_server=\"shop\"} 0",
+        "callward_retry_budget_tokens{callward_server_set=\"shop\"} 4",
+        "callward_retry_budget_refusals_total{callward_server_set=\"shop\"} 0",
+        "callward_hedges_sent_total 0",
+        "callward_hedges_won_total 0",
+        "callward_hedges_unsent_total{callward_reason=\"no_budget\"} 0",
+        "callward_loop_guard_answers_total 1",
+        "callward_loop_guard_calls_held 1",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),
@@ -126,7 +126,7 @@ async fn no_client_can_add_a_series() {
         let ours = metrics.lines().filter(|line| {
             ["rate_limit", "retry_budget", "server_calls", "loop_guard"]
                 .iter()
-                .any(|of| line.starts_with(&format!("tollgate_{of}")))
+                .any(|of| line.starts_with(&format!("callward_{of}")))
         });
         ours.count()
     };
@@ -146,7 +146,7 @@ async fn no_client_can_add_a_series() {
 
 #[tokio::test]
 async fn limits_and_guards_are_explained() {
-    let file = file(CONFIG.replace("TOLLGATE", TOLLGATE));
+    let file = file(CONFIG.replace("CALLWARD", CALLWARD));
     let path = file.path().to_str().unwrap();
     let done = ends(&["explain", "shop__add_note", "--config", path]).await;
     let prose = text(&done.stdout);

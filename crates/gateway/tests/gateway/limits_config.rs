@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, ends, file, text, tollgate, until, within};
+use crate::support::{CALLWARD, Gateway, callward, ends, file, text, until, within};
 
-const SHOP: &str = "[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+const SHOP: &str = "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
 /// Adds one note; a write, which no cache answers.
 async fn note(gateway: &Gateway) -> Value {
@@ -191,7 +191,7 @@ async fn a_gateway_with_every_layer_on_answers() {
 
 /// Runs a command to its end with a tool's time in its environment.
 async fn timed(time: &str, args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = tollgate(args);
+    let mut command = callward(args);
     let done = within("the end", command.env("MCP_TOOL_TIMEOUT", time).output());
     let done = done.await.unwrap();
     (
@@ -225,7 +225,7 @@ async fn the_environments_tool_timeout_beats_the_file() {
 #[tokio::test]
 async fn the_environments_tool_timeout_ends_an_attempt() {
     let arguments = json!({"region": "x", "delay_ms": 60_000}).to_string();
-    let config = file(format!("[retry]\nmax_attempts = 1\n{SHOP}").replace("TOLLGATE", TOLLGATE));
+    let config = file(format!("[retry]\nmax_attempts = 1\n{SHOP}").replace("CALLWARD", CALLWARD));
     let path = config.path().to_str().unwrap();
     let args = ["call", "shop__sales_report", &arguments, "--config", path];
     let (code, _, err) = timed("200", &args).await;
@@ -240,7 +240,7 @@ async fn a_tool_timeout_that_is_none_stops_the_start() {
     for args in [
         &["serve", "--http", "127.0.0.1:0"][..],
         &["serve", "--check", "--config", path],
-        &["run", "--", TOLLGATE, "sample"],
+        &["run", "--", CALLWARD, "sample"],
     ] {
         let (code, out, err) = timed("90s", args).await;
         assert_eq!(code, Some(2), "{args:?}: {out}{err}");

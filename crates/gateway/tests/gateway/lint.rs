@@ -1,8 +1,8 @@
-//! `tollgate lint`: findings, their order, and what it ends with.
+//! `callward lint`: findings, their order, and what it ends with.
 
 use serde_json::{Value, json};
 
-use crate::support::{TOLLGATE, ends, fed, text};
+use crate::support::{CALLWARD, ends, fed, text};
 
 /// One finding of each severity, the worst last.
 const TOOLS: &str = r#"{"name":"get_user","description":"Returns a user.","annotations":{"readOnlyHint":true}}
@@ -171,7 +171,7 @@ async fn names_of_servers_cannot_command_the_terminal() {
 
 #[tokio::test]
 async fn a_server_is_asked() {
-    let done = ends(&["lint", "--strict", "--", TOLLGATE, "sample"]).await;
+    let done = ends(&["lint", "--strict", "--", CALLWARD, "sample"]).await;
     assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
     let said = text(&done.stdout);
     assert!(said.contains("missing-read-only-hint"), "{said}");

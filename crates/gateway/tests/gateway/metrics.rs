@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use callward::telemetry::names::metric::{self, Kind, Metric};
+use callward_testkit::collector::Collector;
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tollgate::telemetry::names::metric::{self, Kind, Metric};
-use tollgate_testkit::collector::Collector;
 
 use crate::scrape::{Labels, Scrape, family};
 use crate::scripted::Script;
-use crate::support::{Gateway, Pipe, TOLLGATE, call, until, within};
+use crate::support::{CALLWARD, Gateway, Pipe, call, until, within};
 
 /// What is in no scrape of this test, and why.
 const NEVER: &[(Metric, &str)] = &[
@@ -33,7 +33,7 @@ async fn sample() -> (Gateway, TempDir) {
     let log = folder.path().join("audit.jsonl");
     let config = format!(
         "[audit]\npath = {log:?}\n[telemetry]\notlp_endpoint = \"http://127.0.0.1:9\"\n\
-         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+         [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
     );
     (Gateway::configured(&config).await, folder)
 }
@@ -123,7 +123,7 @@ async fn troubled() -> (Gateway, TempDir) {
         ..Script::of_one("get_current_time")
     };
     let config = format!(
-        "{}instances = \"shared\"\n[servers.narrow]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
+        "{}instances = \"shared\"\n[servers.narrow]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\nmax_concurrent = 1\n\
          calls_per_minute = 60000\n\
          [servers.narrow.tools.add_note]\nrateLimitHint = 1\n",
         once.server("once")
@@ -253,7 +253,7 @@ async fn names_that_callers_make_up_are_in_no_label() {
 async fn a_hundred_thousand_made_up_names_make_no_series() {
     let collector = Collector::start().await;
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];
-    let mut pipe = Pipe::open_with(&["run", "--", TOLLGATE, "sample"], &environment).await;
+    let mut pipe = Pipe::open_with(&["run", "--", CALLWARD, "sample"], &environment).await;
     for round in 0..200 {
         let mut sent = Vec::new();
         for n in 0..500 {
@@ -305,7 +305,7 @@ fn named(expression: &str) -> BTreeSet<&str> {
     let mut by = false;
     for piece in expression.split_inclusive(|c: char| !is_word(c)) {
         let word = piece.trim_end_matches(|c: char| !is_word(c));
-        let is_ours = ["tollgate_", "mcp_", "gen_ai_"]
+        let is_ours = ["callward_", "mcp_", "gen_ai_"]
             .iter()
             .any(|start| word.starts_with(start));
         if is_ours && in_labels == 0 && !by {
@@ -326,7 +326,7 @@ fn named(expression: &str) -> BTreeSet<&str> {
 async fn the_dashboard_shows_what_there_is_and_all_of_it() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/grafana/tollgate.json"
+        "/../../docs/grafana/callward.json"
     );
     let text = std::fs::read_to_string(file).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();

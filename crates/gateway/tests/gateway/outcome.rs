@@ -1,9 +1,9 @@
 //! What a caller is told of a call whose answer never came: over a real socket that breaks.
 
+use callward::ToolDefinition;
+use callward_chaos::http::HttpServer;
+use callward_chaos::{Break, Chaos, Era, Fault, Ledger};
 use serde_json::{Value, json};
-use tollgate::ToolDefinition;
-use tollgate_chaos::http::HttpServer;
-use tollgate_chaos::{Break, Chaos, Era, Fault, Ledger};
 
 use crate::scripted::Script;
 use crate::support::{Gateway, ends, file, text};

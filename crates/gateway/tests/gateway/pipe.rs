@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use crate::support::{tollgate, within};
+use crate::support::{callward, within};
 
 /// A client over pipes that sees the very lines.
 pub(crate) struct Pipe {
@@ -29,7 +29,7 @@ impl Pipe {
 
     /// As [`open`](Self::open), with more in the environment.
     pub(crate) async fn open_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = tollgate(args);
+        let mut command = callward(args);
         command.envs(environment.iter().copied());
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = Self {

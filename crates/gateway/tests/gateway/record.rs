@@ -1,4 +1,4 @@
-//! `--record`, and `tollgate replay --calls` of what it wrote.
+//! `--record`, and `callward replay --calls` of what it wrote.
 
 use std::io::Read;
 
@@ -109,7 +109,7 @@ async fn a_wrapped_server_is_recorded_with_its_arguments_where_asked() {
         path,
         "--record-arguments",
         "--",
-        crate::support::TOLLGATE,
+        crate::support::CALLWARD,
         "sample",
     ];
     for _ in 0..2 {
@@ -161,7 +161,7 @@ async fn a_table_shows_the_policies_side_by_side() {
     let table = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let policies = [
-        "tollgate",
+        "callward",
         "no cache",
         "flush on any write",
         "blind, TTL",

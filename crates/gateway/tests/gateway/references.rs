@@ -1,6 +1,6 @@
 //! References in the config, and that a check prints no secret.
 
-use crate::support::{ends, text, tollgate, within};
+use crate::support::{callward, ends, text, within};
 
 const CONFIG: &str = r#"
 [audit]
@@ -32,7 +32,7 @@ async fn a_check_resolves_references_and_prints_no_secret() {
             more,
         ]
         .concat();
-        let mut command = tollgate(&args);
+        let mut command = callward(&args);
         command
             .env("EDGE_TOKEN", "hunter2")
             .env("EDGE_FOLDER", "/var/log/edge");

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, TOLLGATE, ends, file, text};
+use crate::support::{CALLWARD, Gateway, ends, file, text};
 
 /// The sample, of which the operator says that `add_note` destroys. What the rules say is made up:
 /// any tool would do.
 const CONFIG: &str = r#"
 [servers.shop]
-command = "TOLLGATE"
+command = "CALLWARD"
 args = ["sample"]
 
 [servers.shop.tools.add_note]
@@ -23,7 +23,7 @@ idempotentHint = true
 "#;
 
 fn config(text: &str) -> tempfile::NamedTempFile {
-    let text = text.replace("TOLLGATE", TOLLGATE);
+    let text = text.replace("CALLWARD", CALLWARD);
     file(format!("{text}\n[cache]\nfreshness = \"fixed\"\n"))
 }
 
@@ -137,7 +137,7 @@ async fn an_explanation_is_data_too() {
 #[tokio::test]
 async fn what_is_no_object_is_not_explained() {
     for arguments in ["[1]", "{", "\"x\""] {
-        let done = ends(&["explain", "get_order", arguments, "--", TOLLGATE, "sample"]).await;
+        let done = ends(&["explain", "get_order", arguments, "--", CALLWARD, "sample"]).await;
         assert_eq!(done.status.code(), Some(2), "{arguments}");
         assert!(text(&done.stderr).contains("no JSON object"), "{arguments}");
     }
@@ -146,7 +146,7 @@ async fn what_is_no_object_is_not_explained() {
         "get_order",
         r#"{"order_id": 1}"#,
         "--",
-        TOLLGATE,
+        CALLWARD,
         "sample",
     ])
     .await;

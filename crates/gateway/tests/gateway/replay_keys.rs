@@ -1,4 +1,4 @@
-//! `tollgate replay --keys`: what is told, as what, and what of a file is refused.
+//! `callward replay --keys`: what is told, as what, and what of a file is refused.
 
 use serde_json::{Value, json};
 
@@ -22,13 +22,13 @@ async fn replayed(args: &[&str]) -> Vec<Value> {
 async fn a_table_tells_the_hit_rates_and_how_ours_compares() {
     let keys = file(KEYS);
     let path = keys.path().to_str().unwrap();
-    let args = ["replay", "--keys", path, "--policy", "lru,tollgate,belady"];
+    let args = ["replay", "--keys", path, "--policy", "lru,callward,belady"];
     let done = ends(&[&args[..], &["--capacity", "4"]].concat()).await;
     assert_eq!(
         text(&done.stdout),
         "\
 8 requests for 4 keys: hit rate in per cent
-capacity  lru    tollgate  belady  to lru  to belady
+capacity  lru    callward  belady  to lru  to belady
 4         50.00  50.00     50.00   +0.00   +0.00
 against lru: +0.00 points on average, +0.00 at worst (capacity 4)
 against belady: +0.00 points on average, +0.00 at worst (capacity 4)
@@ -46,7 +46,7 @@ async fn json_has_a_line_for_each_policy_at_each_capacity_and_a_sum() {
         "--policy",
         "lru",
         "--policy",
-        "tollgate",
+        "callward",
     ])
     .await;
     assert_eq!(lines.len(), 5);
@@ -57,7 +57,7 @@ async fn json_has_a_line_for_each_policy_at_each_capacity_and_a_sum() {
             "requests": 8, "hits": 2, "hit_rate": 0.25, "most_kept": 2,
         })
     );
-    assert_eq!(lines[3]["policy"], "tollgate");
+    assert_eq!(lines[3]["policy"], "callward");
     assert_eq!(lines[3]["hits"], 4);
     let sum = &lines[4]["summary"];
     assert_eq!((&sum["requests"], &sum["distinct"]), (&json!(8), &json!(4)));
@@ -82,7 +82,7 @@ async fn all_policies_are_tried_when_none_is_named() {
             "lfu",
             "s3-fifo",
             "w-tinylfu",
-            "tollgate",
+            "callward",
             "belady",
             "ttl"
         ]

@@ -69,7 +69,7 @@ fn the_page_has_the_format_as_it_is_defined() {
 #[tokio::test]
 async fn the_example_of_calls_prints_what_the_page_says() {
     let done = ends(&["replay", "--calls", RECORDING]).await;
-    shows("$ tollgate replay --calls orders.jsonl", text(&done.stdout));
+    shows("$ callward replay --calls orders.jsonl", text(&done.stdout));
 
     let scopes = blocks("toml")
         .into_iter()
@@ -77,7 +77,7 @@ async fn the_example_of_calls_prints_what_the_page_says() {
     let scopes = file(scopes.unwrap());
     let scopes = scopes.path().to_str().unwrap();
     let done = ends(&["replay", "--calls", RECORDING, "--scopes", scopes]).await;
-    let command = "$ tollgate replay --calls orders.jsonl --scopes scopes.toml";
+    let command = "$ callward replay --calls orders.jsonl --scopes scopes.toml";
     shows(command, text(&done.stdout));
 }
 
@@ -115,7 +115,7 @@ async fn the_example_of_keys_prints_what_the_page_says() {
     let args = ["replay", "--keys", keys, "--capacity", "50,200,800"];
     let done = ends(&args).await;
     let printed = text(&done.stdout);
-    let command = "$ tollgate replay --keys requests.keys --capacity 50,200,800 --plot hits.svg";
+    let command = "$ callward replay --keys requests.keys --capacity 50,200,800 --plot hits.svg";
     shows(command, printed);
 
     let headings = printed.lines().nth(1).unwrap().split_whitespace();

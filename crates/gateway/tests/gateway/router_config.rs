@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::events::Follower;
-use crate::support::{Gateway, TOLLGATE, ends, file, http, signal, text, within};
+use crate::support::{CALLWARD, Gateway, ends, file, http, signal, text, within};
 
 /// Two servers of one set, with these settings for all, for the first and for the second.
 fn two(all: &str, first: &str, second: &str) -> String {
     let server = |id: &str, more: &str| {
         format!(
-            "[servers.{id}]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\nset = \"shop\"\n{more}\n"
+            "[servers.{id}]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\nset = \"shop\"\n{more}\n"
         )
     };
     format!("{all}\n{}{}", server("a", first), server("b", second))
@@ -112,7 +112,7 @@ async fn the_check_tells_what_is_not_the_default_and_where_a_fault_is() {
         "zone = \"eu\"",
         "cost_factor = 2",
     );
-    let good = file(good.replace("TOLLGATE", TOLLGATE));
+    let good = file(good.replace("CALLWARD", CALLWARD));
     let path = good.path().to_str().unwrap();
     let done = ends(&["serve", "--config", path, "--check", "--json"]).await;
     let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();

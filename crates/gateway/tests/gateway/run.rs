@@ -1,4 +1,4 @@
-//! `tollgate run`: a drop-in around one server.
+//! `callward run`: a drop-in around one server.
 
 use rmcp::ServiceExt;
 use rmcp::transport::TokioChildProcess;
@@ -8,13 +8,13 @@ use tokio::process::Command;
 
 use crate::scripted::Script;
 use crate::support::{
-    Pipe, TOLLGATE, call, file, signal, structured, text, tollgate, until, within,
+    CALLWARD, Pipe, call, callward, file, signal, structured, text, until, within,
 };
 
 #[tokio::test]
 async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
     let mut plain = Pipe::open(&["sample"]).await;
-    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let expected = plain.raw_tools().await;
     assert_eq!(expected.len(), 9);
     assert_eq!(wrapped.raw_tools().await, expected);
@@ -32,7 +32,7 @@ async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
 #[tokio::test]
 async fn a_prefix_stands_before_every_name_and_nothing_else_changes() {
     let mut plain = Pipe::open(&["sample"]).await;
-    let mut wrapped = Pipe::open(&["run", "--prefix", "shop", "--", TOLLGATE, "sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--prefix", "shop", "--", CALLWARD, "sample"]).await;
     let expected: Vec<_> = plain
         .raw_tools()
         .await
@@ -44,9 +44,9 @@ async fn a_prefix_stands_before_every_name_and_nothing_else_changes() {
 
 #[tokio::test]
 async fn the_plans_travel_beside_the_list() {
-    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let list = wrapped.request("tools/list", json!({})).await;
-    let plans = &list["result"]["_meta"]["io.tollgate/plans"];
+    let plans = &list["result"]["_meta"]["io.callward/plans"];
     assert_eq!(plans["delete_order"]["effect"], "destructive");
     assert_eq!(plans["delete_order"]["confirm"], true);
     assert_eq!(
@@ -67,9 +67,9 @@ async fn the_plans_travel_beside_the_list() {
 
 #[tokio::test]
 async fn a_second_read_is_a_hit_and_one_after_a_write_is_fresh() {
-    let mut command = Command::new(TOLLGATE);
+    let mut command = Command::new(CALLWARD);
     command
-        .args(["run", "--ttl", "5m", "--", TOLLGATE, "sample"])
+        .args(["run", "--ttl", "5m", "--", CALLWARD, "sample"])
         .kill_on_drop(true);
     let client = within("start", ().serve(TokioChildProcess::new(command).unwrap()))
         .await
@@ -96,7 +96,7 @@ async fn a_second_read_is_a_hit_and_one_after_a_write_is_fresh() {
 
 #[tokio::test]
 async fn standard_output_carries_the_protocol_even_when_everything_is_logged() {
-    let mut wrapped = Pipe::open(&["run", "--log", "trace", "--", TOLLGATE, "sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--log", "trace", "--", CALLWARD, "sample"]).await;
     // the pipe refuses every line that is no JSON-RPC message
     let answer = wrapped
         .call("charge_card", json!({"order_id": 1, "cents": 5}))
@@ -107,7 +107,7 @@ async fn standard_output_carries_the_protocol_even_when_everything_is_logged() {
 
 /// What `run` with these arguments says on standard error, and how it ends.
 async fn failing(args: &[&str], waits: bool) -> (Option<i32>, String) {
-    let mut command = tollgate(args);
+    let mut command = callward(args);
     if waits {
         command.stdin(std::process::Stdio::piped());
     }
@@ -146,7 +146,7 @@ async fn a_command_that_cannot_be_started_ends_run_with_an_error() {
 
 #[tokio::test]
 async fn a_call_in_flight_is_answered_after_sigterm() {
-    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let pid = wrapped.child.id().unwrap();
     let slow = json!({"name": "sales_report", "arguments": {"region": "x", "delay_ms": 3_000}});
     let slow = wrapped.send("tools/call", slow).await;
@@ -170,7 +170,7 @@ async fn a_call_in_flight_is_answered_after_sigterm() {
 
 #[tokio::test]
 async fn the_end_of_the_input_logs_no_warning() {
-    let orders = [TOLLGATE, "sample"].map(str::to_owned).to_vec();
+    let orders = [CALLWARD, "sample"].map(str::to_owned).to_vec();
     for server in [orders, Script::of_one("get_city").command().to_vec()] {
         let args: Vec<_> = server.iter().map(String::as_str).collect();
         let args = [&["run", "--log", "info", "--"], &args[..]].concat();
@@ -187,7 +187,7 @@ async fn the_end_of_the_input_logs_no_warning() {
 
 #[tokio::test]
 async fn the_end_of_the_input_ends_the_wrapped_server_too() {
-    let mut wrapped = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let stats = wrapped.call("orders_stats", json!({})).await;
     let child = stats["result"]["structuredContent"]["pid"]
         .as_u64()

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{Gateway, TOLLGATE, ends, file, text};
+use crate::support::{CALLWARD, Gateway, ends, file, text};
 
 /// The page whose examples are run here.
 const PAGE: &str = include_str!("../../../../docs/cache.md");
@@ -156,7 +156,7 @@ async fn what_has_no_effect_is_said_at_the_start() {
 #[tokio::test]
 async fn a_bad_scope_is_refused_with_file_line_and_key() {
     let config = file(format!(
-        "[servers.shop]\ncommand = {TOLLGATE:?}\n[servers.shop.tools.t]\nreads = [\"a{{\"]\n\
+        "[servers.shop]\ncommand = {CALLWARD:?}\n[servers.shop.tools.t]\nreads = [\"a{{\"]\n\
          writes = [\"@shopp\"]\n"
     ));
     let path = config.path().to_str().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tollgate::telemetry::names::metric::{Kind, Metric};
+use callward::telemetry::names::metric::{Kind, Metric};
 
 use crate::support::{Gateway, within};
 

@@ -1,4 +1,4 @@
-//! `tollgate serve`: the endpoint, and what operators ask.
+//! `callward serve`: the endpoint, and what operators ask.
 
 use futures_util::future::join_all;
 use rmcp::ClientLifecycleMode;
@@ -69,18 +69,18 @@ async fn operators_see_health_readiness_and_counters() {
     let (status, metrics) = gateway.get("/metrics").await;
     assert_eq!(status, 200);
     for line in [
-        "tollgate_cache_lookups_total{gen_ai_tool_name=\"get_order\",tollgate_result=\"hit\",tollgate_server_set=\"orders\"} 1",
-        "tollgate_cache_lookups_total{gen_ai_tool_name=\"get_order\",tollgate_result=\"miss\",tollgate_server_set=\"orders\"} 1",
-        "tollgate_cache_lookups_total{gen_ai_tool_name=\"get_order\",tollgate_result=\"joined\",tollgate_server_set=\"orders\"} 0",
-        "tollgate_cache_stored_total{gen_ai_tool_name=\"get_order\",tollgate_server_set=\"orders\"} 1",
-        "tollgate_server_up{tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 1",
+        "callward_cache_lookups_total{gen_ai_tool_name=\"get_order\",callward_result=\"hit\",callward_server_set=\"orders\"} 1",
+        "callward_cache_lookups_total{gen_ai_tool_name=\"get_order\",callward_result=\"miss\",callward_server_set=\"orders\"} 1",
+        "callward_cache_lookups_total{gen_ai_tool_name=\"get_order\",callward_result=\"joined\",callward_server_set=\"orders\"} 0",
+        "callward_cache_stored_total{gen_ai_tool_name=\"get_order\",callward_server_set=\"orders\"} 1",
+        "callward_server_up{callward_server=\"orders-primary\",callward_server_set=\"orders\"} 1",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),
             "{line} in\n{metrics}"
         );
     }
-    assert!(metrics.contains("tollgate_cache_size_bytes "), "{metrics}");
+    assert!(metrics.contains("callward_cache_size_bytes "), "{metrics}");
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_server_that_is_not_there_makes_the_gateway_unready_and_hides_no_other
 
     let both = Gateway::configured(
         "[servers.gone]\ncommand = \"/nonexistent/server\"\n\
-         [servers.here]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+         [servers.here]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
     )
     .await;
     assert_eq!(both.get("/readyz").await.0, 200);
@@ -154,7 +154,7 @@ async fn a_server_that_is_not_there_makes_the_gateway_unready_and_hides_no_other
 #[tokio::test]
 async fn what_an_operator_says_about_a_tool_wins() {
     let gateway = Gateway::configured(
-        "[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n\
+        "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n\
          [servers.shop.tools.add_note]\nrequiresConfirmation = true\n",
     )
     .await;

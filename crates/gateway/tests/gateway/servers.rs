@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, ends, http, text, tollgate, until, within};
+use crate::support::{Gateway, callward, ends, http, text, until, within};
 
 const PRIMARY: &str = "orders-primary";
 const REPLICA: &str = "orders-replica";
 
-/// Runs `tollgate servers` with these arguments; returns whether it went well, and what it said.
+/// Runs `callward servers` with these arguments; returns whether it went well, and what it said.
 async fn servers(gateway: &Gateway, args: &[&str]) -> (bool, String, String) {
     let done = ends(&[&["servers"], args, &["--url", &gateway.admin]].concat()).await;
     (
@@ -139,13 +139,13 @@ async fn the_table_the_json_and_the_metrics_tell_the_same() {
 
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        "tollgate_router_calls_in_flight{tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 0",
-        "tollgate_router_calls_total{tollgate_outcome=\"answer\",tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 3",
-        "tollgate_router_calls_total{tollgate_outcome=\"fault\",tollgate_server=\"orders-primary\",tollgate_server_set=\"orders\"} 0",
-        "tollgate_router_ejections_total{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\"} 0",
-        "tollgate_router_weight{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\"} 20",
-        "tollgate_router_weight_in_force{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\"} 0",
-        "tollgate_router_state{tollgate_server=\"orders-replica\",tollgate_server_set=\"orders\",tollgate_state=\"draining\"} 1",
+        "callward_router_calls_in_flight{callward_server=\"orders-primary\",callward_server_set=\"orders\"} 0",
+        "callward_router_calls_total{callward_outcome=\"answer\",callward_server=\"orders-primary\",callward_server_set=\"orders\"} 3",
+        "callward_router_calls_total{callward_outcome=\"fault\",callward_server=\"orders-primary\",callward_server_set=\"orders\"} 0",
+        "callward_router_ejections_total{callward_server=\"orders-replica\",callward_server_set=\"orders\"} 0",
+        "callward_router_weight{callward_server=\"orders-replica\",callward_server_set=\"orders\"} 20",
+        "callward_router_weight_in_force{callward_server=\"orders-replica\",callward_server_set=\"orders\"} 0",
+        "callward_router_state{callward_server=\"orders-replica\",callward_server_set=\"orders\",callward_state=\"draining\"} 1",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),
@@ -157,7 +157,7 @@ async fn the_table_the_json_and_the_metrics_tell_the_same() {
     let (_, metrics) = gateway.get("/metrics").await;
     let states = metrics
         .lines()
-        .filter(|line| line.starts_with("tollgate_router_state{"));
+        .filter(|line| line.starts_with("callward_router_state{"));
     assert_eq!(states.count(), 2, "{metrics}");
     assert!(!metrics.contains("state=\"draining\""), "{metrics}");
 }
@@ -272,7 +272,7 @@ async fn a_name_stays_with_its_tool_after_a_restart() {
     .await;
     // the newcomer stands first, and its name sorts first
     std::fs::write(&path, format!("{}{}", bare(&two, "a"), bare(&one, "one"))).unwrap();
-    let command = tollgate(&[
+    let command = callward(&[
         "serve",
         "--json",
         "--http",

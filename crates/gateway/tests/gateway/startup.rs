@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::scripted::Script;
 use crate::support::{
-    Gateway, MODERN, Pipe, TOLLGATE, ends, file, http, signal, text, tollgate, until, within,
+    CALLWARD, Gateway, MODERN, Pipe, callward, ends, file, http, signal, text, until, within,
 };
 
 /// A server that does not start before there is a file at its argument.
@@ -36,7 +36,7 @@ impl Sign {
 
 fn serve(config: &tempfile::NamedTempFile) -> tokio::process::Command {
     let path = config.path().to_str().unwrap();
-    tollgate(&["serve", "--json", "--http", "127.0.0.1:0", "--config", path])
+    callward(&["serve", "--json", "--http", "127.0.0.1:0", "--config", path])
 }
 
 async fn readiness(gateway: &Gateway) -> (u16, Value) {
@@ -49,8 +49,8 @@ async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
     let sign = Sign::new();
     let slow = waits_for(&sign.path()).server("slow");
     let config = file(
-        format!("{slow}[servers.fast]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n")
-            .replace("TOLLGATE", TOLLGATE),
+        format!("{slow}[servers.fast]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n")
+            .replace("CALLWARD", CALLWARD),
     );
     let gateway = Gateway::starting(serve(&config), Some(config), None).await;
     let healthz = gateway.get_url(&gateway.public("/healthz")).await;
@@ -206,7 +206,7 @@ async fn sighup_changes_nothing() {
     assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
     gateway.stopped().await;
 
-    let mut pipe = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     signal("-HUP", pipe.child.id().unwrap()).await;
     let order = pipe.call("get_order", json!({"order_id": 1})).await;
     assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
@@ -216,7 +216,7 @@ async fn sighup_changes_nothing() {
 #[tokio::test]
 async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
     let config = "[http]\nlame_duck = \"10m\"\n\
-                  [servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n";
+                  [servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
     let gateway = Gateway::configured(config).await;
     let pid = gateway.child.id().unwrap();
     signal("-TERM", pid).await;
@@ -241,22 +241,22 @@ async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
 #[tokio::test]
 async fn the_config_in_the_current_folder_is_used_and_the_sample_is_said_first() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = tollgate(&["serve", "--json", "--http", "127.0.0.1:0"]);
+    let mut command = callward(&["serve", "--json", "--http", "127.0.0.1:0"]);
     command.current_dir(folder.path());
     let said = Gateway::starting(command, None, None).await.stopped().await;
     let first = said.lines().next().unwrap();
     assert!(first.contains("serving the embedded sample"), "{said}");
 
-    let file = folder.path().join("tollgate.toml");
+    let file = folder.path().join("callward.toml");
     std::fs::write(&file, "[servers.here]\nurl = \"http://127.0.0.1:1/mcp\"\n").unwrap();
-    let mut check = tollgate(&["serve", "--check"]);
+    let mut check = callward(&["serve", "--check"]);
     let check = check.current_dir(folder.path()).output();
     let checked = within("the check", check).await.unwrap();
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     assert!(text(&checked.stdout).contains("here"), "{checked:?}");
     let said = text(&checked.stderr);
     assert!(
-        said.contains("using tollgate.toml in this folder"),
+        said.contains("using callward.toml in this folder"),
         "{said}"
     );
 }

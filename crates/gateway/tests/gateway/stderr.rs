@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{Gateway, TOLLGATE, file, tollgate, until};
+use crate::support::{CALLWARD, Gateway, callward, file, until};
 
 /// Lists one tool as a legacy server, and dies of the call with secrets in its last words.
 const DIES_OF_A_CALL: &str = r#"
@@ -22,7 +22,7 @@ const SECRETS: [&str; 4] = ["hunter2", "pa55", "t0k3n", "ada"];
 #[tokio::test]
 async fn last_words_are_for_operators_only_and_without_secrets() {
     let config = format!(
-        "[servers.orders]\ncommand = {TOLLGATE:?}\nargs = [\"sample\"]\n\
+        "[servers.orders]\ncommand = {CALLWARD:?}\nargs = [\"sample\"]\n\
          [servers.shop]\ncommand = \"sh\"\nera = \"legacy\"\nargs = ['-c', '''{DIES_OF_A_CALL}''']\n\
          instances = \"shared\"\n\
          [servers.shop.env]\nPLAIN = \"hunter2\"\nSHOP_URL = \"postgres://ada:pa55@db/shop\"\n\
@@ -41,7 +41,7 @@ async fn last_words_are_for_operators_only_and_without_secrets() {
         "--config",
         path,
     ];
-    let gateway = Gateway::starting(tollgate(&serve), None, None).await;
+    let gateway = Gateway::starting(callward(&serve), None, None).await;
     let failed = until("the loss of the call", || async {
         let answer = gateway.mcp("shop__pay", json!({})).await.to_string();
         answer.contains("exit status: 7").then_some(answer)

@@ -16,7 +16,7 @@ use tokio::process::{Child, ChildStderr, Command};
 
 pub(crate) use crate::pipe::Pipe;
 
-pub(crate) const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
+pub(crate) const CALLWARD: &str = env!("CARGO_BIN_EXE_callward");
 pub(crate) const MODERN: &str = "2026-07-28";
 
 pub(crate) type Client = RunningService<RoleClient, ()>;
@@ -44,8 +44,8 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
     .await
 }
 
-pub(crate) fn tollgate(args: &[&str]) -> Command {
-    program(TOLLGATE, args)
+pub(crate) fn callward(args: &[&str]) -> Command {
+    program(CALLWARD, args)
 }
 
 fn program(program: &str, args: &[&str]) -> Command {
@@ -56,13 +56,13 @@ fn program(program: &str, args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    for name in ["TOLLGATE_STATE_DIR", "XDG_STATE_HOME", "HOME"] {
+    for name in ["CALLWARD_STATE_DIR", "XDG_STATE_HOME", "HOME"] {
         // without them there is no state directory: tests find no gateway of others
         command.env_remove(name);
     }
     command
         .args(args)
-        .env_remove("TOLLGATE_LOG")
+        .env_remove("CALLWARD_LOG")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -72,14 +72,14 @@ fn program(program: &str, args: &[&str]) -> Command {
 
 /// Runs a command to its end.
 pub(crate) async fn ends(args: &[&str]) -> Output {
-    within(&args.join(" "), tollgate(args).output())
+    within(&args.join(" "), callward(args).output())
         .await
         .unwrap()
 }
 
 /// Runs a command to its end, with this on its standard input.
 pub(crate) async fn fed(args: &[&str], input: &[u8]) -> Output {
-    let mut child = tollgate(args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = callward(args).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let feed = async {
         // a command that ends early does not read all of it
@@ -147,9 +147,9 @@ impl Gateway {
         Self::start(&[], None).await
     }
 
-    /// Serves a config; `TOLLGATE` in it stands for the binary.
+    /// Serves a config; `CALLWARD` in it stands for the binary.
     pub(crate) async fn configured(config: &str) -> Self {
-        let file = file(config.replace("TOLLGATE", TOLLGATE));
+        let file = file(config.replace("CALLWARD", CALLWARD));
         let path = file.path().to_str().unwrap().to_owned();
         Self::start(&["--config", &path], Some(file)).await
     }
@@ -174,11 +174,11 @@ impl Gateway {
     /// written then fails, as it does on a disk that is full.
     #[cfg(unix)]
     pub(crate) async fn with_small_files(config: &str, blocks: u32) -> Self {
-        let file = file(config.replace("TOLLGATE", TOLLGATE));
+        let file = file(config.replace("CALLWARD", CALLWARD));
         let path = file.path().to_str().unwrap().to_owned();
         // without the trap, the signal ends whoever writes too much
         let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-        let before = ["-c", &limit, "sh", TOLLGATE];
+        let before = ["-c", &limit, "sh", CALLWARD];
         let served = [
             "serve",
             "--json",
@@ -193,7 +193,7 @@ impl Gateway {
 
     async fn start(args: &[&str], config: Option<tempfile::NamedTempFile>) -> Self {
         let all = [&["serve", "--json", "--http", "127.0.0.1:0"], args].concat();
-        Self::started(tollgate(&all), config).await
+        Self::started(callward(&all), config).await
     }
 
     async fn started(command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
@@ -204,9 +204,9 @@ impl Gateway {
 
     /// Serves a config, with the state directory of another gateway.
     pub(crate) async fn beside(other: &Self, config: &str) -> Self {
-        let file = file(config.replace("TOLLGATE", TOLLGATE));
+        let file = file(config.replace("CALLWARD", CALLWARD));
         let path = file.path().to_str().unwrap().to_owned();
-        let command = tollgate(&[
+        let command = callward(&[
             "serve",
             "--json",
             "--http",
@@ -235,7 +235,7 @@ impl Gateway {
         state: Option<Arc<tempfile::TempDir>>,
     ) -> Self {
         let state = state.unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
-        command.env("TOLLGATE_STATE_DIR", state.path());
+        command.env("CALLWARD_STATE_DIR", state.path());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         let stderr = BufReader::new(child.stderr.take().unwrap()).lines();

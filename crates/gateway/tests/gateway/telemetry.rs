@@ -1,7 +1,7 @@
 //! What a collector gets of the binary, and what it does to calls when it is no good.
 
+use callward_testkit::collector::{Collector, Mood};
 use serde_json::json;
-use tollgate_testkit::collector::{Collector, Mood};
 
 use crate::support::{Gateway, ends, file, text, within};
 
@@ -9,7 +9,7 @@ use crate::support::{Gateway, ends, file, text, within};
 fn config(endpoint: &str, more: &str) -> String {
     format!(
         "[telemetry]\notlp_endpoint = \"{endpoint}\"\notlp_interval = \"1h\"\notlp_batch = 10\n\
-         {more}\n[servers.shop]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n"
+         {more}\n[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
     )
 }
 
@@ -30,9 +30,9 @@ async fn spans_of_a_thousand_calls() -> usize {
     let said = gateway.stopped().await;
     assert!(!said.contains("did not reach"), "{said}");
     let spans = collector.spans();
-    assert!(spans.iter().all(|span| span.service() == "tollgate"));
+    assert!(spans.iter().all(|span| span.service() == "callward"));
     assert!(spans.len() >= 1_000, "{}", spans.len());
-    let calls = collector.metric("tollgate.calls");
+    let calls = collector.metric("callward.calls");
     let calls: f64 = calls.iter().map(|series| series.value).sum();
     assert_eq!(calls, 1_000.0);
     spans.len()
@@ -41,7 +41,7 @@ async fn spans_of_a_thousand_calls() -> usize {
 /// Reads what became of spans off the page for Prometheus.
 async fn counted(gateway: &Gateway, result: &str) -> usize {
     let (_, page) = gateway.get("/metrics").await;
-    let series = format!("tollgate_telemetry_spans_total{{tollgate_result=\"{result}\"}} ");
+    let series = format!("callward_telemetry_spans_total{{callward_result=\"{result}\"}} ");
     let value = page.lines().find_map(|line| line.strip_prefix(&*series));
     value.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
 }
@@ -85,7 +85,7 @@ async fn a_dead_collector_costs_no_call_and_is_complained_of() {
 
 #[tokio::test]
 async fn a_check_tells_where_it_would_send_and_no_key() {
-    let text_of = |more: &str| config("http://collector:4318", more).replace("TOLLGATE", "x");
+    let text_of = |more: &str| config("http://collector:4318", more).replace("CALLWARD", "x");
     let good = file(text_of("otlp_headers = { key = \"hunter2\" }"));
     let path = good.path().to_str().unwrap();
     let output = ends(&["serve", "--check", "--config", path]).await;

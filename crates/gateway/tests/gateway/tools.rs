@@ -1,12 +1,12 @@
-//! What `tollgate tools` tells about tools, and which it leaves out.
+//! What `callward tools` tells about tools, and which it leaves out.
 
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{Gateway, TOLLGATE, ends, file, text};
+use crate::support::{CALLWARD, Gateway, ends, file, text};
 
 fn sample<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    [args, &["--", TOLLGATE, "sample"]].concat()
+    [args, &["--", CALLWARD, "sample"]].concat()
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! One trace per call, from the client through one gateway or two to the server, in both eras of the
 //! protocol and over both transports.
 
+use callward_testkit::collector::{Collected, Collector, path_to};
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
-use tollgate_testkit::collector::{Collected, Collector, path_to};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, Pipe, TOLLGATE, answer_of, call, http, within};
+use crate::support::{CALLWARD, Gateway, Pipe, answer_of, call, http, within};
 
 /// Answers each call with the `traceparent` that came with it.
 const ECHO: &str = r#"
@@ -213,7 +213,7 @@ async fn over_pipes_alone_it_is_one_trace_too() {
     let collector = Collector::start().await;
     let server = echo().command();
     let gateways = [
-        "run", "--prefix", "p", "--", TOLLGATE, "run", "--prefix", "q", "--",
+        "run", "--prefix", "p", "--", CALLWARD, "run", "--prefix", "q", "--",
     ];
     let args: Vec<_> = gateways
         .into_iter()

@@ -1,15 +1,15 @@
 //! The decision trail in its forms: `explain`, spans, the `_meta` of results, the `data` of errors,
 //! tables.
 
+use callward::core::trail::Trail;
+use callward::telemetry::names;
+use callward_testkit::collector::Collector;
 use serde_json::{Value, json};
-use tollgate::core::trail::Trail;
-use tollgate::telemetry::names;
-use tollgate_testkit::collector::Collector;
 
 use crate::scripted;
-use crate::support::{Gateway, MODERN, Pipe, TOLLGATE, answer_of, ends, http, text, within};
+use crate::support::{CALLWARD, Gateway, MODERN, Pipe, answer_of, ends, http, text, within};
 
-const KEY: &str = "io.tollgate/trail";
+const KEY: &str = "io.callward/trail";
 
 /// Calls over HTTP as a client that asks.
 async fn asking(gateway: &Gateway, tool: &str, arguments: Value) -> Value {
@@ -64,7 +64,7 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
     let collector = Collector::start().await;
     let config = format!(
         "[telemetry]\notlp_endpoint = \"{}\"\n\
-         [servers.orders]\ncommand = \"TOLLGATE\"\nargs = [\"sample\"]\n",
+         [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
         collector.endpoint()
     );
     let gateway = Gateway::configured(&config).await;
@@ -166,7 +166,7 @@ async fn the_operator_may_have_all_be_told() {
 
 #[tokio::test]
 async fn who_asks_over_pipes_is_told_too() {
-    let mut pipe = Pipe::open(&["run", "--", TOLLGATE, "sample"]).await;
+    let mut pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let params = json!({"name": "get_order", "arguments": {"order_id": 1}, "_meta": {KEY: true}});
     let answer = pipe.request("tools/call", params).await;
     let trail = &answer["result"]["_meta"][KEY];

@@ -83,7 +83,7 @@ async fn state_is_told_that_a_write_may_still_change() {
     assert_eq!(look(&gateway).await, "bypass");
     let (_, metrics) = gateway.get("/metrics").await;
     assert!(
-        metrics.contains("\ntollgate_cache_unsettled 1\n"),
+        metrics.contains("\ncallward_cache_unsettled 1\n"),
         "{metrics}"
     );
     let url = gateway.at("");

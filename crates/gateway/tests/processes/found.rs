@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use callward_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
-use tollgate_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
 
-use crate::server::TOLLGATE;
+use crate::server::CALLWARD;
 
 /// The variable that all processes of a test inherit.
-pub(crate) const MARK: &str = "TOLLGATE_TEST_MARK";
+pub(crate) const MARK: &str = "CALLWARD_TEST_MARK";
 
 /// Processes that are found by what `MARK` says in them.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Marked {
         Upstream::builder("s".parse().unwrap(), Target::Command(command))
             .era(EraChoice::Legacy)
             .shutdown_grace(Duration::from_millis(200))
-            .supervisor([TOLLGATE, "__supervise"])
+            .supervisor([CALLWARD, "__supervise"])
     }
 
     /// Writes a config with one server, whose processes are marked.

@@ -12,14 +12,14 @@ use std::process::Stdio;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use callward::core::{Caller, Principal, ServerEvent, SessionId};
+use callward::{ErrorKind, ToolServer};
+use callward_mcp::upstream::Upstream;
 use futures_util::{Stream, StreamExt};
 use tokio::process::Command;
-use tollgate::core::{Caller, Principal, ServerEvent, SessionId};
-use tollgate::{ErrorKind, ToolServer};
-use tollgate_mcp::upstream::Upstream;
 
 use found::{Marked, until};
-use server::{STUBBORN, Script, TOLLGATE, call, write_of};
+use server::{CALLWARD, STUBBORN, Script, call, write_of};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -162,7 +162,7 @@ fn nothing_is_left_of_a_gateway() {
             let marked = Marked::new("gateway");
             let script = Script::begins_with(STUBBORN).text();
             let config = marked.config(&script);
-            let mut gateway = Command::new(TOLLGATE);
+            let mut gateway = Command::new(CALLWARD);
             match command {
                 "serve" => gateway.args(["serve", "--http", "127.0.0.1:0", "--config"]),
                 _ => gateway.args(["run", "--", "/bin/sh", "-c", &script]),
@@ -276,7 +276,7 @@ fn descriptors() -> usize {
 fn arguments_that_make_no_sense_are_refused() {
     beside_others(async {
         for args in [&["__supervise"][..], &["__supervise", "soon", "true"]] {
-            let ended = Command::new(TOLLGATE)
+            let ended = Command::new(CALLWARD)
                 .args(args)
                 .stdin(File::open("/dev/null").unwrap())
                 .output()

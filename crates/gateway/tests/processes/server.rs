@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use callward::ToolCall;
+use callward::core::{Caller, Instances, Tool};
+use callward_mcp::upstream::UpstreamBuilder;
 use serde_json::json;
-use tollgate::ToolCall;
-use tollgate::core::{Caller, Instances, Tool};
-use tollgate_mcp::upstream::UpstreamBuilder;
 
 use crate::found::Marked;
 
-pub(crate) const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
+pub(crate) const CALLWARD: &str = env!("CARGO_BIN_EXE_callward");
 
 /// Starts three processes that are hard to end: one ignores SIGTERM, one has left its session, and one
 /// has lost its parent, left its session and ignores SIGTERM. The first two keep the server's output
@@ -83,12 +83,12 @@ done"
 
 /// A call of the tool that the script has.
 pub(crate) fn call() -> ToolCall {
-    tollgate_testkit::call(&tollgate_testkit::tool("x").build(), json!({}))
+    callward_testkit::call(&callward_testkit::tool("x").build(), json!({}))
 }
 
 /// A call of a session, which writes.
 pub(crate) fn write_of(session: &Arc<Caller>) -> ToolCall {
-    let tool = Tool::clone(&tollgate_testkit::tool("x").build());
+    let tool = Tool::clone(&callward_testkit::tool("x").build());
     let tool = Arc::new(tool.with_instances(Instances::Session));
-    tollgate_testkit::call(&tool, json!({})).with_caller(Arc::clone(session))
+    callward_testkit::call(&tool, json!({})).with_caller(Arc::clone(session))
 }

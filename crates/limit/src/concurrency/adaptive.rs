@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolError, ToolName, ToolOutput};
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, InvalidConfig, ToolError, ToolName, ToolOutput};
 
 /// Between which bounds a limit moves, and what makes it move.
 #[derive(Debug, Clone, Copy, PartialEq)]

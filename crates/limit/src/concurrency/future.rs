@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolName, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
-use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolName, ToolOutput, ToolService};
 use tower_service::Service;
 
 use super::site::{Places, Site};

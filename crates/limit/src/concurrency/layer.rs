@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_core::{InvalidConfig, ToolName};
+use callward_core::{InvalidConfig, ToolName};
 use tower_layer::Layer;
 
 use super::site::Site;

@@ -14,7 +14,7 @@
 //!
 //! **Clone.** Clones share the limit. Each service a layer wraps has a limit of its own.
 //!
-//! **Errors.** Adds [`Overloaded`](tollgate_core::ErrorKind::Overloaded), not sent. It says how
+//! **Errors.** Adds [`Overloaded`](callward_core::ErrorKind::Overloaded), not sent. It says how
 //! many run and wait.
 //!
 //! **Telemetry.** [`ConcurrencyHandle::status`] tells the limit in force, how many run and wait,

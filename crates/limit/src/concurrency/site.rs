@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::trail::{Decision, Stage, Verdict};
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolName, ToolOutput};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
-use tollgate_core::trail::{Decision, Stage, Verdict};
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolName, ToolOutput};
 
 use super::adaptive::{Adaptive, Sample, Signal};
 use super::gate::{Entry, Gate, Place};

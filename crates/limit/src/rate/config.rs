@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 /// Which rates are held to, and how long a call may wait for its turn.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
-use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 pin_project! {

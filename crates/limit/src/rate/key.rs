@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 
-use tollgate_core::{ReplicaSetId, ToolName};
+use callward_core::{ReplicaSetId, ToolName};
 
 /// A tool and one of the rates its plans state. The rate belongs to the key: rules over arguments
 /// may make plans of several rates for one tool, and a rate that is changed counts anew.

@@ -1,6 +1,6 @@
 //! The layer.
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 use tower_layer::Layer;
 
 use super::{RateLimit, RateLimitConfig, RateLimits};

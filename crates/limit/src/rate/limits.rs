@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-use tokio::time::Instant;
-use tollgate_core::trail::{Decision, Stage, Verdict};
-use tollgate_core::{
+use callward_core::trail::{Decision, Stage, Verdict};
+use callward_core::{
     Delivery, ErrorKind, InvalidConfig, Principal, ReplicaSetId, ToolCall, ToolError, ToolName,
 };
+use smallvec::SmallVec;
+use tokio::time::Instant;
 
 use super::RateLimitConfig;
 use super::key::{Parts, ToolRate};

@@ -16,7 +16,7 @@
 //!
 //! **Clone.** Clones of a layer, and all services it makes, share the limits.
 //!
-//! **Errors.** Adds [`RateLimited`](tollgate_core::ErrorKind::RateLimited), not sent. It says which
+//! **Errors.** Adds [`RateLimited`](callward_core::ErrorKind::RateLimited), not sent. It says which
 //! limit it was, and how long until the call's turn would have come.
 //!
 //! **Telemetry.** [`RateLimits::snapshot`] tells how many wait and how many were refused.
@@ -28,9 +28,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_core::{Delivery, ErrorKind};
-//! use tollgate_limit::{RateLimitConfig, RateLimitLayer};
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_core::{Delivery, ErrorKind};
+//! use callward_limit::{RateLimitConfig, RateLimitLayer};
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

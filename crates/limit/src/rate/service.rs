@@ -2,8 +2,8 @@
 
 use std::task::{Context, Poll};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tokio::time::Instant;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use super::{RateLimitFuture, RateLimits};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 /// How far progress may stretch an attempt. How long an attempt may take without progress is not
 /// set here: its tool's plan says so.

@@ -16,7 +16,7 @@ pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_limit::parse_tool_timeout;
+/// use callward_limit::parse_tool_timeout;
 ///
 /// assert_eq!(parse_tool_timeout("90000")?, Some(Duration::from_secs(90)));
 /// assert_eq!(parse_tool_timeout("")?, None);
@@ -25,7 +25,7 @@ pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
 ///     error.to_string(),
 ///     "MCP_TOOL_TIMEOUT is \"90s\": give whole milliseconds from 1 to 86400000, such as 60000"
 /// );
-/// # Ok::<(), tollgate_limit::InvalidToolTimeout>(())
+/// # Ok::<(), callward_limit::InvalidToolTimeout>(())
 /// ```
 pub fn parse_tool_timeout(value: &str) -> Result<Option<Duration>, InvalidToolTimeout> {
     let text = value.trim();

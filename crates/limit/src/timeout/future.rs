@@ -6,10 +6,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use callward_core::{ToolError, ToolOutput};
 use pin_project_lite::pin_project;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tollgate_core::{ToolError, ToolOutput};
 
 use super::sink::Watch;
 use super::terms::{Due, Ended, Terms};

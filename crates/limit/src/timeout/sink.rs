@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use callward_core::ProgressSink;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::ProgressSink;
 
 use super::meter::Meter;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward_core::trail::{Decision, Stage, Verdict, Writer};
+use callward_core::{Delivery, ErrorKind, Share, ToolCall, ToolError};
 use tokio::time::Instant;
-use tollgate_core::trail::{Decision, Stage, Verdict, Writer};
-use tollgate_core::{Delivery, ErrorKind, Share, ToolCall, ToolError};
 
 use super::config::Cap;
 use super::meter::Meter;

@@ -1,9 +1,9 @@
 //! What goes out: one message, in up to three pieces so that large results are not copied.
 
 use bytes::Bytes;
+use callward_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
 use http::StatusCode;
 use memchr::memmem;
-use tollgate_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
 
 use super::error;
 use crate::wire::{Era, RequestId, RpcError, code, flatten, write};

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
+use callward_core::{ClientInfo, Inbound, RequestName, SessionId, TraceContext, Transport};
 use http::request::Parts;
 use http::{HeaderMap, Version};
-use tollgate_core::{ClientInfo, Inbound, RequestName, SessionId, TraceContext, Transport};
 
 use super::request::Request;
 use crate::wire::{RequestId, header, known_version};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tollgate_core::{
+use callward_core::{
     BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, PeerObserver, ProgressSink, ToolError,
     ToolOutput, TraceContext,
 };
@@ -166,7 +166,7 @@ pub struct CallRequest {
     /// The trace context to continue: that of the message, or else that of the HTTP request.
     pub trace: Option<Arc<TraceContext>>,
     /// The baggage the client sent, as it came. None of it may be passed on unless it is listed: see
-    /// [`BaggageFilter`](tollgate_core::BaggageFilter).
+    /// [`BaggageFilter`](callward_core::BaggageFilter).
     pub baggage: Option<String>,
     /// What is known of the request itself.
     pub inbound: Option<Arc<Inbound>>,

@@ -4,15 +4,15 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callward_core::{
+    BoxFuture, BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError,
+};
 use futures_util::StreamExt;
 use http::StatusCode;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{
-    BoxFuture, BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError,
-};
 use uuid::Uuid;
 
 use super::Backend;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::StatusCode;
-use serde::Serialize;
-use tollgate_core::{
+use callward_core::{
     FailedAttempt, OutcomeUnknown, ServerId, TRAIL_META, ToolError, UPSTREAM_META, is_our_meta,
 };
+use http::StatusCode;
+use serde::Serialize;
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 
@@ -32,22 +32,22 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
-/// [`ErrorKind`](tollgate_core::ErrorKind) and [`Delivery`](tollgate_core::Delivery)), `server` (or null), `retryAfterMs` (or
+/// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or null), `retryAfterMs` (or
 /// null) and `attempts` (0 where nobody counted). Two more are there where there is something to
 /// tell: `history`, all attempts of a call that was repeated
-/// ([`FailedAttempt`](tollgate_core::FailedAttempt)), and `outcome`, what is known of a call whose
+/// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
-/// ([`OutcomeUnknown`](tollgate_core::OutcomeUnknown)).
+/// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
 ///
 /// The `data` of an upstream's own error is passed on as it came, unless it could be taken for ours: if
 /// its code is −32010, or it has a member of one of these names or under a key that begins with
-/// `io.tollgate/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of another
+/// `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of another
 /// instance of this runtime, which names tools that clients here know by other names; and with −32010,
 /// beside what is known here.
 ///
 /// Where a client asked for it, the `data` has one member more, under
 /// [`TRAIL_META`]: everything that was decided about the call
-/// ([`Trail`](tollgate_core::Trail)). It is added to the `data` of an upstream's own error too, if that
+/// ([`Trail`](callward_core::Trail)). It is added to the `data` of an upstream's own error too, if that
 /// is an object or absent.
 pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 
@@ -244,7 +244,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use tollgate_core::{
+    use callward_core::{
         Annotations, CallPlan, Delivery, ErrorKind, Profile, Resolved, Source, Tool, ToolCall,
         ToolDefinition, Trail, Verifier, refine::Applied,
     };
@@ -307,10 +307,10 @@ mod tests {
             r#"{"verifyWith":"evil"}"#,
             r#"{"k\u0069nd":"x"}"#,
             r#"{"kind":"x","kind":"y"}"#,
-            r#"{"io.tollgate/trail":[]}"#,
+            r#"{"io.callward/trail":[]}"#,
             r#" {"\ud800":1,"kind":"x"}"#,
         ] {
-            let nested = format!(r#"{{"io.tollgate/upstream":{data}}}"#);
+            let nested = format!(r#"{{"io.callward/upstream":{data}}}"#);
             assert_eq!(seen(-32050, data), nested);
         }
         for data in [r#"{"a":{"kind":1.0}}"#, r#"["kind"]"#, "\"kind\"", "null"] {
@@ -326,7 +326,7 @@ mod tests {
             (r#"{"outcome":1,"outcome":2}"#, None),
             ("[1]", None),
         ] {
-            let nested = theirs.map(|theirs| format!(r#","io.tollgate/upstream":{theirs}"#));
+            let nested = theirs.map(|theirs| format!(r#","io.callward/upstream":{theirs}"#));
             let expected = format!("{{{ours}{}}}", nested.unwrap_or_default());
             assert_eq!(seen(RUNTIME_ERROR, data), expected, "{data}");
         }

@@ -20,7 +20,7 @@
 //! line breaks between JSON tokens become spaces where a transport frames by lines.
 //!
 //! **Keys.** A client may name a call, so that it means the same call whenever it comes again:
-//! `io.tollgate/idempotencyKey` in `_meta`, or over HTTP the header `Idempotency-Key`, one to 64 visible
+//! `io.callward/idempotencyKey` in `_meta`, or over HTTP the header `Idempotency-Key`, one to 64 visible
 //! ASCII characters. What is no such name is refused, and so are two that differ. The name is passed on
 //! to servers that take keys; the face itself remembers no call, and so declares no such capability.
 //!
@@ -42,8 +42,8 @@
 //!
 //! use bytes::Bytes;
 //! use futures_util::StreamExt;
-//! use tollgate_core::{BoxFuture, BoxStream, ToolError, ToolOutput};
-//! use tollgate_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
+//! use callward_core::{BoxFuture, BoxStream, ToolError, ToolOutput};
+//! use callward_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
 //!
 //! struct Echo;
 //!

@@ -1,9 +1,9 @@
 //! Progress of a running call, on its way to the client that asked for it.
 
 use bytes::Bytes;
+use callward_core::{ProgressSink, readable};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tollgate_core::{ProgressSink, readable};
 
 use super::answer::Answer;
 use crate::wire::{meta, object};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callward_core::{ClientInfo, IdempotencyKey};
 use http::StatusCode;
-use tollgate_core::{ClientInfo, IdempotencyKey};
 
 use super::error::Fault;
 use super::intro;

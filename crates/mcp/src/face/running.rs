@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use callward_core::{BoxFuture, Delivery, ErrorKind, Inbound, ToolError, ToolOutput};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tollgate_core::{BoxFuture, Delivery, ErrorKind, Inbound, ToolError, ToolOutput};
 
 use super::answer::{self, Answer};
 use super::progress::Relay;
@@ -120,9 +120,9 @@ impl Drop for RunningCall {
 mod tests {
     use std::future::pending;
 
+    use callward_core::Transport;
     use tokio::sync::oneshot;
     use tokio::time::{Instant, sleep};
-    use tollgate_core::Transport;
 
     use super::*;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
-use tollgate_core::{
+use callward_core::{
     BoxFuture, BoxStream, Caller, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide,
     ProgressSink,
 };
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::arrival::{Arrival, Told};

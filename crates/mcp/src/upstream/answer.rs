@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
-use tollgate_core::{
+use callward_core::{
     Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
 };
+use http::{HeaderMap, StatusCode, header};
 
 use crate::wire::{InvalidMessage, RpcError, code};
 

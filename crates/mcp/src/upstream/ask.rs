@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sha1::{Digest, Sha1};
-use tollgate_core::{
+use callward_core::{
     Caller, Delivery, ErrorKind, Outbound, Principal, ProgressSink, ToolCall, ToolError, Watch,
 };
+use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
 use super::carried::Carried;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{PeerObserver, ServerId};
+use callward_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
 use super::http::Connections;
@@ -97,7 +97,7 @@ impl UpstreamBuilder {
                 connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
                 supervisor: None,
                 idempotency_keys: None,
-                client_info: client_info("tollgate", env!("CARGO_PKG_VERSION")),
+                client_info: client_info("callward", env!("CARGO_PKG_VERSION")),
                 observer: None,
                 instances: Limits::default(),
             },
@@ -158,7 +158,7 @@ impl UpstreamBuilder {
     }
 
     /// Sets the longest message accepted from the server, in bytes. A call whose answer is longer fails
-    /// with [`ErrorKind::TooLarge`](tollgate_core::ErrorKind::TooLarge). Default:
+    /// with [`ErrorKind::TooLarge`](callward_core::ErrorKind::TooLarge). Default:
     /// [`DEFAULT_MAX_LINE`](crate::wire::DEFAULT_MAX_LINE), 16 MiB.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes;
@@ -168,7 +168,7 @@ impl UpstreamBuilder {
     /// Sets how many connections there are to a server behind HTTP at most, for all of its instances
     /// together; 0 counts as 1. A call that finds no free one within the
     /// [`connect_timeout`](Self::connect_timeout) fails with
-    /// [`ErrorKind::Overloaded`](tollgate_core::ErrorKind::Overloaded). Default: 256.
+    /// [`ErrorKind::Overloaded`](callward_core::ErrorKind::Overloaded). Default: 256.
     pub fn max_connections(mut self, max: usize) -> Self {
         self.options.connections = Connections::new(max);
         self
@@ -185,9 +185,9 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets whether each call carries its idempotency key: in `_meta` as `io.tollgate/idempotencyKey`,
+    /// Sets whether each call carries its idempotency key: in `_meta` as `io.callward/idempotencyKey`,
     /// and over HTTP as `Idempotency-Key` too. Default: if the server declares the experimental
-    /// capability `io.tollgate/idempotency`.
+    /// capability `io.callward/idempotency`.
     ///
     /// A key that came with a caller other than this process goes out as a hash of key and
     /// principal, so that two callers who choose the same one do not get each other's results.
@@ -223,7 +223,7 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets the name and version to introduce ourselves with. Default: `tollgate` and its version.
+    /// Sets the name and version to introduce ourselves with. Default: `callward` and its version.
     pub fn client_info(mut self, name: &str, version: &str) -> Self {
         self.options.client_info = client_info(name, version);
         self

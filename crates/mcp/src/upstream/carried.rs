@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use callward_core::{Outbound, ToolCall, TraceContext, Watch};
 use http::{HeaderMap, HeaderValue};
-use tollgate_core::{Outbound, ToolCall, TraceContext, Watch};
 
 use super::ask::text_member;
 use crate::wire::{header, meta};

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
-use tokio_util::sync::DropGuard;
-use tollgate_core::lint;
-use tollgate_core::{
+use callward_core::lint;
+use callward_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
     PeerOutcome, ServerEvent, ServerId, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput,
     ToolServer, Watch,
 };
+use futures_util::stream;
+use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
 use super::ask::Ask;

@@ -121,7 +121,7 @@ pub(super) fn refuses_initialize(code: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::{Delivery, ErrorKind, ToolError};
+    use callward_core::{Delivery, ErrorKind, ToolError};
 
     use super::*;
 

@@ -23,7 +23,7 @@ pub struct ServerInfo {
     /// Whether it announces changes of its tools.
     pub tools_list_changed: bool,
     /// Whether it runs a call it gets twice under one idempotency key only once: whether it declares
-    /// the experimental capability `io.tollgate/idempotency`.
+    /// the experimental capability `io.callward/idempotency`.
     pub takes_idempotency_keys: bool,
     /// Whether an HTTP server opens a session, with an id, for a client that greets it with
     /// `initialize`, and so may keep state for each of them. A server of era [`Era::Modern`] may do so

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callward_core::{ServerId, ToolDefinition};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tollgate_core::{ServerId, ToolDefinition};
 
 use super::ask::Ask;
 use crate::wire::{Era, ParamHeaders, write};

@@ -1,21 +1,21 @@
 //! Upstream servers: the leaves of the stack, over pipes and streamable HTTP.
 //!
-//! An [`Upstream`] is one MCP server as a [`ToolServer`](tollgate_core::ToolServer). It finds out
+//! An [`Upstream`] is one MCP server as a [`ToolServer`](callward_core::ToolServer). It finds out
 //! which era the server belongs to, keeps the connection, and brings it back after every failure,
 //! for ever. Definitions, arguments and results go through as the bytes they are.
 //!
 //! **Rule.** A call is sent once. It is sent again only where the server has certainly not run it:
 //! its session had ended (HTTP 404, and no answer to this very request), or its mirrored headers were
 //! refused (HTTP 400 with −32020). The HTTP client itself repeats nothing that it took from us, and
-//! follows no redirect. Everything else is reported with its [`Delivery`](tollgate_core::Delivery), and whoever knows the tool decides.
+//! follows no redirect. Everything else is reported with its [`Delivery`](callward_core::Delivery), and whoever knows the tool decides.
 //!
 //! **Readiness.** [`Upstream::start`](UpstreamBuilder::start) never waits and never fails. A call to
 //! a child process that is down fails at once, as not sent. HTTP has no connection to wait for, so
 //! such a call is tried.
 //!
-//! **Keys.** A server that declares the experimental capability `io.tollgate/idempotency` promises to
+//! **Keys.** A server that declares the experimental capability `io.callward/idempotency` promises to
 //! run a call once however often it gets it under one key. It is sent the call's
-//! [`IdempotencyKey`](tollgate_core::IdempotencyKey), the same over all attempts; so is one for which
+//! [`IdempotencyKey`](callward_core::IdempotencyKey), the same over all attempts; so is one for which
 //! [`idempotency_keys`](UpstreamBuilder::idempotency_keys) says so, since most that know keys do not
 //! declare it.
 //!
@@ -31,7 +31,7 @@
 //! Without one, and on other systems, the child's process group is killed: a process that has left the
 //! group stays, and so do all if this process is ended by SIGKILL and they do not end with their input.
 //!
-//! **Instances.** A call whose tool says so ([`Tool::instances`](tollgate_core::Tool::instances)) goes
+//! **Instances.** A call whose tool says so ([`Tool::instances`](callward_core::Tool::instances)) goes
 //! to an instance that only its owner uses: a child, or an HTTP session, of its own. It is started with
 //! the owner's first call, which waits for it up to [`connect_timeout`](UpstreamBuilder::connect_timeout),
 //! and ends with the owner's session or when it is [`idle`](UpstreamBuilder::idle). All other calls go
@@ -81,7 +81,7 @@
 //! | the server forgets the session of the call | `SessionLost` | `Unknown` |
 //!
 //! (1) For five seconds after the loss the error tells when the server is back
-//! ([`ToolError::reopening`](tollgate_core::ToolError::reopening)).
+//! ([`ToolError::reopening`](callward_core::ToolError::reopening)).
 //!
 //! (2) Over a pipe the rest of the message is skipped, and its `id` tells whose answer it was; calls of
 //! other answers, and the process, are not affected. A message without an `id` is dropped with a
@@ -97,8 +97,8 @@
 //! `Unknown`. Listings alone have a time limit: `Timeout`.
 //!
 //! ```
-//! use tollgate_core::{ServerId, ToolServer};
-//! use tollgate_mcp::upstream::{CommandSpec, Target, Upstream};
+//! use callward_core::{ServerId, ToolServer};
+//! use callward_mcp::upstream::{CommandSpec, Target, Upstream};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let command = CommandSpec::new("mcp-server-time").with_arg("--local-timezone=UTC");

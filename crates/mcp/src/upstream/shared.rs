@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use callward_core::{ServerEvent, ServerId};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tollgate_core::{ServerEvent, ServerId};
 
 use super::builder::Options;
 use super::info::ServerInfo;

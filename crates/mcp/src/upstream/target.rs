@@ -7,9 +7,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use callward_core::{BoxFuture, redact};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tollgate_core::{BoxFuture, redact};
 use url::Url;
 
 use crate::wire::header;

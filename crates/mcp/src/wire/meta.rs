@@ -26,11 +26,11 @@ pub const TRACESTATE: &str = "tracestate";
 /// W3C baggage, unprefixed by agreement.
 pub const BAGGAGE: &str = "baggage";
 /// What tells that two calls are one intended call: a text of ours, see
-/// [`IdempotencyKey`](tollgate_core::IdempotencyKey).
-pub const IDEMPOTENCY_KEY: &str = "io.tollgate/idempotencyKey";
+/// [`IdempotencyKey`](callward_core::IdempotencyKey).
+pub const IDEMPOTENCY_KEY: &str = "io.callward/idempotencyKey";
 /// The experimental capability of a server that runs a call it gets twice under one
 /// [`IDEMPOTENCY_KEY`] only once.
-pub const IDEMPOTENCY: &str = "io.tollgate/idempotency";
+pub const IDEMPOTENCY: &str = "io.callward/idempotency";
 
 /// The members of a request's `_meta` that are understood here. Raw members are raw JSON.
 ///

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callward_core::{BoxFuture, BoxStream, Delivery, ErrorKind, ServerId, ToolError, ToolOutput};
+use callward_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, watch};
-use tollgate_core::{BoxFuture, BoxStream, Delivery, ErrorKind, ServerId, ToolError, ToolOutput};
-use tollgate_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 
 /// A result with spelling no serializer would produce.
 pub(crate) const ODD_RESULT: &str =

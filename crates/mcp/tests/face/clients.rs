@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callward_mcp::face::serve_stdio;
 use rmcp::model::{CallToolRequestParams, ProtocolVersion, ServerNotification, SubscriptionFilter};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -9,7 +10,6 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tollgate_mcp::face::serve_stdio;
 
 use crate::backend::Bench;
 use crate::http::{Server, client};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::serve::ListenerExt;
+use callward_mcp::face::{HttpOptions, router};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tollgate_mcp::face::{HttpOptions, router};
 
 use crate::backend::Bench;
 

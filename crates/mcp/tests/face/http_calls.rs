@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::Extension;
+use callward_core::{Caller, Principal};
+use callward_mcp::face::{HttpOptions, router};
 use serde_json::json;
-use tollgate_core::{Caller, Principal};
-use tollgate_mcp::face::{HttpOptions, router};
 
 use crate::backend::{Bench, ODD_RESULT, ODD_TOOL};
 use crate::http::{INITIALIZE, META, Server, json};

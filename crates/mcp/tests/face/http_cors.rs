@@ -1,7 +1,7 @@
 //! What browsers are told: pages of allowed origins may use the endpoint, others may not.
 
+use callward_mcp::face::HttpOptions;
 use reqwest::Method;
-use tollgate_mcp::face::HttpOptions;
 
 use crate::http::{INITIALIZE, Server, json};
 

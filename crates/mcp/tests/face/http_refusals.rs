@@ -1,7 +1,7 @@
 //! What is refused before and in the legacy era, by table: status, code, id.
 
+use callward_mcp::face::{HttpOptions, RUNTIME_ERROR};
 use serde_json::{Value, json};
-use tollgate_mcp::face::{HttpOptions, RUNTIME_ERROR};
 
 use crate::http::{Server, json};
 

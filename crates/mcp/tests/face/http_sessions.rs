@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use callward_mcp::face::{HttpOptions, router};
 use http::{Method, Request, StatusCode};
-use tollgate_mcp::face::{HttpOptions, router};
 use tower::ServiceExt;
 
 use crate::backend::Bench;
@@ -175,7 +175,7 @@ async fn a_session_with_an_open_stream_is_in_use() {
 #[tokio::test]
 async fn a_session_is_no_use_to_another_principal() {
     use axum::middleware::{Next, from_fn};
-    use tollgate_core::Principal;
+    use callward_core::Principal;
 
     async fn by_header(mut request: axum::extract::Request, next: Next) -> Response {
         if let Some(user) = request.headers().get("x-user") {

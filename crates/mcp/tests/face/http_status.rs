@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_mcp::face::HttpOptions;
 use serde_json::json;
-use tollgate_mcp::face::HttpOptions;
 
 use crate::http::{INITIALIZE, META, Server, json};
 use crate::http_refusals::{Case, case, check, request};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward_mcp::face::HttpOptions;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tollgate_mcp::face::HttpOptions;
 
 use crate::http::{Events, META, Server};
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::http::{META, Server, json};
 
-const NAME: &str = "io.tollgate/idempotencyKey";
+const NAME: &str = "io.callward/idempotencyKey";
 
 /// Calls a tool that says under which key it was called; in `_meta` and in the header as given.
 async fn called(server: &Server, modern: bool, meta: Option<&str>, header: Option<&str>) -> Value {

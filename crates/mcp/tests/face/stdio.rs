@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callward_mcp::face::serve_stdio;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::io::{
@@ -9,7 +10,6 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tollgate_mcp::face::serve_stdio;
 
 use crate::backend::{Bench, ODD_RESULT};
 use crate::http::META;

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use tempfile::TempDir;
-use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
-use tollgate_mcp::upstream::{
+use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use callward_mcp::upstream::{
     CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder, UpstreamStatus,
 };
+use futures_util::StreamExt;
+use tempfile::TempDir;
 
 use crate::script::{INITIALIZED, assert_fails, call, id};
 

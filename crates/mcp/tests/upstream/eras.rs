@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{
+    Caller, Delivery, ErrorKind, Instances, Principal, ServerEvent, Tool, ToolCall, ToolServer,
+};
+use callward_mcp::upstream::{EraChoice, Upstream};
+use callward_mcp::wire::Era;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use tollgate_core::{
-    Caller, Delivery, ErrorKind, Instances, Principal, ServerEvent, Tool, ToolCall, ToolServer,
-};
-use tollgate_mcp::upstream::{EraChoice, Upstream};
-use tollgate_mcp::wire::Era;
 
 use crate::instances::caller;
 use crate::script::{assert_fails, tool_of};

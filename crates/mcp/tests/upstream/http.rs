@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{
+    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolCall,
+    ToolServer, TraceContext, Watch,
+};
+use callward_mcp::upstream::{HttpSpec, Target, Upstream, UpstreamStatus};
+use callward_mcp::wire::Era;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
-use tollgate_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolCall,
-    ToolServer, TraceContext, Watch,
-};
-use tollgate_mcp::upstream::{HttpSpec, Target, Upstream, UpstreamStatus};
-use tollgate_mcp::wire::Era;
 
 use crate::script::{DISCOVERED_LISTENING, INITIALIZED, assert_fails, call, id, tool_of};
 use crate::script_http::Server;

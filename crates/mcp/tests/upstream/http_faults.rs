@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ServerEvent, ToolError, ToolServer};
+use callward_mcp::upstream::Upstream;
 use futures_util::StreamExt;
-use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolError, ToolServer};
-use tollgate_mcp::upstream::Upstream;
 
 use crate::script::{assert_fails, call};
 use crate::script_http::{Exchange, Server, upstream_at};

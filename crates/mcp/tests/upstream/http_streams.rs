@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_core::ToolServer;
-use tollgate_mcp::upstream::Upstream;
+use callward_core::ToolServer;
+use callward_mcp::upstream::Upstream;
 
 use crate::script::call;
 use crate::script_http::{Exchange, Server};
@@ -150,6 +150,6 @@ async fn a_stream_that_cannot_be_resumed_leaves_the_outcome_unknown() {
             get.answer(405, "", "").await;
         }
         let error = running.await.unwrap().unwrap_err();
-        assert_eq!(error.delivery(), tollgate_core::Delivery::Unknown);
+        assert_eq!(error.delivery(), callward_core::Delivery::Unknown);
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt};
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     Caller, Delivery, ErrorKind, Instances, Principal, ServerEvent, SessionId, Tool, ToolCall,
     ToolServer,
 };
-use tollgate_mcp::upstream::{Upstream, UpstreamStatus};
+use callward_mcp::upstream::{Upstream, UpstreamStatus};
+use futures_util::{FutureExt, StreamExt};
+use serde_json::json;
 
 use crate::script::{Peer, Script, assert_fails, scripted, tool_of};
 use crate::script_http::Server;

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use callward_core::{Caller, IdempotencyKey, Principal, ToolCall, ToolServer};
+use callward_mcp::upstream::{EraChoice, Upstream, UpstreamBuilder};
 use serde_json::{Value, json};
-use tollgate_core::{Caller, IdempotencyKey, Principal, ToolCall, ToolServer};
-use tollgate_mcp::upstream::{EraChoice, Upstream, UpstreamBuilder};
 
 use crate::script::{DISCOVERED, INITIALIZED, Peer, Script, call, scripted};
 use crate::script_http::Server;
 
 const LONG: std::time::Duration = std::time::Duration::from_secs(60);
 const RESULT: &str = r#"{"content":[]}"#;
-const NAME: &str = "io.tollgate/idempotencyKey";
+const NAME: &str = "io.callward/idempotencyKey";
 
 fn declared(greeting: &str) -> String {
     greeting.replace(
         r#""capabilities":{"#,
-        r#""capabilities":{"experimental":{"io.tollgate/idempotency":{}},"#,
+        r#""capabilities":{"experimental":{"io.callward/idempotency":{}},"#,
     )
 }
 
@@ -72,7 +72,7 @@ async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
             }
             let (upstream, mut peer) = greeted(builder, &mut script, &greeting).await;
             let takes = upstream.server_info().unwrap().takes_idempotency_keys;
-            assert_eq!(takes, greeting.contains("io.tollgate"));
+            assert_eq!(takes, greeting.contains("io.callward"));
             let key = key(&upstream, &mut peer, &call("x", "{}")).await;
             assert_eq!(key.is_string(), expected, "{greeting} {said:?}: {key}");
         }

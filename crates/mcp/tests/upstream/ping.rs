@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Delivery, ErrorKind, ToolServer};
-use tollgate_mcp::upstream::Upstream;
+use callward_core::{Delivery, ErrorKind, ToolServer};
+use callward_mcp::upstream::Upstream;
 
 use crate::script::{DISCOVERED, Peer, Script, assert_fails, scripted};
 use crate::script_http::{Server, upstream_at};
@@ -24,7 +24,7 @@ async fn over_pipe(modern: bool) -> (Upstream, Peer, Script) {
     (upstream, peer, script)
 }
 
-fn ping(upstream: &Upstream) -> tokio::task::JoinHandle<Result<(), tollgate_core::ToolError>> {
+fn ping(upstream: &Upstream) -> tokio::task::JoinHandle<Result<(), callward_core::ToolError>> {
     let upstream = upstream.clone();
     tokio::spawn(async move { upstream.ping().await })
 }

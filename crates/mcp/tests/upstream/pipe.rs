@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{
+    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolServer,
+    TraceContext, Watch,
+};
+use callward_mcp::upstream::Upstream;
+use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
-use tollgate_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolServer,
-    TraceContext, Watch,
-};
-use tollgate_mcp::upstream::Upstream;
-use tollgate_mcp::wire::Message;
 
 use crate::script::{DISCOVERED_LISTENING, Peer, Script, call, scripted};
 

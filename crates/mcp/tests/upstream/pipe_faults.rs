@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use callward_mcp::upstream::{Io, Target, Upstream, UpstreamStatus};
+use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use tokio::time::Instant;
-use tollgate_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
-use tollgate_mcp::upstream::{Io, Target, Upstream, UpstreamStatus};
-use tollgate_mcp::wire::Message;
 
 use crate::script::{Script, assert_fails, call, id, scripted};
 

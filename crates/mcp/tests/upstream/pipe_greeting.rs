@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use callward_core::ToolServer;
+use callward_mcp::upstream::EraChoice;
+use callward_mcp::wire::Era;
 use serde_json::json;
-use tollgate_core::ToolServer;
-use tollgate_mcp::upstream::EraChoice;
-use tollgate_mcp::wire::Era;
 
 use crate::script::{DISCOVERED, call, scripted};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use callward_core::{ProgressSink, ToolServer};
+use callward_mcp::upstream::EraChoice;
 use parking_lot::Mutex;
-use tollgate_core::{ProgressSink, ToolServer};
-use tollgate_mcp::upstream::EraChoice;
 
 use crate::script::{INITIALIZED, call};
 use crate::script_http::Server;

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolServer};
+use callward_mcp::upstream::{EraChoice, HttpSpec, Io, Target, Upstream};
+use callward_mcp::wire::Era;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -16,9 +19,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use tokio::sync::{Barrier, Notify};
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolServer};
-use tollgate_mcp::upstream::{EraChoice, HttpSpec, Io, Target, Upstream};
-use tollgate_mcp::wire::Era;
 
 use crate::script::{assert_fails, call, id};
 

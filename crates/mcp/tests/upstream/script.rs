@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
-use tokio::sync::mpsc;
-use tollgate_core::{
+use callward_core::{
     CallPlan, Delivery, ErrorKind, Profile, Resolved, ServerId, Source, Tool, ToolCall,
     ToolDefinition, ToolError,
 };
-use tollgate_mcp::upstream::{Io, Target, Upstream, UpstreamBuilder};
-use tollgate_mcp::wire::{DEFAULT_MAX_LINE, LineReader, Message, RequestId, write};
+use callward_mcp::upstream::{Io, Target, Upstream, UpstreamBuilder};
+use callward_mcp::wire::{DEFAULT_MAX_LINE, LineReader, Message, RequestId, write};
+use serde_json::{Value, json};
+use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
 
 pub(crate) fn id() -> ServerId {
     ServerId::new("s").unwrap()

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use callward_mcp::upstream::{HttpSpec, Target, Upstream, UpstreamBuilder};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tollgate_mcp::upstream::{HttpSpec, Target, Upstream, UpstreamBuilder};
 
 use crate::script::{DISCOVERED, INITIALIZED, id};
 

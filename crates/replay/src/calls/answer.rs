@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use callward_core::{BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use tokio::task::yield_now;
 use tokio::time::sleep;
-use tollgate_core::{BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use tower_service::Service;
 
 use super::tally::{Facts, Kept};

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use callward_cache::{CacheConfig, CacheLayer, MokaStore, Store};
+use callward_core::{CacheStatus, CallRecord, Caller, Tool, ToolCall};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
-use tollgate_cache::{CacheConfig, CacheLayer, MokaStore, Store};
-use tollgate_core::{CacheStatus, CallRecord, Caller, Tool, ToolCall};
 use tower::{Layer, ServiceExt};
 
 use super::Options;
@@ -85,7 +85,7 @@ impl Driver {
             worlds: HashMap::new(),
             running: FuturesUnordered::new(),
             ahead: HashMap::new(),
-            tally: Tally::new("tollgate", options.assumed_duration),
+            tally: Tally::new("callward", options.assumed_duration),
             started: Instant::now(),
             gap: options.gap,
             longest,

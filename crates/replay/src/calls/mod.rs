@@ -16,8 +16,8 @@ mod tools;
 
 use std::collections::HashSet;
 
-use tollgate_cache::CacheConfig;
-use tollgate_core::Effect;
+use callward_cache::CacheConfig;
+use callward_core::Effect;
 
 pub use self::options::{HintSource, Options, Sessions};
 pub use self::report::Replayed;
@@ -56,8 +56,8 @@ const UNKNOWN_BYTES: u64 = 1_024;
 /// Runs on a runtime of its own whose clock is paused, so it must not be called from within one.
 ///
 /// ```
-/// use tollgate_replay::calls::{self, Options};
-/// use tollgate_replay::trace::Calls;
+/// use callward_replay::calls::{self, Options};
+/// use callward_replay::trace::Calls;
 ///
 /// let recorded = r#"
 ///     {"tool":"get_order","args":{"id":7},"write":false,"result_sha1":"8576f678f5289c25f896b8be862f7688e72c8878"}
@@ -67,7 +67,7 @@ const UNKNOWN_BYTES: u64 = 1_024;
 /// let replayed = calls::replay(recorded, &Options::default(), &mut ())?;
 /// let ours = replayed.ours();
 /// assert_eq!((ours.hits, ours.stale, ours.writes_swallowed), (1, Some(0), 0));
-/// # Ok::<(), tollgate_replay::ReplayError>(())
+/// # Ok::<(), callward_replay::ReplayError>(())
 /// ```
 ///
 /// # Errors

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_cache::{CacheConfig, ToolScopes};
-use tollgate_core::{Profile, ToolDefinition, ToolName};
+use callward_cache::{CacheConfig, ToolScopes};
+use callward_core::{Profile, ToolDefinition, ToolName};
 
 use crate::Capacity;
 

@@ -1,6 +1,6 @@
 //! Which calls meet: the state a call works on, on whose behalf, and what makes two the same.
 
-use tollgate_core::FingerprintKey;
+use callward_core::FingerprintKey;
 
 use super::Sessions;
 use crate::trace::RecordedCall;

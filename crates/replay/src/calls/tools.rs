@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_cache::{CacheConfig, ToolScopes};
-use tollgate_core::infer::{Inference, Listed};
-use tollgate_core::{
+use callward_cache::{CacheConfig, ToolScopes};
+use callward_core::infer::{Inference, Listed};
+use callward_core::{
     Annotations, CacheRule, CallPlan, Effect, Hints, Inferred, InvalidDefinition, Judgement,
     Principal, Profile, ReplicaSetId, Resolved, RuleSet, Source, Subject, Tool, ToolDefinition,
     ToolName, Trust, judge,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_cache::EvidenceStatus;
+use callward_cache::EvidenceStatus;
 
 use crate::report::{Cell, Grid, Mark, percent, share};
 
@@ -63,9 +63,9 @@ impl ToolEvidence {
 
     pub(super) fn new(name: &str, status: &EvidenceStatus) -> Self {
         let seconds = |up_to_s: u32| Duration::from_secs(up_to_s.into());
-        let passing = |bucket: &&tollgate_cache::BucketStatus| bucket.passes;
+        let passing = |bucket: &&callward_cache::BucketStatus| bucket.passes;
         let observed = status.buckets.iter().filter(|bucket| bucket.repeats > 0);
-        let edge = |bucket: Option<&tollgate_cache::BucketStatus>| {
+        let edge = |bucket: Option<&callward_cache::BucketStatus>| {
             bucket.map_or(Duration::ZERO, |bucket| seconds(bucket.up_to_s))
         };
         Self {

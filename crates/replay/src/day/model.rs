@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
 
+use callward_core::{Effect, FingerprintKey};
 use serde_json::value::RawValue;
-use tollgate_core::{Effect, FingerprintKey};
 
 use crate::ReplayError;
 use crate::random::Random;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::time::{Instant, sleep_until};
-use tollgate_cache::{CacheConfig, CacheLayer};
-use tollgate_core::{
+use callward_cache::{CacheConfig, CacheLayer};
+use callward_core::{
     CallRecord, Caller, Learned, Lifetime, Principal, Profile, SessionId, Tool, ToolCall,
 };
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::{Instant, sleep_until};
 use tower::{Layer, ServiceExt};
 
 use super::figures::{Figures, ToolEvidence};

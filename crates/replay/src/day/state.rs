@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
 use parking_lot::Mutex;
 use tokio::time::sleep;
-use tollgate_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
 use tower_service::Service;
 
 /// How often the answer of each read has changed.

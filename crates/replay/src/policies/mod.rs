@@ -27,7 +27,7 @@ pub(crate) use sketch::mix;
 /// Decides what a bounded cache keeps.
 ///
 /// ```
-/// use tollgate_replay::policies::{Lru, Simulator};
+/// use callward_replay::policies::{Lru, Simulator};
 ///
 /// let mut lru = Lru::new(2);
 /// let hits = [0, 1, 0, 2, 1, 0].map(|key| lru.access(key, 1));

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use callward_core::{Delivery, Effect, ToolName};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use tollgate_core::{Delivery, Effect, ToolName};
 
 use super::{Millis, ResultDigest};
 

@@ -3,12 +3,12 @@
 use std::io::Cursor;
 use std::time::Duration;
 
+use callward_cache::ToolScopes;
+use callward_core::{ToolDefinition, ToolName};
+use callward_replay::ReplayError;
+use callward_replay::calls::{self, Figures, HintSource, Options, Replayed, Sessions, Watch};
+use callward_replay::trace::Calls;
 use serde_json::{Value, json};
-use tollgate_cache::ToolScopes;
-use tollgate_core::{ToolDefinition, ToolName};
-use tollgate_replay::ReplayError;
-use tollgate_replay::calls::{self, Figures, HintSource, Options, Replayed, Sessions, Watch};
-use tollgate_replay::trace::Calls;
 
 pub(crate) fn replay(lines: &[Value], options: &Options) -> Replayed {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -227,7 +227,7 @@ fn recorded_times_move_the_clock() {
     let at = |ms: u64| with(read(1, 1), json!({"at_ms": ms, "duration_ms": 40.5}));
     let lines = [at(0), at(10_000), at(299_000), at(301_000)];
     let replayed = replay(&lines, &Options::default());
-    for name in ["tollgate", "flush on any write", "blind, TTL"] {
+    for name in ["callward", "flush on any write", "blind, TTL"] {
         assert_eq!(replayed.policy(name).unwrap().hits, 2, "{name}");
     }
     assert!(

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use callward_replay::calls::{Options, Sessions};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_replay::calls::{Options, Sessions};
 
 use crate::cases::replay;
 use crate::model;

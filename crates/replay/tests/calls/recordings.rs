@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use callward_cache::ToolScopes;
+use callward_core::ToolName;
+use callward_replay::calls::{self, Options};
+use callward_replay::trace::Calls;
 use flate2::read::MultiGzDecoder;
-use tollgate_cache::ToolScopes;
-use tollgate_core::ToolName;
-use tollgate_replay::calls::{self, Options};
-use tollgate_replay::trace::Calls;
 
 use crate::model;
 

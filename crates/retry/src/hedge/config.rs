@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 /// When a slow read gets a second attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

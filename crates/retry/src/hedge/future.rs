@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use callward_core::{ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
-use tollgate_core::{ToolError, ToolOutput, ToolService};
 
 use super::quantile::Quantile;
 use super::second::Second;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::{ByTool, Tool};
+use callward_core::{ByTool, Tool};
 
 use super::quantile::Quantile;
 
@@ -73,7 +73,7 @@ const MOST_TOOLS: usize = 1024;
 mod tests {
     use std::time::Duration;
 
-    use tollgate_testkit::tool;
+    use callward_testkit::tool;
 
     use super::*;
 

@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | read-only by its plan, and safe to repeat | yes |
 //! | anything else, idempotent writes too: two at a time may overtake each other | never |
-//! | made by the runtime itself ([`Purpose`](tollgate_core::Purpose)): nobody waits for it | never |
+//! | made by the runtime itself ([`Purpose`](callward_core::Purpose)): nobody waits for it | never |
 //! | itself a hedge | never |
 //!
 //! *Slow* is measured: of each tool, the time which 95 of 100 first attempts do not exceed
@@ -23,7 +23,7 @@
 //! hedged.
 //!
 //! *Elsewhere* is what the router says: the first attempt tells which server has it
-//! ([`ChosenServer`](tollgate_core::ChosenServer)), the hedge avoids that one and goes to a healthy
+//! ([`ChosenServer`](callward_core::ChosenServer)), the hedge avoids that one and goes to a healthy
 //! other or nowhere. An attempt that was not given to any server yet, because it waits at a limiter of
 //! ours, is not hedged: a second one would wait behind it. Where nobody tells, as before a load balancer
 //! that chooses by itself, [`HedgeConfig::unnamed_servers`] takes its word for it.
@@ -55,17 +55,17 @@
 //! # Telemetry
 //!
 //! That a hedge is sent, was not, and why, and that one won are events at debug level. The call's record
-//! says what became of it ([`HedgeStatus`](tollgate_core::HedgeStatus)) and names the server whose
+//! says what became of it ([`HedgeStatus`](callward_core::HedgeStatus)) and names the server whose
 //! answer it is. [`HedgeLayer::stats`] counts.
 //!
 //! # Example
 //!
 //! ```
 //! use serde_json::json;
-//! use tollgate_core::ToolOutput;
-//! use tollgate_retry::RetryLayer;
-//! use tollgate_retry::hedge::HedgeConfig;
-//! use tollgate_testkit::{MockService, call, tool};
+//! use callward_core::ToolOutput;
+//! use callward_retry::RetryLayer;
+//! use callward_retry::hedge::HedgeConfig;
+//! use callward_testkit::{MockService, call, tool};
 //! use tower::{ServiceBuilder, ServiceExt};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
-use tollgate_core::trail::{Decision, Stage as TrailStage, Verdict};
-use tollgate_core::{
+use callward_core::trail::{Decision, Stage as TrailStage, Verdict};
+use callward_core::{
     ChosenServer, Delivery, HedgeStatus, ServerId, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
 use tower::ServiceExt;
 use tower::util::Oneshot;
 use tracing::debug;

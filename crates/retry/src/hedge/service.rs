@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tokio::time::Instant;
-use tollgate_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use super::HedgeFuture;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_core::{ErrorKind, ToolCall, ToolError, ToolOutput};
 use tower::retry::budget::Budget;
 
 use super::HedgeConfig;
@@ -123,7 +123,7 @@ pub(crate) fn is_observation(result: &Result<ToolOutput, ToolError>) -> bool {
 
 /// Chooses between two failures of one call.
 pub(crate) fn more_telling(first: ToolError, hedge: ToolError) -> ToolError {
-    use tollgate_core::Delivery::NotSent;
+    use callward_core::Delivery::NotSent;
     // "not sent" is true of the call only if it is true of both
     match (first.delivery(), hedge.delivery()) {
         (NotSent, delivery) if delivery != NotSent => hedge,

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-use tokio::time::{Instant, sleep};
-use tollgate_core::{
+use callward_core::{
     CallRecord, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolOutput,
 };
-use tollgate_retry::hedge::{Hedge, HedgeConfig, HedgeLayer};
-use tollgate_retry::{RetryConfig, RetryLayer};
-use tollgate_router::{Member, Pool, Router, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
+use callward_retry::hedge::{Hedge, HedgeConfig, HedgeLayer};
+use callward_retry::{RetryConfig, RetryLayer};
+use callward_router::{Member, Pool, Router, StrategyName};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
 
 /// After which time an attempt ends, and how.

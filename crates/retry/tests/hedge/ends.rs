@@ -1,6 +1,6 @@
 //! What becomes of the two attempts.
 
-use tollgate_core::{Delivery, HedgeStatus, ToolError};
+use callward_core::{Delivery, HedgeStatus, ToolError};
 use tower::ServiceExt;
 
 use crate::bed::{Bed, Ended, Fate, answers, ms, name, read};

@@ -1,11 +1,11 @@
 //! What is never sent twice at a time.
 
+use callward_core::{Annotations, Effect, Profile, Purpose, RepeatRule, ToolCall};
+use callward_retry::RetryConfig;
+use callward_retry::hedge::{HedgeConfig, HedgeLayer};
+use callward_testkit::{MockService, call, contract, tool};
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{Annotations, Effect, Profile, Purpose, RepeatRule, ToolCall};
-use tollgate_retry::RetryConfig;
-use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
-use tollgate_testkit::{MockService, call, contract, tool};
 use tower::util::MapRequest;
 use tower::{Layer, ServiceExt};
 

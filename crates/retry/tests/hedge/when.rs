@@ -1,10 +1,10 @@
 //! When a second attempt is sent.
 
+use callward_core::HedgeStatus;
+use callward_retry::RetryConfig;
+use callward_retry::hedge::{HedgeConfig, HedgeLayer};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::HedgeStatus;
-use tollgate_retry::RetryConfig;
-use tollgate_retry::hedge::{HedgeConfig, HedgeLayer};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{ServiceBuilder, ServiceExt};
 
 use crate::bed::{Bed, Fate, answers, ms, name, read};
@@ -132,7 +132,7 @@ async fn alone_before_servers_that_nobody_names_it_hedges_only_if_told_so() {
         let server = MockService::new(|_, n| async move {
             let fate = if n == 21 { ms(1000) } else { ms(10) };
             tokio::time::sleep(fate).await;
-            Ok(tollgate_core::ToolOutput::text(n.to_string()))
+            Ok(callward_core::ToolOutput::text(n.to_string()))
         });
         let config = HedgeConfig::default().with_unnamed_servers(unnamed);
         let service = ServiceBuilder::new()

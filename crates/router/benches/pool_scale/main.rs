@@ -1,7 +1,7 @@
 //! What it costs to choose a server: for 1 to 10,000 servers, for one tool and for 100,000, on one
 //! thread and on two, beside tower's balancer in the same run.
 //!
-//! `cargo bench -p tollgate-router --bench pool_scale`. All figures are nanoseconds a call, as the
+//! `cargo bench -p callward-router --bench pool_scale`. All figures are nanoseconds a call, as the
 //! fastest of many short rounds. Two threads share a router and all its servers; the slower one counts.
 //!
 //! *choice* is [`Router::decide`] alone: which server, nothing sent. *call* is a call through the router
@@ -21,12 +21,12 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     Caller, Principal, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolOutput,
 };
-use tollgate_router::{Member, Pool, Router, StrategyName};
-use tollgate_testkit::{AtOnce, call, tool};
+use callward_router::{Member, Pool, Router, StrategyName};
+use callward_testkit::{AtOnce, call, tool};
+use serde_json::json;
 use tower::balance::p2c::Balance;
 use tower::discover::ServiceList;
 use tower::load::{CompleteOnResponse, PeakEwma, PendingRequests};

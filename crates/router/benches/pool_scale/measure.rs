@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::thread;
 
+use callward_core::ToolCall;
 use tokio::time::Instant;
-use tollgate_core::ToolCall;
 use tower::Service;
 
 /// Does something with each of these calls.

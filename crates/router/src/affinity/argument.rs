@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tollgate_core::{Decimal, FingerprintKey};
+use callward_core::{Decimal, FingerprintKey};
 
 use super::rendezvous::fold;
 

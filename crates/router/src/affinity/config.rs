@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use callward_core::InvalidConfig;
+use callward_core::refine::ArgumentPath;
 use serde::{Deserialize, Serialize};
-use tollgate_core::InvalidConfig;
-use tollgate_core::refine::ArgumentPath;
 
 use crate::strategy::StrategyName;
 
@@ -14,14 +14,14 @@ use crate::strategy::StrategyName;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_router::affinity::{AffinityConfig, AffinityKey};
+/// use callward_router::affinity::{AffinityConfig, AffinityKey};
 ///
 /// let config = AffinityConfig::default()
 ///     .with_by("/account/id".parse()?)
 ///     .with_ttl(Duration::from_secs(600));
 /// assert_eq!(config.validate(), Ok(()));
 /// assert_eq!(AffinityConfig::default().by, AffinityKey::Session);
-/// # Ok::<(), tollgate_router::affinity::InvalidAffinityKey>(())
+/// # Ok::<(), callward_router::affinity::InvalidAffinityKey>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
+use callward_core::{FingerprintKey, ToolCall};
 use serde::{Deserialize, Serialize, Serializer};
-use tollgate_core::{FingerprintKey, ToolCall};
 
 use super::argument::Argument;
 use super::rendezvous::fold;
@@ -173,8 +173,8 @@ mod tests {
     use std::collections::HashSet;
     use std::sync::Arc;
 
-    use tollgate_core::{Caller, Principal, SessionId};
-    use tollgate_testkit::tool;
+    use callward_core::{Caller, Principal, SessionId};
+    use callward_testkit::tool;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, ServerId};
 use serde::{Deserialize, Serialize, Serializer};
-use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{KeyDigest, KeyKind};
 

@@ -15,7 +15,7 @@
 //! fixes to the last bit, so processes, machines and releases agree. The tests hold values to compare
 //! with.
 
-use tollgate_core::{FingerprintKey, ServerId, Weight};
+use callward_core::{FingerprintKey, ServerId, Weight};
 
 /// Returns what stands for a server: SipHash-1-3 of its id, under the key that everybody knows.
 pub(crate) fn server_digest(server: &ServerId) -> u64 {

@@ -16,10 +16,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, ServerId};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::{AffinityExpired, ExpiryCause, KeyDigest, KeyKind};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::InvalidConfig;
+use callward_core::InvalidConfig;
 
 /// When a server is left out because its calls fail, for how long, and how it comes back.
 ///
@@ -12,7 +12,7 @@ use tollgate_core::InvalidConfig;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_router::HealthConfig;
+/// use callward_router::HealthConfig;
 ///
 /// let config = HealthConfig::default()
 ///     .with_faults(3)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use tollgate_core::{ReplicaSetId, ServerId};
+use callward_core::{ReplicaSetId, ServerId};
 use tracing::{info, warn};
 
 use super::state::{HealthChange, HealthState};

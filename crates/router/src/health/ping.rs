@@ -7,7 +7,7 @@ use super::{PingConfig, Presence};
 /// Counts the pings of one server. Pure: whoever sends them tells it what came of each.
 ///
 /// ```
-/// use tollgate_router::{PingConfig, Pings, Presence};
+/// use callward_router::{PingConfig, Pings, Presence};
 ///
 /// let mut pings = Pings::new(PingConfig::default().with_fall(2).with_rise(1));
 /// assert_eq!(pings.note(false), None);

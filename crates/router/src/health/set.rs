@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use callward_core::{ReplicaSetId, ServerId};
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ServerId};
 
 use super::HealthConfig;
 use super::moment::Moment;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{CallPlan, Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput};
+use callward_core::{CallPlan, Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput};
 
 /// What the outcome of an attempt says about its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ mod tally;
 
 use std::time::Duration;
 
+use callward_core::{ReplicaSetId, ServerId};
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
-use tollgate_core::{ReplicaSetId, ServerId};
 
 use crate::endpoint::Endpoint;
 use crate::health::HealthState;

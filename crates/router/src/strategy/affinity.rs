@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use callward_core::InvalidConfig;
 use tokio::time::Instant;
-use tollgate_core::InvalidConfig;
 
 use super::Strategy;
 use crate::affinity::rendezvous::highest;
@@ -20,13 +20,13 @@ use crate::unfit::Unfit;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tollgate_router::affinity::{AffinityConfig, AffinityKey};
-/// use tollgate_router::{Affinity, RoundRobin};
+/// use callward_router::affinity::{AffinityConfig, AffinityKey};
+/// use callward_router::{Affinity, RoundRobin};
 ///
 /// let config = AffinityConfig::default().with_by(AffinityKey::User);
 /// let strategy = Affinity::new(&config)?.with_fallback(Arc::new(RoundRobin));
 /// assert_eq!(strategy.held(), 0);
-/// # Ok::<(), tollgate_core::InvalidConfig>(())
+/// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
 pub struct Affinity {

@@ -1,7 +1,7 @@
 //! Servers that can do what the tool asks for.
 
+use callward_core::ToolCall;
 use serde::{Deserialize, Serialize};
-use tollgate_core::ToolCall;
 
 use super::Strategy;
 use super::matching::Matching;

@@ -27,7 +27,7 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use weighted::Weighted;
 
-use tollgate_core::ToolCall;
+use callward_core::ToolCall;
 
 use crate::eligible::Eligible;
 use crate::endpoint::Endpoint;
@@ -48,7 +48,7 @@ use crate::unfit::Unfit;
 /// allocate.
 ///
 /// ```
-/// use tollgate_router::{Eligible, Strategy};
+/// use callward_router::{Eligible, Strategy};
 ///
 /// /// Keeps calls in one zone as long as a server there is fit.
 /// #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::{
 /// A strategy that comes with the router, by the name that configs use.
 ///
 /// ```
-/// use tollgate_router::StrategyName;
+/// use callward_router::StrategyName;
 ///
 /// assert_eq!(serde_json::to_string(&StrategyName::default())?, r#""peak_ewma""#);
 /// # Ok::<(), serde_json::Error>(())

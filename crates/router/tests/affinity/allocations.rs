@@ -1,8 +1,8 @@
 //! A choice for a key that is known allocates nothing.
 
-use tollgate_core::ToolCall;
-use tollgate_router::Unfit;
-use tollgate_router::affinity::{AffinityConfig, AffinityKey};
+use callward_core::ToolCall;
+use callward_router::Unfit;
+use callward_router::affinity::{AffinityConfig, AffinityKey};
 
 use crate::bed::{Bed, destroy, read};
 

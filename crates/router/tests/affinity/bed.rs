@@ -4,16 +4,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     Caller, Principal, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolOutput, Weight,
 };
-use tollgate_router::affinity::{
+use callward_router::affinity::{
     AffinityConfig, AffinityExpired, AffinityObserver, AffinitySet, KeyDigest,
 };
-use tollgate_router::{Affinity, Member, Pool, RoundRobin, Router, Unfit};
-use tollgate_testkit::{AtOnce, call, tool};
+use callward_router::{Affinity, Member, Pool, RoundRobin, Router, Unfit};
+use callward_testkit::{AtOnce, call, tool};
+use parking_lot::Mutex;
+use serde_json::json;
 
 /// What speaks against servers, by their names.
 type Flaws = Arc<Mutex<HashMap<String, Unfit>>>;

@@ -3,9 +3,9 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use tollgate_core::{Delivery, ErrorKind, ReplicaSetId, ToolError, ToolOutput};
-use tollgate_router::{Affinity, Member, Pool, Router, Unfit};
-use tollgate_testkit::{MockService, tool};
+use callward_core::{Delivery, ErrorKind, ReplicaSetId, ToolError, ToolOutput};
+use callward_router::{Affinity, Member, Pool, Router, Unfit};
+use callward_testkit::{MockService, tool};
 use tower::ServiceExt;
 
 use crate::bed::{Bed, by, read, server};

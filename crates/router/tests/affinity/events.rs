@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward_router::affinity::{AffinityConfig, AffinityKey};
+use callward_router::{Router, RouterConfig, StrategyName, Unfit};
 use tokio::time::advance;
-use tollgate_router::affinity::{AffinityConfig, AffinityKey};
-use tollgate_router::{Router, RouterConfig, StrategyName, Unfit};
 
 use crate::bed::{Bed, Event};
 

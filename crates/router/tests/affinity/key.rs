@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Caller, Principal, ToolCall};
-use tollgate_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
-use tollgate_testkit::tool;
+use callward_core::{Caller, Principal, ToolCall};
+use callward_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
+use callward_testkit::tool;
 
 use crate::bed::{Bed, read};
 
@@ -72,10 +72,10 @@ async fn by_argument_calls_about_one_thing_are_together() {
 async fn sets_are_apart() {
     let bed = Bed::new(&FOUR);
     let home = bed.read("1");
-    let other = tollgate_core::ReplicaSetId::new("other").unwrap();
-    let members = vec![tollgate_router::Member::new(
+    let other = callward_core::ReplicaSetId::new("other").unwrap();
+    let members = vec![callward_router::Member::new(
         crate::bed::server("z"),
-        tollgate_testkit::AtOnce::new(tollgate_core::ToolOutput::text("ok")),
+        callward_testkit::AtOnce::new(callward_core::ToolOutput::text("ok")),
     )];
     bed.pool.set_members(other, members);
     let elsewhere = ToolCall::new(tool("get").set("other").read_only().build(), "{}")

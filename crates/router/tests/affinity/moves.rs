@@ -1,6 +1,6 @@
 //! What moves, and what stays.
 
-use tollgate_router::Unfit;
+use callward_router::Unfit;
 
 use crate::bed::Bed;
 
@@ -57,7 +57,7 @@ async fn a_new_weight_moves_no_key_in_use() {
 #[tokio::test(start_paused = true)]
 async fn among_servers_of_a_preferred_category_keys_stay_too() {
     let bed = Bed::new(&[("a", 50), ("cache1", 50), ("cache2", 50)]);
-    let set = tollgate_testkit::tool("set").idempotent().build();
+    let set = callward_testkit::tool("set").idempotent().build();
     let all = || -> Vec<String> {
         let call = |n: usize| crate::bed::by(&n.to_string(), &set);
         (0..100).map(|n| bed.decide(&call(n))).collect()

@@ -1,8 +1,8 @@
 //! No affinity takes a destructive call to a server that is too light for it.
 
+use callward_router::Unfit;
+use callward_router::affinity::AffinityConfig;
 use proptest::prelude::*;
-use tollgate_router::Unfit;
-use tollgate_router::affinity::AffinityConfig;
 
 use crate::bed::{Bed, destroy, read};
 

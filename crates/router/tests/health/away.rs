@@ -1,8 +1,8 @@
 //! Servers that somebody says are not there.
 
-use tollgate_core::ErrorKind;
-use tollgate_router::{HealthState, Presence, StrategyName, Witness};
-use tollgate_testkit::tool;
+use callward_core::ErrorKind;
+use callward_router::{HealthState, Presence, StrategyName, Witness};
+use callward_testkit::tool;
 
 use crate::bed::{Bed, server};
 

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ReplicaSetId, ServerId, Tool, ToolError, ToolOutput};
-use tollgate_router::{
+use callward_core::{Delivery, ErrorKind, ReplicaSetId, ServerId, Tool, ToolError, ToolOutput};
+use callward_router::{
     HealthConfig, HealthState, HealthUpdate, Member, Pool, Presence, Router, StrategyName, Witness,
 };
-use tollgate_testkit::{MockService, call};
+use callward_testkit::{MockService, call};
+use parking_lot::Mutex;
+use serde_json::json;
 use tower::ServiceExt;
 
 type Answer = Result<ToolOutput, ToolError>;

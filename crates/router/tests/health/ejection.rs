@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::ErrorKind;
+use callward_router::{HealthConfig, HealthState, Member, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::advance;
-use tollgate_core::ErrorKind;
-use tollgate_router::{HealthConfig, HealthState, Member, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 
 use crate::bed::{Bed, fated, fault, server};
@@ -62,7 +62,7 @@ async fn one_that_fails_half_of_its_calls_is_found_by_its_share() {
     let flaky = MockService::new(|_, n| {
         std::future::ready(match n % 2 {
             0 => Err(fault()),
-            _ => Ok(tollgate_core::ToolOutput::text("fine")),
+            _ => Ok(callward_core::ToolOutput::text("fine")),
         })
     });
     let mut members: Vec<_> = ["b", "c"].map(|id| fated(id).0).into();
@@ -114,7 +114,7 @@ async fn where_the_only_primary_is_ejected_a_destructive_call_is_refused_and_tol
     let delete = tool("delete").destructive().build();
     let (primary, fate) = fated("a");
     let (replica, _) = fated("b");
-    let light = replica.with_weight(tollgate_core::Weight::new(10).unwrap());
+    let light = replica.with_weight(callward_core::Weight::new(10).unwrap());
     let config = HealthConfig::default().with_outlier(None);
     let bed = Bed::of(config, StrategyName::RoundRobin, vec![primary, light]);
     fate.fails();

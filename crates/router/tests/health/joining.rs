@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use callward_router::{HealthState, StrategyName};
+use callward_testkit::tool;
 use tokio::time::advance;
-use tollgate_router::{HealthState, StrategyName};
-use tollgate_testkit::tool;
 
 use crate::bed::{Bed, fated, server, set};
 
@@ -43,7 +43,7 @@ async fn one_that_is_reweighed_goes_on_as_it_was() {
     bed.send_many(&read, 30).await;
     assert_eq!(bed.state("c"), HealthState::Ejected);
     for id in ["a", "c"] {
-        let weight = tollgate_core::Weight::new(80).unwrap();
+        let weight = callward_core::Weight::new(80).unwrap();
         bed.pool.reweigh(&server(id), weight).unwrap();
     }
     assert_eq!(bed.state("c"), HealthState::Ejected);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_router::{HealthConfig, HealthState, Member, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolOutput};
-use tollgate_router::{HealthConfig, HealthState, Member, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 
 use crate::bed::{Bed, fated, fault, server};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use callward_core::{CallRecord, Tool};
+use callward_router::{HealthConfig, HealthState, Presence, StrategyName, Witness};
+use callward_testkit::{call, tool};
 use serde_json::json;
 use std::sync::Arc;
-use tollgate_core::{CallRecord, Tool};
-use tollgate_router::{HealthConfig, HealthState, Presence, StrategyName, Witness};
-use tollgate_testkit::{call, tool};
 use tower::ServiceExt;
 
 use crate::bed::Bed;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     CallRecord, Delivery, ErrorKind, ReplicaSetId, ServerId, Tool, ToolCall, ToolError, ToolOutput,
     Weight,
 };
-use tollgate_router::{Member, Pool, Router, StrategyName};
-use tollgate_testkit::{MockService, call};
+use callward_router::{Member, Pool, Router, StrategyName};
+use callward_testkit::{MockService, call};
+use serde_json::json;
 use tower::ServiceExt;
 
 pub(crate) struct Bed {

@@ -1,10 +1,10 @@
 //! Attempts that run beside another one of the same call.
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
+use callward_core::{ChosenServer, Delivery, ErrorKind, ToolCall};
+use callward_router::StrategyName;
+use callward_testkit::{call, tool};
 use serde_json::json;
-use tollgate_core::{ChosenServer, Delivery, ErrorKind, ToolCall};
-use tollgate_router::StrategyName;
-use tollgate_testkit::{call, tool};
 
 /// A read that `a` already has.
 fn beside_a() -> (ToolCall, ChosenServer) {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use callward_core::{ErrorKind, ToolOutput};
+use callward_router::{Drained, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::sleep;
-use tollgate_core::{ErrorKind, ToolOutput};
-use tollgate_router::{Drained, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 
 use crate::bed::{Bed, counting, member, not_sent, server, test_set, weight};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::bed::{Bed, counting, member, not_sent, refusing, server, weight};
+use callward_core::{Delivery, ErrorKind};
+use callward_router::{Drained, StrategyName, Unfit};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind};
-use tollgate_router::{Drained, StrategyName, Unfit};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,7 @@ async fn a_server_that_is_no_candidate_is_never_asked() {
 async fn a_drained_server_gets_no_call_and_says_when_it_is_idle() {
     let slow = MockService::new(|_, _| async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        Ok(tollgate_core::ToolOutput::text("late"))
+        Ok(callward_core::ToolOutput::text("late"))
     });
     let bed = Bed::new(StrategyName::default(), vec![member("a", &slow)]);
     let read = tool("read").read_only().build();

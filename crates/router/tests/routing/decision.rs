@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
+use callward_core::{CallRecord, ErrorKind, RouteDecision, ToolCall};
+use callward_router::{Member, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::{CallRecord, ErrorKind, RouteDecision, ToolCall};
-use tollgate_router::{Member, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 
 const STRATEGIES: [StrategyName; 4] = [
     StrategyName::LeastConnections,

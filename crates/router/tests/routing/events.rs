@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::bed::{Bed, counting, not_sent, refusing, server};
+use callward_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
+use callward_router::{HealthState, Presence, RouteEvent, RouteListener, StrategyName, Witness};
+use callward_testkit::{call, tool};
 use futures_util::FutureExt;
 use serde_json::json;
-use tollgate_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
-use tollgate_router::{HealthState, Presence, RouteEvent, RouteListener, StrategyName, Witness};
-use tollgate_testkit::{call, tool};
 use tower::ServiceExt;
 
 fn read() -> ToolCall {

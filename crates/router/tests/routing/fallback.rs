@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set, weight};
+use callward_core::{
+    BoxFuture, CallRecord, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
+};
+use callward_router::{Member, Pool, Router, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_core::{
-    BoxFuture, CallRecord, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
-};
-use tollgate_router::{Member, Pool, Router, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Service, ServiceExt};
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,13 @@
 //! The annotation filter, under arbitrary weights, health, history, categories and strategies.
 
 use crate::bed::{Bed, counting, not_sent, refusing, server};
+use callward_core::ErrorKind;
+use callward_router::StrategyName;
+use callward_testkit::{call, tool};
 use futures_util::FutureExt;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 use serde_json::json;
-use tollgate_core::ErrorKind;
-use tollgate_router::StrategyName;
-use tollgate_testkit::{call, tool};
 
 #[derive(Debug, Clone)]
 struct Server {

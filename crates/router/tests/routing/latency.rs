@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::{Delivery, ErrorKind, Tool, ToolError, ToolOutput};
+use callward_router::{HealthConfig, Pool, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
-use tollgate_core::{Delivery, ErrorKind, Tool, ToolError, ToolOutput};
-use tollgate_router::{HealthConfig, Pool, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 
 use crate::bed::{Bed, member, server, test_set, weight};
 

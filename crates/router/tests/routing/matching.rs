@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callward_core::{ErrorKind, Tool};
+use callward_router::{Capability, Lacking, Member, Router, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use serde_json::json;
-use tollgate_core::{ErrorKind, Tool};
-use tollgate_router::{Capability, Lacking, Member, Router, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 
 use crate::bed::{Bed, counting, weight};
 

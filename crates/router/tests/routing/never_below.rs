@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, test_set, weight};
+use callward_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
+use callward_router::{Eligible, Member, Router, Strategy, StrategyName, Unfit};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 use serde_json::json;
-use tollgate_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
-use tollgate_router::{Eligible, Member, Router, Strategy, StrategyName, Unfit};
-use tollgate_testkit::{MockService, call, tool};
 use tower::ServiceExt;
 
 /// One server, and all that may speak against it.

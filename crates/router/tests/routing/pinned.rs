@@ -1,10 +1,10 @@
 //! Calls meant for one server, and calls that may cost so much.
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
+use callward_core::{ErrorKind, ServerId, ToolCall};
+use callward_router::{StrategyName, Unfit};
+use callward_testkit::{ToolBuilder, call, tool};
 use serde_json::json;
-use tollgate_core::{ErrorKind, ServerId, ToolCall};
-use tollgate_router::{StrategyName, Unfit};
-use tollgate_testkit::{ToolBuilder, call, tool};
 
 fn to(id: &str, builder: ToolBuilder) -> ToolCall {
     call(&builder.build(), json!({})).pinned_to(server(id))

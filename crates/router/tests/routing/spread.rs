@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callward_core::{Tool, ToolCall};
+use callward_router::{Router, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 use serde_json::json;
-use tollgate_core::{Tool, ToolCall};
-use tollgate_router::{Router, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 use tower::Service;
 
 use crate::bed::{Bed, counting, weight};

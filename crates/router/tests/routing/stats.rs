@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use crate::bed::{Bed, counting, member, not_sent, refusing, weight};
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_router::{Member, ServerStats, StrategyName};
+use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use serde_json::json;
-use tollgate_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use tollgate_router::{Member, ServerStats, StrategyName};
-use tollgate_testkit::{MockService, call, tool};
 
 fn read() -> ToolCall {
     call(&tool("read").read_only().build(), json!({}))

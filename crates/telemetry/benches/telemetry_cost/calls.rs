@@ -6,8 +6,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use tollgate_core::{Tool, ToolCall, ToolError, ToolOutput, ToolService};
-use tollgate_testkit::{AtOnce, tool};
+use callward_core::{Tool, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_testkit::{AtOnce, tool};
 use tower::Service;
 
 /// What is measured with telemetry around it, and without.

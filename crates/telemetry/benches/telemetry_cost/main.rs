@@ -1,7 +1,7 @@
 //! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a service
 //! that answers at once.
 //!
-//! `cargo bench -p tollgate-telemetry --features otlp,bound --bench telemetry_cost`, with the features
+//! `cargo bench -p callward-telemetry --features otlp,bound --bench telemetry_cost`, with the features
 //! that the gateway has; a word after `--` leaves only the rows that have it in their name, and
 //! `--instructions` counts instructions under `valgrind` in place of time.
 //!
@@ -20,8 +20,8 @@
 
 use std::process::ExitCode;
 
-use tollgate_testkit::args::Args;
-use tollgate_testkit::processes;
+use callward_testkit::args::Args;
+use callward_testkit::processes;
 
 mod calls;
 mod collector;
@@ -44,7 +44,7 @@ const COUNT: &str = "--count";
 /// Calls that are counted; twice as many, less this many, leaves what one takes.
 const COUNTED: u32 = 50_000;
 
-const USAGE: &str = "usage: cargo bench -p tollgate-telemetry --features otlp,bound \
+const USAGE: &str = "usage: cargo bench -p callward-telemetry --features otlp,bound \
                      --bench telemetry_cost -- [--instructions] [PART OF A NAME]";
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         collector::collect();
         return ExitCode::SUCCESS;
     }
-    tollgate_testkit::bench::main(run)
+    callward_testkit::bench::main(run)
 }
 
 fn run() -> Result<(), String> {

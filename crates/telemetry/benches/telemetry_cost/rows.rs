@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use callward_telemetry::export::OtlpConfig;
+use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
+use callward_telemetry::{Metrics, Sampling};
+use callward_testkit::AtOnce;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::trace::{Span as _, Tracer, TracerProvider};
 use opentelemetry::{Context as OtelContext, KeyValue};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
-use tollgate_telemetry::export::OtlpConfig;
-use tollgate_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer};
-use tollgate_telemetry::{Metrics, Sampling};
-use tollgate_testkit::AtOnce;
 use tower::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -166,7 +166,7 @@ fn api() -> Subject {
         let around = OtelContext::new().with_value(0_u8);
         let mut inner = tracer.start_with_context("attempt", &around);
         if inner.is_recording() {
-            inner.set_attribute(KeyValue::new("tollgate.attempt.number", 1));
+            inner.set_attribute(KeyValue::new("callward.attempt.number", 1));
         }
         inner.end();
         outer.end();

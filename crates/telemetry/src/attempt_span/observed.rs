@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use callward_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall};
 use tokio::time::Instant;
-use tollgate_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall};
 use tracing::Span;
 
 use super::span;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_core::{Delivery, RouteDecision, ServerId, ToolCall};
+use callward_core::{Delivery, RouteDecision, ServerId, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 

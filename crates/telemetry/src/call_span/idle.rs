@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use tollgate_core::CallRecord;
+use callward_core::CallRecord;
 
 use super::observed::Seen;
 
@@ -57,7 +57,7 @@ thread_local! {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::CacheStatus;
+    use callward_core::CacheStatus;
 
     use super::*;
 

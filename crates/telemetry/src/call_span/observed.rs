@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use callward_core::refine::Applied;
+use callward_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall, Trail};
 use tokio::time::Instant;
-use tollgate_core::refine::Applied;
-use tollgate_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall, Trail};
 use tracing::Span;
 
 use super::{idle, span};

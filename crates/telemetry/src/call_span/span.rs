@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{CallRecord, ConfirmRule, HedgeStatus, ToolCall};
+use callward_core::{CallRecord, ConfirmRule, HedgeStatus, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use tollgate_core::refine::Applied;
-use tollgate_core::{ByTool, ToolCall};
+use callward_core::refine::Applied;
+use callward_core::{ByTool, ToolCall};
 
 use crate::names;
 

@@ -1,8 +1,8 @@
 //! To and from OpenTelemetry's own types.
 
+use callward_core::TraceContext;
 use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
-use tollgate_core::TraceContext;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 

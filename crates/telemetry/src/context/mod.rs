@@ -6,7 +6,7 @@
 #[cfg(feature = "otel")]
 mod bridge;
 
-use tollgate_core::{ToolCall, TraceContext};
+use callward_core::{ToolCall, TraceContext};
 use tracing::Span;
 
 /// Makes a new span of a call continue the trace the call came with, and links to what stands beside

@@ -18,14 +18,14 @@ use super::env;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_telemetry::export::OtlpConfig;
+/// use callward_telemetry::export::OtlpConfig;
 ///
 /// let config = OtlpConfig::new("http://collector:4318")?
 ///     .with_service_name("orders-agent")
 ///     .with_header("authorization", "Bearer abc")?
 ///     .with_timeout(Duration::from_secs(3));
 /// assert_eq!(config.traces_url(), Some("http://collector:4318/v1/traces"));
-/// # Ok::<_, tollgate_telemetry::export::InvalidOtlp>(())
+/// # Ok::<_, callward_telemetry::export::InvalidOtlp>(())
 /// ```
 ///
 /// [specification]: https://opentelemetry.io/docs/specs/otel/protocol/exporter/

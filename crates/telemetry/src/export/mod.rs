@@ -21,7 +21,7 @@
 //! dropped and counted. Dropping the exporter does the same.
 //!
 //! ```
-//! use tollgate_telemetry::export::OtlpConfig;
+//! use callward_telemetry::export::OtlpConfig;
 //! use tracing_subscriber::layer::SubscriberExt;
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -13,8 +13,8 @@ use crate::names::metric::Metric;
 /// ```
 /// use opentelemetry::KeyValue;
 /// use opentelemetry::metrics::Meter;
-/// use tollgate_telemetry::metrics::observe_counter;
-/// use tollgate_telemetry::names::metric::{Kind, Metric};
+/// use callward_telemetry::metrics::observe_counter;
+/// use callward_telemetry::names::metric::{Kind, Metric};
 ///
 /// const LINES: Metric = Metric::new("mine.lines", Kind::Counter, "{line}", "Lines written");
 ///

@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use callward_core::{CacheStatus, Spent, ToolCall};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Histogram, Meter};
-use tollgate_core::{CacheStatus, Spent, ToolCall};
 
 use super::instrument::histogram;
 use super::peers::Peers;

@@ -11,8 +11,8 @@ mod tools;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{CacheStatus, CallRecord, ConfirmRule, Effect, HedgeStatus, Tool};
 use opentelemetry::metrics::Meter;
-use tollgate_core::{CacheStatus, CallRecord, ConfirmRule, Effect, HedgeStatus, Tool};
 
 use crate::error_type::Ending;
 use crate::names::metric::{self, Metric};
@@ -32,22 +32,22 @@ pub use series::{Series, overflow};
 /// | `gen_ai.execute_tool.duration` | histogram, s | tool, set, cache, error type |
 /// | `mcp.client.operation.duration` | histogram, s | method, tool, set, server, error type |
 /// | `mcp.server.session.duration`, `mcp.client.session.duration` | histogram, s | transport |
-/// | `tollgate.calls` | counter | tool, set, effect, cache, error type |
-/// | `tollgate.attempts` | counter | tool, set, server, error type |
-/// | `tollgate.confirm.outcomes` | counter | tool, set, outcome |
-/// | `tollgate.overhead.duration` | histogram, s | cache |
-/// | `tollgate.limit.wait.duration` | histogram, s | |
-/// | `tollgate.retry.backoff.duration` | histogram, s | |
+/// | `callward.calls` | counter | tool, set, effect, cache, error type |
+/// | `callward.attempts` | counter | tool, set, server, error type |
+/// | `callward.confirm.outcomes` | counter | tool, set, outcome |
+/// | `callward.overhead.duration` | histogram, s | cache |
+/// | `callward.limit.wait.duration` | histogram, s | |
+/// | `callward.retry.backoff.duration` | histogram, s | |
 ///
 /// A call is in exactly one of the first two: in that of the server if it came over MCP, and else in
 /// that of the tool's execution. What is asked of MCP servers, what clients ask that is no call, and
 /// sessions are recorded where this is given to upstreams and faces as their
-/// [`PeerObserver`](tollgate_core::PeerObserver).
+/// [`PeerObserver`](callward_core::PeerObserver).
 ///
 /// **Confirmations** are counted where the plan asks a person, and where somebody was asked all the same:
-/// `approved` and `refused` are what an [`Approval`](tollgate_core::Approval) on the call's record says;
+/// `approved` and `refused` are what an [`Approval`](callward_core::Approval) on the call's record says;
 /// `unasked` is a call whose plan asks while nobody says anything. Calls whose plan asks nobody are in
-/// `tollgate.calls` alone.
+/// `callward.calls` alone.
 ///
 /// **Overhead** is a call's duration less the time a server had it, and less what it waited for limits.
 /// It is only recorded where that is our own work: for hits, and for calls of exactly one attempt that

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use callward_core::{AttemptRecord, CacheStatus, Effect, Lanes, ServerId, Tool};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Histogram;
-use tollgate_core::{AttemptRecord, CacheStatus, Effect, Lanes, ServerId, Tool};
 
 use super::instruments::{Instruments, Origin};
 use super::recorder::Recorder;
@@ -85,7 +85,7 @@ impl OfTool {
 
     /// Counts an attempt.
     pub(super) fn count(&self, attempt: &AttemptRecord) {
-        let error = attempt.error.map(tollgate_core::ErrorKind::as_str);
+        let error = attempt.error.map(callward_core::ErrorKind::as_str);
         let same = |one: &Attempts| one.error == error && one.server == attempt.server;
         let make = || Attempts {
             server: attempt.server.clone(),

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Histogram, Meter};
-use tollgate_core::{
+use callward_core::{
     ErrorKind, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide, ServerId,
 };
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Histogram, Meter};
 
 use super::Metrics;
 use super::instrument::histogram;

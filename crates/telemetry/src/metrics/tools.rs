@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use callward_core::{ByTool, ReplicaSetId, Tool, ToolName};
 use opentelemetry::KeyValue;
-use tollgate_core::{ByTool, ReplicaSetId, Tool, ToolName};
 
 use super::Series;
 use super::instruments::Instruments;

@@ -1,8 +1,8 @@
 //! Every metric: its name, kind, unit and description.
 //!
 //! Names that start with `mcp.` or `gen_ai.` are those of the OpenTelemetry conventions; ours start
-//! with `tollgate.`. Prometheus writes a point as an underscore, adds the unit, and `_total` to
-//! counters: `tollgate.cache.saved` is `tollgate_cache_saved_seconds_total` there.
+//! with `callward.`. Prometheus writes a point as an underscore, adds the unit, and `_total` to
+//! counters: `callward.cache.saved` is `callward_cache_saved_seconds_total` there.
 
 use crate::names;
 
@@ -111,113 +111,113 @@ metrics! {
         "How long requests of MCP clients took, as the client saw it";
     SERVER_SESSION_DURATION = Histogram "mcp.server.session.duration" "s" [names::TRANSPORT]
         "How long sessions of MCP clients lasted";
-    ATTEMPTS = Counter "tollgate.attempts" "{attempt}" [names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
+    ATTEMPTS = Counter "callward.attempts" "{attempt}" [names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
         "Attempts that ended";
-    AUDIT_FAILING = Gauge "tollgate.audit.failing" "" []
+    AUDIT_FAILING = Gauge "callward.audit.failing" "" []
         "1 while the audit log cannot be written";
-    AUDIT_RECORDS = Counter "tollgate.audit.records" "{record}" [label::RESULT]
+    AUDIT_RECORDS = Counter "callward.audit.records" "{record}" [label::RESULT]
         "Audit records, by what became of them";
-    AUDIT_REFUSED_CALLS = Counter "tollgate.audit.refused_calls" "{call}" []
+    AUDIT_REFUSED_CALLS = Counter "callward.audit.refused_calls" "{call}" []
         "Calls that were refused because their audit record could not have been written";
-    BREAKER_REFUSALS = Counter "tollgate.breaker.refusals" "{call}" [label::SCOPE, names::SERVER, names::TOOL]
+    BREAKER_REFUSALS = Counter "callward.breaker.refusals" "{call}" [label::SCOPE, names::SERVER, names::TOOL]
         "Calls that open breakers refused, or that found no place among their probes";
-    BREAKER_STATE = Gauge "tollgate.breaker.state" "" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
+    BREAKER_STATE = Gauge "callward.breaker.state" "" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
         "1 for the state a breaker is in";
-    BREAKER_TRANSITIONS = Counter "tollgate.breaker.transitions" "{transition}" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
+    BREAKER_TRANSITIONS = Counter "callward.breaker.transitions" "{transition}" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
         "How often breakers came into a state";
-    CACHE_BYPASSES = Counter "tollgate.cache.bypasses" "{call}" [names::TOOL, names::SERVER_SET, label::REASON]
+    CACHE_BYPASSES = Counter "callward.cache.bypasses" "{call}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Calls sent without a look-up, by reason";
-    CACHE_CHECKS = Counter "tollgate.cache.checks" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
+    CACHE_CHECKS = Counter "callward.cache.checks" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Hits that were executed instead of answered, to verify the kept result";
-    CACHE_ENTRIES = Gauge "tollgate.cache.entries" "{result}" []
+    CACHE_ENTRIES = Gauge "callward.cache.entries" "{result}" []
         "Results the cache holds";
-    CACHE_EVICTIONS = Counter "tollgate.cache.evictions" "{result}" [label::REASON]
+    CACHE_EVICTIONS = Counter "callward.cache.evictions" "{result}" [label::REASON]
         "Results dropped, by cause";
-    CACHE_INVALIDATIONS = Counter "tollgate.cache.invalidations" "{call}" [names::TOOL, names::SERVER_SET]
+    CACHE_INVALIDATIONS = Counter "callward.cache.invalidations" "{call}" [names::TOOL, names::SERVER_SET]
         "Writes that dropped results";
-    CACHE_LIFETIME = Gauge "tollgate.cache.lifetime" "s" [names::TOOL, names::SERVER_SET]
+    CACHE_LIFETIME = Gauge "callward.cache.lifetime" "s" [names::TOOL, names::SERVER_SET]
         "How long results are served, of tools whose lifetime is learned; 0 while evidence allows none";
-    CACHE_LOOKUPS = Counter "tollgate.cache.lookups" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
+    CACHE_LOOKUPS = Counter "callward.cache.lookups" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls looked up, by what came of it";
-    CACHE_REFRESHES = Counter "tollgate.cache.refreshes" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
+    CACHE_REFRESHES = Counter "callward.cache.refreshes" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls that fetch a new result for a stale one";
-    CACHE_REFUSALS = Counter "tollgate.cache.refusals" "{result}" [names::TOOL, names::SERVER_SET, label::REASON]
+    CACHE_REFUSALS = Counter "callward.cache.refusals" "{result}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Results not kept, by reason";
-    CACHE_REPEATS = Counter "tollgate.cache.repeats" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
+    CACHE_REPEATS = Counter "callward.cache.repeats" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Repeated executions that evidence counts, by whether the answer was the same; kept when the gateway restarts";
-    CACHE_RESCUES = Counter "tollgate.cache.rescues" "{call}" [names::TOOL, names::SERVER_SET]
+    CACHE_RESCUES = Counter "callward.cache.rescues" "{call}" [names::TOOL, names::SERVER_SET]
         "Failures answered with the last result, stale";
-    CACHE_SAVED = Counter "tollgate.cache.saved" "s" [names::TOOL, names::SERVER_SET]
+    CACHE_SAVED = Counter "callward.cache.saved" "s" [names::TOOL, names::SERVER_SET]
         "Upstream time that was not spent";
-    CACHE_SIZE = Gauge "tollgate.cache.size" "By" []
+    CACHE_SIZE = Gauge "callward.cache.size" "By" []
         "Size of what the cache holds";
-    CACHE_STORED = Counter "tollgate.cache.stored" "{result}" [names::TOOL, names::SERVER_SET]
+    CACHE_STORED = Counter "callward.cache.stored" "{result}" [names::TOOL, names::SERVER_SET]
         "Results stored";
-    CACHE_UNSETTLED = Gauge "tollgate.cache.unsettled" "{state}" []
+    CACHE_UNSETTLED = Gauge "callward.cache.unsettled" "{state}" []
         "State that writes which have ended may still change, so that nothing of it is served from the cache";
-    CALLS = Counter "tollgate.calls" "{call}" [names::TOOL, names::SERVER_SET, names::EFFECT, names::CACHE, names::ERROR_TYPE]
+    CALLS = Counter "callward.calls" "{call}" [names::TOOL, names::SERVER_SET, names::EFFECT, names::CACHE, names::ERROR_TYPE]
         "Calls that ended";
-    CALLS_IN_FLIGHT = Gauge "tollgate.calls.in_flight" "{call}" []
+    CALLS_IN_FLIGHT = Gauge "callward.calls.in_flight" "{call}" []
         "Calls that came in and are not answered yet";
-    CONFIRM_OUTCOMES = Counter "tollgate.confirm.outcomes" "{call}" [names::TOOL, names::SERVER_SET, label::OUTCOME]
+    CONFIRM_OUTCOMES = Counter "callward.confirm.outcomes" "{call}" [names::TOOL, names::SERVER_SET, label::OUTCOME]
         "Calls that a person is to agree to, by what was said: approved, refused, or unasked where nobody was";
-    DISCOVERY_LISTINGS = Counter "tollgate.discovery.listings" "{listing}" [names::SERVER, names::SERVER_SET, label::RESULT]
+    DISCOVERY_LISTINGS = Counter "callward.discovery.listings" "{listing}" [names::SERVER, names::SERVER_SET, label::RESULT]
         "Listings of a server's tools that ended";
-    DISCOVERY_TOOLS = Gauge "tollgate.discovery.tools" "{tool}" [names::SERVER_SET]
+    DISCOVERY_TOOLS = Gauge "callward.discovery.tools" "{tool}" [names::SERVER_SET]
         "Tools that clients see, by replica set";
-    HEDGES_SENT = Counter "tollgate.hedges.sent" "{attempt}" []
+    HEDGES_SENT = Counter "callward.hedges.sent" "{attempt}" []
         "Second attempts that ran beside a slow first";
-    HEDGES_UNSENT = Counter "tollgate.hedges.unsent" "{attempt}" [label::REASON]
+    HEDGES_UNSENT = Counter "callward.hedges.unsent" "{attempt}" [label::REASON]
         "Second attempts that were due and not sent, by reason";
-    HEDGES_WON = Counter "tollgate.hedges.won" "{attempt}" []
+    HEDGES_WON = Counter "callward.hedges.won" "{attempt}" []
         "Second attempts that answered first";
-    LIMIT_WAIT_DURATION = Histogram "tollgate.limit.wait.duration" "s" []
+    LIMIT_WAIT_DURATION = Histogram "callward.limit.wait.duration" "s" []
         "How long calls waited for their turn or for a place, those that had to wait and got it";
-    LOOP_GUARD_ANSWERS = Counter "tollgate.loop_guard.answers" "{call}" []
+    LOOP_GUARD_ANSWERS = Counter "callward.loop_guard.answers" "{call}" []
         "Calls that kept failing, answered in their servers' place";
-    LOOP_GUARD_CALLS_HELD = Gauge "tollgate.loop_guard.calls_held" "{call}" []
+    LOOP_GUARD_CALLS_HELD = Gauge "callward.loop_guard.calls_held" "{call}" []
         "Failing calls that are remembered";
-    OVERHEAD_DURATION = Histogram "tollgate.overhead.duration" "s" [names::CACHE]
+    OVERHEAD_DURATION = Histogram "callward.overhead.duration" "s" [names::CACHE]
         "What the runtime itself added to a call";
-    RATE_LIMIT_CALLS_WAITING = Gauge "tollgate.rate_limit.calls_waiting" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
+    RATE_LIMIT_CALLS_WAITING = Gauge "callward.rate_limit.calls_waiting" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls that wait for their turn";
-    RATE_LIMIT_DELAYS = Counter "tollgate.rate_limit.delays" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
+    RATE_LIMIT_DELAYS = Counter "callward.rate_limit.delays" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls that had to wait for their turn, and got it";
-    RATE_LIMIT_REFUSALS = Counter "tollgate.rate_limit.refusals" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
+    RATE_LIMIT_REFUSALS = Counter "callward.rate_limit.refusals" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls refused because their turn would have come too late";
-    RETRY_BACKOFF_DURATION = Histogram "tollgate.retry.backoff.duration" "s" []
+    RETRY_BACKOFF_DURATION = Histogram "callward.retry.backoff.duration" "s" []
         "How long calls paused between their attempts, those that did, all pauses of a call together";
-    RETRY_BUDGET_REFUSALS = Counter "tollgate.retry.budget.refusals" "{attempt}" [names::SERVER_SET]
+    RETRY_BUDGET_REFUSALS = Counter "callward.retry.budget.refusals" "{attempt}" [names::SERVER_SET]
         "Repeats and hedges that the budget did not pay for";
-    RETRY_BUDGET_TOKENS = Gauge "tollgate.retry.budget.tokens" "{attempt}" [names::SERVER_SET]
+    RETRY_BUDGET_TOKENS = Gauge "callward.retry.budget.tokens" "{attempt}" [names::SERVER_SET]
         "Repeats and hedges that the budget of a replica set would pay for now";
-    RETRY_OUTCOMES = Counter "tollgate.retry.outcomes" "{call}" [label::OUTCOME]
+    RETRY_OUTCOMES = Counter "callward.retry.outcomes" "{call}" [label::OUTCOME]
         "Calls whose first attempt failed, by what became of them";
-    RETRY_REPEATS = Counter "tollgate.retry.repeats" "{attempt}" []
+    RETRY_REPEATS = Counter "callward.retry.repeats" "{attempt}" []
         "Attempts after a call's first";
-    ROUTER_CALLS = Counter "tollgate.router.calls" "{call}" [names::SERVER, names::SERVER_SET, label::OUTCOME]
+    ROUTER_CALLS = Counter "callward.router.calls" "{call}" [names::SERVER, names::SERVER_SET, label::OUTCOME]
         "Calls that were given to a server and ended, by what became of them";
-    ROUTER_CALLS_IN_FLIGHT = Gauge "tollgate.router.calls_in_flight" "{call}" [names::SERVER, names::SERVER_SET]
+    ROUTER_CALLS_IN_FLIGHT = Gauge "callward.router.calls_in_flight" "{call}" [names::SERVER, names::SERVER_SET]
         "Calls that were given to a server and have not ended, those that wait there too";
-    ROUTER_EJECTIONS = Counter "tollgate.router.ejections" "{ejection}" [names::SERVER, names::SERVER_SET]
+    ROUTER_EJECTIONS = Counter "callward.router.ejections" "{ejection}" [names::SERVER, names::SERVER_SET]
         "How often a server was left out because its calls failed";
-    ROUTER_STATE = Gauge "tollgate.router.state" "" [names::SERVER, names::SERVER_SET, label::STATE]
+    ROUTER_STATE = Gauge "callward.router.state" "" [names::SERVER, names::SERVER_SET, label::STATE]
         "1 for how a server is";
-    ROUTER_WEIGHT = Gauge "tollgate.router.weight" "" [names::SERVER, names::SERVER_SET]
+    ROUTER_WEIGHT = Gauge "callward.router.weight" "" [names::SERVER, names::SERVER_SET]
         "What a server weighs, from 0 to 100";
-    ROUTER_WEIGHT_IN_FORCE = Gauge "tollgate.router.weight_in_force" "" [names::SERVER, names::SERVER_SET]
+    ROUTER_WEIGHT_IN_FORCE = Gauge "callward.router.weight_in_force" "" [names::SERVER, names::SERVER_SET]
         "How much of a server's weight counts now";
-    SERVER_CALLS_IN_FLIGHT = Gauge "tollgate.server.calls_in_flight" "{call}" [names::SERVER]
+    SERVER_CALLS_IN_FLIGHT = Gauge "callward.server.calls_in_flight" "{call}" [names::SERVER]
         "Calls that have a place at a server";
-    SERVER_CALLS_LIMIT = Gauge "tollgate.server.calls_limit" "{call}" [names::SERVER]
+    SERVER_CALLS_LIMIT = Gauge "callward.server.calls_limit" "{call}" [names::SERVER]
         "How many calls a server gets at once, as it is now";
-    SERVER_CALLS_REFUSED = Counter "tollgate.server.calls_refused" "{call}" [names::SERVER, label::REASON]
+    SERVER_CALLS_REFUSED = Counter "callward.server.calls_refused" "{call}" [names::SERVER, label::REASON]
         "Calls that got no place at a server or one of its tools: too many waited, or time was over";
-    SERVER_CALLS_WAITING = Gauge "tollgate.server.calls_waiting" "{call}" [names::SERVER]
+    SERVER_CALLS_WAITING = Gauge "callward.server.calls_waiting" "{call}" [names::SERVER]
         "Calls that wait for a place at a server";
-    SERVER_UP = Gauge "tollgate.server.up" "" [names::SERVER, names::SERVER_SET]
+    SERVER_UP = Gauge "callward.server.up" "" [names::SERVER, names::SERVER_SET]
         "1 while a server is there";
-    TELEMETRY_SPANS = Counter "tollgate.telemetry.spans" "{span}" [label::RESULT]
+    TELEMETRY_SPANS = Counter "callward.telemetry.spans" "{span}" [label::RESULT]
         "Spans that ended, by what became of them";
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::*;
-use tollgate_telemetry::names;
+use callward_telemetry::names;
 
 const VARIABLE: &str = "OTEL_EXPORTER_OTLP_COMPRESSION";
 const NAME: &str = "compressed::spans_that_are_compressed_arrive_whole";

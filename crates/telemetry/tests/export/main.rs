@@ -13,12 +13,12 @@ mod trouble;
 use std::future::Future;
 use std::time::Duration;
 
+use callward_core::ToolOutput;
+use callward_telemetry::export::{Exporter, OtlpConfig};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer};
+use callward_testkit::collector::Collector;
+use callward_testkit::{AtOnce, call, tool};
 use serde_json::json;
-use tollgate_core::ToolOutput;
-use tollgate_telemetry::export::{Exporter, OtlpConfig};
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer};
-use tollgate_testkit::collector::Collector;
-use tollgate_testkit::{AtOnce, call, tool};
 use tower::{Layer, ServiceExt};
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;

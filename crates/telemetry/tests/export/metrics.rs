@@ -4,7 +4,7 @@ use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 
 use super::*;
-use tollgate_telemetry::names;
+use callward_telemetry::names;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_arrive_and_tell_what_became_of_spans() {

@@ -1,8 +1,8 @@
 //! What arrives.
 
 use super::*;
-use tollgate_telemetry::names;
-use tollgate_testkit::collector::path_to;
+use callward_telemetry::names;
+use callward_testkit::collector::path_to;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_arrives_as_one_trace_of_two_spans() {
@@ -42,8 +42,8 @@ async fn spans_of_other_crates_are_left_to_other_layers() {
     tracing::subscriber::with_default(subscriber, || {
         let _other = tracing::info_span!(target: "hyper", "connection").entered();
         let _ours = tracing::info_span!(target: names::TARGET, "ours").entered();
-        tracing::info!(target: "tollgate_retry", "noted");
-        tracing::debug!(target: "tollgate_retry", "not noted");
+        tracing::info!(target: "callward_retry", "noted");
+        tracing::debug!(target: "callward_retry", "not noted");
         tracing::info!(target: "hyper", "not noted");
     });
     exporter.shutdown(NEVER).await;

@@ -1,7 +1,7 @@
 //! Collectors that are dead, slow or of another opinion.
 
 use super::*;
-use tollgate_testkit::collector::Mood;
+use callward_testkit::collector::Mood;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_collector_costs_spans_and_no_call() {

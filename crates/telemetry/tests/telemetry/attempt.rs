@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     AttemptRecord, CacheStatus, CallRecord, Delivery, ErrorKind, RouteCandidate, RouteDecision,
     ToolCall, ToolError, ToolOutput,
 };
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
-use tollgate_testkit::{MockService, call, contract, tool};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
+use callward_testkit::{MockService, call, contract, tool};
+use futures_util::FutureExt;
+use serde_json::json;
 use tower::{Layer, ServiceExt};
 
 use crate::capture::{Capture, orders_eu, orders_us, send, server};
@@ -36,9 +36,9 @@ async fn an_attempt_is_a_child_of_its_call() {
     assert_eq!(seen.parent, Some(names::CALL_SPAN));
     assert!(seen.closed && seen.inside == 0);
     for (name, value) in [
-        ("tollgate.attempt.number", "2"),
-        ("tollgate.server", "orders-eu"),
-        ("tollgate.delivery", "answered"),
+        ("callward.attempt.number", "2"),
+        ("callward.server", "orders-eu"),
+        ("callward.delivery", "answered"),
         ("duration_ms", "250.0"),
     ] {
         assert_eq!(seen.field(name), Some(value), "{seen:?}");
@@ -77,7 +77,7 @@ async fn each_ending_is_recorded_in_span_and_record() {
         let _ = send(&CallSpanLayer::new(), &answers, request).await;
         let seen = capture.one(names::ATTEMPT_SPAN);
         assert_eq!(seen.field("error.type"), error_type);
-        assert_eq!(seen.field("tollgate.delivery"), Some(delivery));
+        assert_eq!(seen.field("callward.delivery"), Some(delivery));
         assert_eq!(record.started_attempts(), 1);
         assert_eq!(
             record.attempts(),
@@ -104,7 +104,7 @@ async fn a_dropped_attempt_is_recorded_as_cancelled() {
     assert_eq!(record.attempts(), [cancelled]);
     let seen = capture.one(names::ATTEMPT_SPAN);
     assert_eq!(seen.field("error.type"), Some("cancelled"));
-    assert_eq!(seen.field("tollgate.delivery"), Some("unknown"));
+    assert_eq!(seen.field("callward.delivery"), Some("unknown"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,24 +157,24 @@ async fn an_attempt_says_how_its_server_was_chosen() {
     }
     let seen = capture.all(names::ATTEMPT_SPAN);
     for (name, value) in [
-        ("tollgate.server", "orders-eu"),
-        ("tollgate.route.strategy", "peak_ewma"),
-        ("tollgate.route.reason", "peak_ewma"),
+        ("callward.server", "orders-eu"),
+        ("callward.route.strategy", "peak_ewma"),
+        ("callward.route.reason", "peak_ewma"),
         (
-            "tollgate.route.rule",
+            "callward.route.rule",
             "only healthy servers of weight 50 or more",
         ),
         (
-            "tollgate.route.candidates",
+            "callward.route.candidates",
             "orders-eu (50), orders-us (10, breaker_open)",
         ),
-        ("tollgate.route.alternates", "orders-us, orders-eu"),
+        ("callward.route.alternates", "orders-us, orders-eu"),
     ] {
         assert_eq!(seen[0].field(name), Some(value), "{seen:?}");
     }
     // the one that went on to another server tells of that one
-    assert_eq!(seen[1].field("tollgate.server"), Some("orders-us"));
-    assert_eq!(seen[1].field("tollgate.route.alternates"), None);
+    assert_eq!(seen[1].field("callward.server"), Some("orders-us"));
+    assert_eq!(seen[1].field("callward.route.alternates"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,8 +188,8 @@ async fn a_span_without_a_record_still_says_how_the_server_was_chosen() {
     let attempt = AttemptSpanLayer::new().layer(server);
     attempt.oneshot(request).await.unwrap();
     let seen = capture.one(names::ATTEMPT_SPAN);
-    assert_eq!(seen.field("tollgate.server"), Some("orders-eu"));
-    assert_eq!(seen.field("tollgate.route.strategy"), Some("peak_ewma"));
+    assert_eq!(seen.field("callward.server"), Some("orders-eu"));
+    assert_eq!(seen.field("callward.route.strategy"), Some("peak_ewma"));
 }
 
 #[tokio::test(start_paused = true)]

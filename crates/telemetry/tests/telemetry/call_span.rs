@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     CacheStatus, CallRecord, Delivery, ErrorKind, HedgeStatus, ToolError, ToolOutput,
 };
-use tollgate_telemetry::{CallSpanLayer, names};
-use tollgate_testkit::{MockService, call, contract, tool};
+use callward_telemetry::{CallSpanLayer, names};
+use callward_testkit::{MockService, call, contract, tool};
+use futures_util::FutureExt;
+use serde_json::json;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::capture::{Capture, Seen, send, server};
@@ -37,7 +37,7 @@ async fn a_call_that_ran_has_every_field() {
         .await
         .unwrap();
     let seen = capture.one(names::CALL_SPAN);
-    assert_eq!((seen.target, seen.closed), ("tollgate", true));
+    assert_eq!((seen.target, seen.closed), ("callward", true));
     assert_fields(
         &seen,
         &[
@@ -46,16 +46,16 @@ async fn a_call_that_ran_has_every_field() {
             ("gen_ai.operation.name", "execute_tool"),
             ("gen_ai.tool.name", "read_order"),
             ("gen_ai.tool.type", "function"),
-            ("tollgate.annotations", "[read-only]"),
-            ("tollgate.plan", &read.plan().in_line().to_string()),
-            ("tollgate.server_set", "test"),
-            ("tollgate.effect", "read_only"),
-            ("tollgate.confirm", "skip"),
-            ("tollgate.plan.reason", &read.plan().reason),
-            ("tollgate.cache", "miss"),
-            ("tollgate.attempts", "1"),
-            ("tollgate.server", "orders-eu"),
-            ("tollgate.route.reason", "round robin"),
+            ("callward.annotations", "[read-only]"),
+            ("callward.plan", &read.plan().in_line().to_string()),
+            ("callward.server_set", "test"),
+            ("callward.effect", "read_only"),
+            ("callward.confirm", "skip"),
+            ("callward.plan.reason", &read.plan().reason),
+            ("callward.cache", "miss"),
+            ("callward.attempts", "1"),
+            ("callward.server", "orders-eu"),
+            ("callward.route.reason", "round robin"),
             ("duration_ms", "250.0"),
         ],
     );
@@ -82,14 +82,14 @@ async fn a_hit_has_no_server_and_no_attempt() {
             ("gen_ai.operation.name", "execute_tool"),
             ("gen_ai.tool.name", "delete"),
             ("gen_ai.tool.type", "function"),
-            ("tollgate.annotations", "[DESTRUCTIVE]"),
-            ("tollgate.plan", &delete.plan().in_line().to_string()),
-            ("tollgate.server_set", "test"),
-            ("tollgate.effect", "destructive"),
-            ("tollgate.confirm", "ask"),
-            ("tollgate.plan.reason", &delete.plan().reason),
-            ("tollgate.cache", "hit"),
-            ("tollgate.attempts", "0"),
+            ("callward.annotations", "[DESTRUCTIVE]"),
+            ("callward.plan", &delete.plan().in_line().to_string()),
+            ("callward.server_set", "test"),
+            ("callward.effect", "destructive"),
+            ("callward.confirm", "ask"),
+            ("callward.plan.reason", &delete.plan().reason),
+            ("callward.cache", "hit"),
+            ("callward.attempts", "0"),
             ("duration_ms", "0.0"),
         ],
     );
@@ -108,8 +108,8 @@ async fn a_call_past_the_cache_says_why() {
     let layer = CallSpanLayer::new();
     layer.layer(past).oneshot(request).await.unwrap();
     let seen = capture.one(names::CALL_SPAN);
-    assert_eq!(seen.field("tollgate.cache"), Some("bypass"));
-    assert_eq!(seen.field("tollgate.cache.bypass_reason"), Some("writing"));
+    assert_eq!(seen.field("callward.cache"), Some("bypass"));
+    assert_eq!(seen.field("callward.cache.bypass_reason"), Some("writing"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn what_hedge_and_loop_guard_did_is_told_if_they_did_something() {
         layer.layer(inner).oneshot(request).await.unwrap();
         let span = capture.one(names::CALL_SPAN);
         let of = |field| span.field(field).map(str::to_owned);
-        (of("tollgate.hedge"), of("tollgate.guarded"))
+        (of("callward.hedge"), of("callward.guarded"))
     };
     assert_eq!(seen(|_| {}).await, (None, None));
     let hedged = seen(|record| record.note_hedge(HedgeStatus::Won)).await;
@@ -156,7 +156,7 @@ async fn what_went_wrong_is_one_word() {
         .await;
         let seen = capture.one(names::CALL_SPAN);
         assert_eq!(seen.field("error.type"), Some(word));
-        assert_eq!(seen.field("tollgate.cache"), Some("invalidated"));
+        assert_eq!(seen.field("callward.cache"), Some("invalidated"));
     }
 }
 
@@ -169,7 +169,7 @@ async fn a_server_that_only_the_error_names_is_shown() {
     let request = call(&tool("x").build(), json!({}));
     let _ = CallSpanLayer::new().layer(failing).oneshot(request).await;
     let seen = capture.one(names::CALL_SPAN);
-    assert_eq!(seen.field("tollgate.server"), Some("alone"));
+    assert_eq!(seen.field("callward.server"), Some("alone"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,8 +187,8 @@ async fn a_dropped_call_is_recorded_as_cancelled() {
     for (name, value) in [
         ("error.type", "cancelled"),
         ("duration_ms", "40.0"),
-        ("tollgate.attempts", "1"),
-        ("tollgate.server", "orders-eu"),
+        ("callward.attempts", "1"),
+        ("callward.server", "orders-eu"),
     ] {
         assert_eq!(seen.field(name), Some(value));
     }

@@ -6,6 +6,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{CacheStatus, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
+use callward_testkit::MockService;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -13,9 +16,6 @@ use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMe
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use parking_lot::Mutex;
-use tollgate_core::{CacheStatus, ServerId, ToolCall, ToolError, ToolOutput};
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
-use tollgate_testkit::MockService;
 use tower::{Layer as _, ServiceExt};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};

@@ -1,11 +1,11 @@
 //! What spans tell of the contents of calls.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
+use callward_core::redact::Redactor;
+use callward_core::{CacheStatus, SecurityLevel, ToolOutput};
+use callward_telemetry::{CallSpanLayer, Contents, names};
+use callward_testkit::{call, tool};
 use serde_json::json;
-use tollgate_core::redact::Redactor;
-use tollgate_core::{CacheStatus, SecurityLevel, ToolOutput};
-use tollgate_telemetry::{CallSpanLayer, Contents, names};
-use tollgate_testkit::{call, tool};
 
 use crate::capture::{Capture, send, server};
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use callward_core::{CacheStatus, ToolOutput};
+use callward_telemetry::{CallSpanLayer, DiscoveryPurpose, DiscoverySpan, names};
+use callward_testkit::{call, tool};
 use parking_lot::Mutex;
 use serde_json::json;
-use tollgate_core::{CacheStatus, ToolOutput};
-use tollgate_telemetry::{CallSpanLayer, DiscoveryPurpose, DiscoverySpan, names};
-use tollgate_testkit::{call, tool};
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};

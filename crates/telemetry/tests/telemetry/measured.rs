@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use serde_json::json;
-use tollgate_core::{
+use callward_core::{
     Annotations, Approval, ApprovalVerdict, ArgumentRule, CacheStatus, CallPlan, Condition,
     Delivery, ErrorKind, Hints, Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust,
     When,
 };
-use tollgate_telemetry::CallSpanLayer;
-use tollgate_testkit::{MockService, call, contract, tool};
+use callward_telemetry::CallSpanLayer;
+use callward_testkit::{MockService, call, contract, tool};
+use futures_util::FutureExt;
+use serde_json::json;
 use tower::{Layer, ServiceExt};
 
 use crate::capture::{Meters, Point, send, server};
@@ -35,26 +35,26 @@ async fn a_call_is_counted_and_measured_by_what_it_was() {
     assert_eq!((duration.count, duration.sum), (1, 0.25));
     assert_eq!(duration.unit, "s");
     assert_eq!(duration.bounds.first(), Some(&0.01));
-    let calls = meters.one("tollgate.calls");
+    let calls = meters.one("callward.calls");
     assert_eq!(calls.count, 1);
     let both = [
         ("gen_ai.tool.name", "read_order"),
-        ("tollgate.cache", "miss"),
-        ("tollgate.server_set", "test"),
+        ("callward.cache", "miss"),
+        ("callward.server_set", "test"),
     ];
     let of_duration = [("gen_ai.operation.name", "execute_tool")];
     for (point, more) in [
         (&duration, &of_duration[..]),
-        (&calls, &[("tollgate.effect", "read_only")]),
+        (&calls, &[("callward.effect", "read_only")]),
     ] {
         let expected = both.iter().chain(more);
         let expected = expected.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         assert_eq!(point.by, expected.collect());
     }
 
-    let attempts = meters.one("tollgate.attempts");
+    let attempts = meters.one("callward.attempts");
     assert_eq!(attempts.count, 1);
-    assert_eq!(by(&attempts, "tollgate.server"), Some("orders-eu"));
+    assert_eq!(by(&attempts, "callward.server"), Some("orders-eu"));
     assert_eq!(by(&attempts, "error.type"), None);
 }
 
@@ -75,7 +75,7 @@ async fn failures_are_told_apart() {
         one_call(&meters, &failing, &x).await;
     }
     let mut calls: Vec<_> = meters
-        .points("tollgate.calls")
+        .points("callward.calls")
         .iter()
         .map(|point| {
             (
@@ -87,7 +87,7 @@ async fn failures_are_told_apart() {
     calls.sort();
     let expected = [("-32603", 1), ("server_fault", 2), ("tool_error", 1)];
     assert_eq!(calls, expected.map(|(word, n)| (word.to_owned(), n)));
-    let attempts = meters.points("tollgate.attempts");
+    let attempts = meters.points("callward.attempts");
     let faults = attempts
         .iter()
         .find(|p| by(p, "error.type") == Some("server_fault"));
@@ -123,20 +123,20 @@ async fn what_is_said_to_a_call_is_counted_and_so_is_that_nobody_was_asked() {
     let read = tool("read").read_only().build();
     one_call(&meters, &answers, &read).await;
     let mut counted: Vec<_> = meters
-        .points("tollgate.confirm.outcomes")
+        .points("callward.confirm.outcomes")
         .iter()
         .map(|point| {
             let by = |name| by(point, name).unwrap_or_default().to_owned();
-            assert_eq!(by("tollgate.server_set"), "test");
+            assert_eq!(by("callward.server_set"), "test");
             assert_eq!(point.by.len(), 3, "{:?}", point.by);
-            (by("gen_ai.tool.name"), by("tollgate.outcome"), point.count)
+            (by("gen_ai.tool.name"), by("callward.outcome"), point.count)
         })
         .collect();
     counted.sort();
     let expected = [("approved", 2), ("refused", 1), ("unasked", 5)];
     let expected = expected.map(|(said, count)| ("remove".to_owned(), said.to_owned(), count));
     assert_eq!(counted, expected);
-    let calls = meters.points("tollgate.calls");
+    let calls = meters.points("callward.calls");
     assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 9);
 }
 
@@ -146,7 +146,7 @@ async fn overhead_is_what_the_attempt_did_not_take() {
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let x = tool("x").build();
     one_call(&meters, &miss, &x).await;
-    let overhead = meters.one("tollgate.overhead.duration");
+    let overhead = meters.one("callward.overhead.duration");
     assert_eq!(
         (overhead.count, overhead.sum),
         (1, 0.0),
@@ -172,15 +172,15 @@ async fn overhead_leaves_out_what_is_not_our_own_work() {
     for (server, tool) in [(&joined, &x), (&asked, &rm)] {
         let meters = Meters::start();
         one_call(&meters, server, tool).await;
-        assert_eq!(meters.points("tollgate.overhead.duration"), []);
-        assert_eq!(meters.points("tollgate.calls").len(), 1);
+        assert_eq!(meters.points("callward.overhead.duration"), []);
+        assert_eq!(meters.points("callward.calls").len(), 1);
     }
     let meters = Meters::start();
     let layer = CallSpanLayer::new().with_metrics(meters.metrics());
     let paused = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let request = call(&x, json!({}));
     layer.layer(paused).oneshot(request).await.unwrap();
-    assert_eq!(meters.points("tollgate.overhead.duration"), []);
+    assert_eq!(meters.points("callward.overhead.duration"), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,10 +197,10 @@ async fn a_hit_is_all_overhead() {
     let x = tool("x").build();
     let request = call(&x, json!({}));
     layer.layer(hit).oneshot(request).await.unwrap();
-    let overhead = meters.one("tollgate.overhead.duration");
+    let overhead = meters.one("callward.overhead.duration");
     assert_eq!((overhead.count, overhead.sum), (1, 0.002));
-    assert_eq!(by(&overhead, "tollgate.cache"), Some("hit"));
-    assert_eq!(meters.points("tollgate.attempts"), []);
+    assert_eq!(by(&overhead, "callward.cache"), Some("hit"));
+    assert_eq!(meters.points("callward.attempts"), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,12 +211,12 @@ async fn a_dropped_call_is_counted() {
     let mut running = Box::pin(one_call(&meters, &slow, &x));
     assert!(running.as_mut().now_or_never().is_none());
     drop(running);
-    for metric in ["tollgate.calls", "tollgate.attempts"] {
+    for metric in ["callward.calls", "callward.attempts"] {
         let point = meters.one(metric);
         assert_eq!(by(&point, "error.type"), Some("cancelled"), "{metric}");
         assert_eq!(point.count, 1);
     }
-    assert_eq!(meters.points("tollgate.overhead.duration"), []);
+    assert_eq!(meters.points("callward.overhead.duration"), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,9 +227,9 @@ async fn arguments_and_results_are_not_measured() {
     one_call(&meters, &miss, &x).await;
     for metric in [
         "gen_ai.execute_tool.duration",
-        "tollgate.calls",
-        "tollgate.attempts",
-        "tollgate.overhead.duration",
+        "callward.calls",
+        "callward.attempts",
+        "callward.overhead.duration",
     ] {
         let text = format!("{:?}", meters.one(metric));
         for secret in ["password", "hunter2", "classified"] {
@@ -269,8 +269,8 @@ async fn a_call_counts_as_what_its_arguments_make_of_it() {
     let layer = CallSpanLayer::new().with_metrics(meters.metrics());
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let _ = send(&layer, &miss, call(&refined, json!({"action": "list"}))).await;
-    let calls = meters.one("tollgate.calls");
-    assert_eq!(by(&calls, "tollgate.effect"), Some("read_only"));
+    let calls = meters.one("callward.calls");
+    assert_eq!(by(&calls, "callward.effect"), Some("read_only"));
     // the tool's own plan asks a human, whose time would drown the overhead; this call's does not
-    assert_eq!(meters.one("tollgate.overhead.duration").count, 1);
+    assert_eq!(meters.one("callward.overhead.duration").count, 1);
 }

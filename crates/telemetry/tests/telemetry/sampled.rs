@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use callward_core::{CacheStatus, ToolCall, ToolOutput, TraceContext};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Sampling, names};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
-use tollgate_core::{CacheStatus, ToolCall, ToolOutput, TraceContext};
-use tollgate_telemetry::{AttemptSpanLayer, CallSpanLayer, Sampling, names};
-use tollgate_testkit::{MockService, call, tool};
 use tower::{Layer, ServiceExt};
 
 use crate::capture::{Capture, send, server};

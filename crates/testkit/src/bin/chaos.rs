@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use callward_testkit::args::Args;
+use callward_testkit::calls;
+use callward_testkit::chaos::pipe::{Ended, PipeServer};
+use callward_testkit::chaos::{Chaos, Era, Ledger};
 use tokio::io::{stdin, stdout};
-use tollgate_testkit::args::Args;
-use tollgate_testkit::calls;
-use tollgate_testkit::chaos::pipe::{Ended, PipeServer};
-use tollgate_testkit::chaos::{Chaos, Era, Ledger};
 
 const USAGE: &str = "usage: chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]";
 

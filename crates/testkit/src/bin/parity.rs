@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tollgate_testkit::{args::Args, parity::Parity};
+use callward_testkit::{args::Args, parity::Parity};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args = Args::parse(

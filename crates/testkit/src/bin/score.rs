@@ -11,8 +11,8 @@ use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tollgate_core::RuleSet;
-use tollgate_testkit::{args::Args, score};
+use callward_core::RuleSet;
+use callward_testkit::{args::Args, score};
 
 const USAGE: &str = "usage: score [--rules standard|neurolink] [--errors N] [--json] [FILE]";
 

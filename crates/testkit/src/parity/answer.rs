@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use callward_core::Annotations;
+use callward_core::infer::neurolink;
 use serde_json::{Value, json};
-use tollgate_core::Annotations;
-use tollgate_core::infer::neurolink;
 
 use super::{Deviation, hints, route};
 

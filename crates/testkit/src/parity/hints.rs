@@ -1,7 +1,7 @@
 //! Sets of hints as the cases write them: JavaScript's numbers, and words where JSON has none.
 
+use callward_core::Annotations;
 use serde_json::{Map, Value, json};
-use tollgate_core::Annotations;
 
 /// Numeric fields, where JSON spells what it has no word for as a string.
 const NUMBERS: [&str; 3] = ["estimatedDuration", "rateLimitHint", "costHint"];

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use callward_core::infer::{Inference, Inferred, Listed, RuleSet, Strength, Subject};
+use callward_core::resolve::{Hints, resolve};
+use callward_core::{Annotations, Field, Resolved, Source, Trust};
 use serde::Serialize;
-use tollgate_core::infer::{Inference, Inferred, Listed, RuleSet, Strength, Subject};
-use tollgate_core::resolve::{Hints, resolve};
-use tollgate_core::{Annotations, Field, Resolved, Source, Trust};
 
 use super::{Case, Labels};
 

@@ -95,7 +95,7 @@ fn middle(mut drawn: Vec<f64>) -> Option<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::RuleSet;
+    use callward_core::RuleSet;
 
     use super::*;
     use crate::score::{read, score};

@@ -53,7 +53,7 @@ impl Score {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::RuleSet;
+    use callward_core::RuleSet;
 
     use crate::score::{Hint, Mistake, Score, read, score};
 

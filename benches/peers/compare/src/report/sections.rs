@@ -20,7 +20,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     (
         "cache_cost",
         "What each way of a cached call costs",
-        "cargo bench -p tollgate-cache --features lean --bench cache_cost",
+        "cargo bench -p callward-cache --features lean --bench cache_cost",
     ),
     (
         "cache_hit_rate",
@@ -35,12 +35,12 @@ const KNOWN: &[(&str, &str, &str)] = &[
     (
         "pool_scale",
         "What one choice of a server costs",
-        "cargo bench -p tollgate-router --bench pool_scale",
+        "cargo bench -p callward-router --bench pool_scale",
     ),
     (
         "telemetry_cost",
         "What telemetry costs",
-        "cargo bench -p tollgate-telemetry --features otlp,bound --bench telemetry_cost",
+        "cargo bench -p callward-telemetry --features otlp,bound --bench telemetry_cost",
     ),
     (
         "metastable",

@@ -7,8 +7,8 @@ use crate::report::changed;
 use crate::report::rows::{Better, GROUPS, Row};
 
 const DIRECT: &str = "direct";
-const OURS: &str = "Tollgate";
-const OURS_CACHED: &str = "Tollgate fixed";
+const OURS: &str = "Callward";
+const OURS_CACHED: &str = "Callward fixed";
 
 pub(crate) fn render(figures: &Figures) -> String {
     let mut page = String::new();
@@ -139,18 +139,18 @@ fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
                 let (group, row) = (group.name, row.name);
                 writeln!(
                     lines,
-                    "- {group}: {row}: {} {theirs}, Tollgate {text}{cached}",
+                    "- {group}: {row}: {} {theirs}, Callward {text}{cached}",
                     peer.name
                 )?;
             }
         }
     }
     if lines.is_empty() {
-        return writeln!(page, "\nIn no row is another peer better than Tollgate.");
+        return writeln!(page, "\nIn no row is another peer better than Callward.");
     }
     writeln!(
         page,
-        "\nWhere another peer is better than Tollgate:\n\n{}",
+        "\nWhere another peer is better than Callward:\n\n{}",
         lines.trim_end()
     )
 }
@@ -241,7 +241,7 @@ mod tests {
     fn where_another_is_better_it_is_said() {
         let page = page();
         assert!(
-            page.contains("- Process: start to first listing, s: other 0.25, Tollgate 0.50\n"),
+            page.contains("- Process: start to first listing, s: other 0.25, Callward 0.50\n"),
             "{page}"
         );
         assert!(!page.contains("- After a write"), "{page}");
@@ -257,7 +257,7 @@ mod tests {
             ],
             ..Figures::default()
         });
-        let line = "- Process: start to first listing, s: other 0.25, Tollgate 0.50, Tollgate fixed 0.10\n";
+        let line = "- Process: start to first listing, s: other 0.25, Callward 0.50, Callward fixed 0.10\n";
         assert!(page.contains(line), "{page}");
         assert!(
             page.contains("| start to first listing, s | 0.50 | **0.10** | 0.25 |"),

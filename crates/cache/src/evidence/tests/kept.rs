@@ -233,7 +233,7 @@ fn a_file_of_another_version_or_kind_is_set_aside() {
     let body = &text[..text.len() - end_of(&[]).len()];
     let table = [
         (r#""version":1"#, r#""version":2"#),
-        ("tollgate-evidence", "something-else"),
+        ("callward-evidence", "something-else"),
         (r#""different":0.0"#, r#""different":-1.0"#),
         (r#""different":0.0"#, r#""different":1e999"#),
         (r#""set":"files""#, r#""set":"no__set""#),
@@ -273,7 +273,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("evidence");
         let buckets = vec![serde_json::json!({"different": 0.0, "granted": true, "repeats": u64::MAX, "differences": 3}); 6];
-        let mut body = format!("{}\n", serde_json::json!({"format": "tollgate-evidence", "version": 1, "secret": [1, 2], "saved_ms": u64::MAX}));
+        let mut body = format!("{}\n", serde_json::json!({"format": "callward-evidence", "version": 1, "secret": [1, 2], "saved_ms": u64::MAX}));
         let line = serde_json::json!({
             "set": "a", "tool": "b", "definition": "1", "partition": "2", "buckets": buckets,
             "forgotten": forgotten, "keys": [["7", alone, weights]],

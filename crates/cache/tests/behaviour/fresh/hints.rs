@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use callward_cache::{CacheConfig, Partition, RefusalReason};
+use callward_core::ToolOutput;
+use callward_testkit::MockService;
 use serde_json::json;
-use tollgate_cache::{CacheConfig, Partition, RefusalReason};
-use tollgate_core::ToolOutput;
-use tollgate_testkit::MockService;
 
 use super::{SECOND, TTL, answer, pass, with};
 use crate::common::{Bench, by, read, set};
@@ -37,7 +37,7 @@ async fn an_answer_lives_as_long_as_it_says_and_never_longer_than_its_plan() {
         (with(&json!({"ttlMs": 5000})), 5 * SECOND),
         (with(&json!({"_meta": {"ttlMs": 9_000_000}})), TTL),
         (
-            with(&json!({"_meta": {"io.tollgate/cache": {"age_ms": 100_000}}})),
+            with(&json!({"_meta": {"io.callward/cache": {"age_ms": 100_000}}})),
             200 * SECOND,
         ),
         (with(&json!({"ttlMs": "5000"})), TTL),
@@ -53,7 +53,7 @@ async fn what_must_not_be_kept_is_not_even_shared_while_it_comes() {
         answer("a").with_cache_control("no-store"),
         with(&json!({"ttlMs": 0})),
         with(&json!({"_meta": {"cache_hint": "no-cache"}})),
-        with(&json!({"_meta": {"io.tollgate/cache": {"status": "stale"}}})),
+        with(&json!({"_meta": {"io.callward/cache": {"status": "stale"}}})),
     ] {
         let bench = Bench::new(MockService::new(move |_, _| {
             let output = output.clone();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_cache::{CacheConfig, Happened, StaleReason};
-use tollgate_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolError, ToolOutput};
-use tollgate_testkit::MockService;
+use callward_cache::{CacheConfig, Happened, StaleReason};
+use callward_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_testkit::MockService;
 
 use super::{SECOND, TTL, answer, config, mark, pass};
 use crate::common::{Bench, by, read, set, settle, write};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-use tollgate_cache::CacheConfig;
-use tollgate_core::{
+use callward_cache::CacheConfig;
+use callward_core::{
     CacheRule, Caller, Learned, Lifetime, Principal, Profile, SessionId, Tool, ToolCall, ToolOutput,
 };
-use tollgate_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
 
 use super::{SECOND, pass, with};
 use crate::common::Bench;

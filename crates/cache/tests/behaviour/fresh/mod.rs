@@ -8,10 +8,10 @@ mod revalidate;
 
 use std::time::Duration;
 
+use callward_cache::CacheConfig;
+use callward_core::{CACHE_META, ToolOutput};
 use serde_json::{Value, json};
 use tokio::time::advance;
-use tollgate_cache::CacheConfig;
-use tollgate_core::{CACHE_META, ToolOutput};
 
 /// As long as the read of these tests is kept.
 const TTL: Duration = Duration::from_secs(300);

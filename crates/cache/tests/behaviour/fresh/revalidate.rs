@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate_cache::{CacheConfig, Happened, StaleReason};
-use tollgate_core::{CacheStatus, CallRecord, Delivery, Purpose, ToolOutput};
-use tollgate_testkit::{Gate, MockService};
+use callward_cache::{CacheConfig, Happened, StaleReason};
+use callward_core::{CacheStatus, CallRecord, Delivery, Purpose, ToolOutput};
+use callward_testkit::{Gate, MockService};
 
 use super::{SECOND, TTL, answer, config, mark, pass};
 use crate::common::{Bench, by, failure, read, set, settle, write};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a verb does to the world. Ordered from harmless to harmful.
 ///
 /// ```
-/// use tollgate_core::infer::VerbKind;
+/// use callward_core::infer::VerbKind;
 ///
 /// assert_eq!(serde_json::from_str::<VerbKind>("\"delete\"").ok(), Some(VerbKind::Delete));
 /// assert!(VerbKind::Read < VerbKind::Delete);

@@ -1,4 +1,4 @@
-//! `tollgate audit`: audit logs, read back.
+//! `callward audit`: audit logs, read back.
 
 mod show;
 mod verify;

@@ -1,12 +1,12 @@
-//! `tollgate audit show`: the records of a log.
+//! `callward audit show`: the records of a log.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::ExitCode;
 
+use callward::audit::files;
 use serde::Deserialize;
-use tollgate::audit::files;
 
 use crate::args::Show;
 use crate::error::{AppError, Outcome};

@@ -1,9 +1,9 @@
-//! `tollgate audit verify`: whether logs are all there and as they were written.
+//! `callward audit verify`: whether logs are all there and as they were written.
 
 use std::process::ExitCode;
 
+use callward::audit::{Report, verify};
 use serde::Serialize;
-use tollgate::audit::{Report, verify};
 
 use crate::args::Verify;
 use crate::audit::read_key;

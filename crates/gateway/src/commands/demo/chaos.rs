@@ -1,4 +1,4 @@
-//! `tollgate demo --chaos`: the same calls to servers that fail, with the stack and with naive
+//! `callward demo --chaos`: the same calls to servers that fail, with the stack and with naive
 //! retries, and what the servers say they executed.
 //!
 //! The servers are in memory and the clock stands still where nobody works, so that hours of outages
@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use serde::Serialize;
-use serde_json::{Value, json};
-use tollgate::retry::RetryConfig;
-use tollgate::{
+use callward::retry::RetryConfig;
+use callward::{
     Effect, ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError,
     ToolOutput,
 };
-use tollgate_chaos::{Chaos, ChaosServer, Ledger};
+use callward_chaos::{Chaos, ChaosServer, Ledger};
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::naive::{ATTEMPTS, Naive};
 use crate::args::Demo;
@@ -69,7 +69,7 @@ struct Row {
     effect: Effect,
     calls: u64,
     naive: Side,
-    tollgate: Side,
+    callward: Side,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,7 +78,7 @@ struct Sum {
     calls: u64,
     unsafe_calls: u64,
     naive: Side,
-    tollgate: Side,
+    callward: Side,
 }
 
 /// What a caller was told.
@@ -114,7 +114,7 @@ async fn show(args: &Demo, definitions: &[ToolDefinition], screen: &Screen) -> O
             args.calls
         ));
         screen.heading(&format!(
-            "Each failure tried again, {ATTEMPTS} attempts; and the same calls through Tollgate."
+            "Each failure tried again, {ATTEMPTS} attempts; and the same calls through Callward."
         ));
         screen.out("");
     }
@@ -166,11 +166,11 @@ async fn rows(
                 effect: plan.effect,
                 calls: 0,
                 naive: Side::default(),
-                tollgate: Side::default(),
+                callward: Side::default(),
             });
             row.calls += u64::from(is_ours);
             let side = if is_ours {
-                &mut row.tollgate
+                &mut row.callward
             } else {
                 &mut row.naive
             };
@@ -308,14 +308,14 @@ impl Sum {
             calls: args.calls,
             unsafe_calls: 0,
             naive: Side::default(),
-            tollgate: Side::default(),
+            callward: Side::default(),
         };
         for row in rows {
             if row.is_unsafe() {
                 sum.unsafe_calls += row.calls;
             }
             sum.naive.add(&row.naive);
-            sum.tollgate.add(&row.tollgate);
+            sum.callward.add(&row.callward);
         }
         sum
     }
@@ -335,7 +335,7 @@ fn table(rows: &[Row]) -> Table {
     ]);
     for row in rows {
         let effect = row.effect.as_str();
-        for (by, side) in [("naive", &row.naive), ("tollgate", &row.tollgate)] {
+        for (by, side) in [("naive", &row.naive), ("callward", &row.callward)] {
             let duplicates = match (row.is_unsafe(), side.duplicates) {
                 // what may be repeated has none
                 (false, _) => Cell::plain("-"),
@@ -362,12 +362,12 @@ fn end(sum: &Sum, screen: &Screen) {
     screen.out("");
     screen.out(format_args!(
         "Of {} calls that must not run twice, servers ran {} once more than asked for with naive \
-         retries, and {} with Tollgate.",
-        sum.unsafe_calls, sum.naive.duplicates, sum.tollgate.duplicates
+         retries, and {} with Callward.",
+        sum.unsafe_calls, sum.naive.duplicates, sum.callward.duplicates
     ));
     screen.out(format_args!(
-        "{} callers were told by Tollgate that nobody knows the outcome, so that they look before they \
+        "{} callers were told by Callward that nobody knows the outcome, so that they look before they \
          try again. The same seed ({}) fails the same calls.",
-        sum.tollgate.unknown, sum.seed
+        sum.callward.unknown, sum.seed
     ));
 }

@@ -1,4 +1,4 @@
-//! `tollgate demo`: the same calls with the stack and without it, side by side.
+//! `callward demo`: the same calls with the stack and without it, side by side.
 
 mod chaos;
 mod naive;
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use callward::{Caller, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tollgate::{Caller, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 
 use crate::args::Demo;
 use crate::assemble::{self, Running};
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     if !args.json {
         screen
             .heading("One shop, two MCP servers: a primary (weight 80) and a replica (weight 20).");
-        screen.heading("The same calls through Tollgate, and straight to a server.");
+        screen.heading("The same calls through Callward, and straight to a server.");
         screen.out("");
     }
     let mut rows = Vec::new();
@@ -161,7 +161,7 @@ fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
     };
     screen.out("");
     screen.out(format_args!(
-        "The servers ran {} calls with Tollgate, {} without.",
+        "The servers ran {} calls with Callward, {} without.",
         sum.executions, sum.executions_without
     ));
     screen.out(format_args!(
@@ -176,10 +176,10 @@ fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
     );
     screen.out("");
     screen.heading("Next:");
-    screen.out("  tollgate demo --chaos                   calls to servers that fail all the time");
-    screen.out("  tollgate serve                          the same sample, for your MCP client");
-    screen.out("  tollgate run -- COMMAND ARGS...         your own MCP server behind the stack");
-    screen.out("  tollgate explain delete_order -- tollgate sample");
+    screen.out("  callward demo --chaos                   calls to servers that fail all the time");
+    screen.out("  callward serve                          the same sample, for your MCP client");
+    screen.out("  callward run -- COMMAND ARGS...         your own MCP server behind the stack");
+    screen.out("  callward explain delete_order -- callward sample");
 }
 
 impl Row {

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
-use tollgate_chaos::ChaosServer;
+use callward::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
+use callward_chaos::ChaosServer;
 
 /// How often each call is tried.
 pub(super) const ATTEMPTS: u32 = 3;

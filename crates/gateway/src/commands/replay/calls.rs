@@ -1,14 +1,14 @@
-//! `tollgate replay --calls`: recorded calls, and what each policy would have answered.
+//! `callward replay --calls`: recorded calls, and what each policy would have answered.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tollgate::cache::ToolScopes;
-use tollgate::core::{Profile, ToolDefinition, ToolName};
-use tollgate_replay::calls::{self, HintSource, Options, Sessions, Watch};
-use tollgate_replay::trace::Calls;
-use tollgate_replay::{Capacity, ReplayError};
+use callward::cache::ToolScopes;
+use callward::core::{Profile, ToolDefinition, ToolName};
+use callward_replay::calls::{self, HintSource, Options, Sessions, Watch};
+use callward_replay::trace::Calls;
+use callward_replay::{Capacity, ReplayError};
 
 use super::{named, show};
 use crate::args::{Hints, Replay, ReplayCalls};

@@ -1,11 +1,11 @@
-//! `tollgate replay --keys`: hit rates over capacities.
+//! `callward replay --keys`: hit rates over capacities.
 
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::ExitCode;
 
+use callward_replay::{Capacity, Comparison, Gap, KeyTrace, Plot, Policy};
 use serde::Serialize;
-use tollgate_replay::{Capacity, Comparison, Gap, KeyTrace, Plot, Policy};
 
 use crate::args::Replay;
 use crate::commands::replay::{named, show};

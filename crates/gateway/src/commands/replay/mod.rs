@@ -1,11 +1,11 @@
-//! `tollgate replay`: how the cache does on recorded traffic, next to other policies.
+//! `callward replay`: how the cache does on recorded traffic, next to other policies.
 
 mod calls;
 mod keys;
 
 use std::path::Path;
 
-use tollgate_replay::report::{Grid, Mark};
+use callward_replay::report::{Grid, Mark};
 
 use crate::args::Replay;
 use crate::error::{AppError, Outcome};
@@ -42,7 +42,7 @@ fn named(file: &Path) -> String {
 fn show(grid: &Grid, screen: &Screen) {
     let mut table = Table::new(grid.headings());
     for row in grid.rows() {
-        let cell = |cell: &tollgate_replay::report::Cell| {
+        let cell = |cell: &callward_replay::report::Cell| {
             let tone = match cell.mark {
                 Mark::Good => Some(Tone::Good),
                 Mark::Doubtful => Some(Tone::Doubtful),

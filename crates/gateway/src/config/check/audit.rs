@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use tollgate::audit::AuditConfig;
-use tollgate::core::redact::Redactor;
+use callward::audit::AuditConfig;
+use callward::core::redact::Redactor;
 
 use super::super::AuditFile;
 use super::super::audit::Audit;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limit::{AdaptiveConfig, Cap, RateLimitConfig, TimeoutConfig};
-use tollgate::{LimitsConfig, ToolName};
+use callward::limit::{AdaptiveConfig, Cap, RateLimitConfig, TimeoutConfig};
+use callward::{LimitsConfig, ToolName};
 
 use super::super::ServerLimits;
 use super::super::file::{Hints, Server};

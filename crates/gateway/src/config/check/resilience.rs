@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate::DiscoveryConfig;
-use tollgate::breaker::BreakerConfig;
-use tollgate::core::InvalidConfig;
-use tollgate::loopguard::LoopGuardConfig;
-use tollgate::retry::hedge::HedgeConfig;
-use tollgate::retry::{Backoff, RetryConfig};
+use callward::DiscoveryConfig;
+use callward::breaker::BreakerConfig;
+use callward::core::InvalidConfig;
+use callward::loopguard::LoopGuardConfig;
+use callward::retry::hedge::HedgeConfig;
+use callward::retry::{Backoff, RetryConfig};
 
 use super::super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry, ServerBreaker};
 use super::Faults;

@@ -1,8 +1,8 @@
 //! Which server gets a call, and when one is left out.
 
-use tollgate::core::InvalidConfig;
-use tollgate::router::affinity::AffinityConfig;
-use tollgate::router::{HealthConfig, PingConfig, RouterConfig};
+use callward::core::InvalidConfig;
+use callward::router::affinity::AffinityConfig;
+use callward::router::{HealthConfig, PingConfig, RouterConfig};
 
 use super::super::file::Server;
 use super::super::router::{Affinity, Health, Ping, Router};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tollgate::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
-use tollgate_mcp::upstream::HttpSpec;
+use callward::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
+use callward_mcp::upstream::HttpSpec;
 
 use super::super::file::{Hints, Prefix, Server};
 use super::super::units::parse_duration;

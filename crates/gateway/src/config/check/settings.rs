@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tollgate::cache::{MokaStore, StoreKind};
-use tollgate::core::Lifetime;
-use tollgate::core::infer::{Lexicon, VerbKind};
-use tollgate_mcp::face::{HostPattern, OriginPattern};
+use callward::cache::{MokaStore, StoreKind};
+use callward::core::Lifetime;
+use callward::core::infer::{Lexicon, VerbKind};
+use callward_mcp::face::{HostPattern, OriginPattern};
 
 use super::super::file::{File, Rules};
 use super::super::{AdminAddress, CacheLimits, Config, HttpConfig, References, exposed};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::core::BaggageFilter;
-use tollgate::core::redact::Redactor;
-use tollgate::telemetry::export::OtlpConfig;
+use callward::core::BaggageFilter;
+use callward::core::redact::Redactor;
+use callward::telemetry::export::OtlpConfig;
 
 use super::super::telemetry::Telemetry;
 use super::Faults;

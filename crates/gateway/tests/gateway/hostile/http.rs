@@ -1,7 +1,7 @@
 //! A server on a socket whose answer breaks off.
 
-use tollgate_chaos::peer::{Reply, Then};
-use tollgate_chaos::{Break, Era};
+use callward_chaos::peer::{Reply, Then};
+use callward_chaos::{Break, Era};
 
 use super::Http;
 

@@ -6,7 +6,7 @@
 //!
 //! Modes that need a scene of their own are beside this table: `flood.rs` (requests without end),
 //! `connections.rs` (clients that hold connections, bodies, answers and sessions), `hosts.rs`,
-//! `forged.rs`, and in `tollgate-mcp` `tests/upstream/http_streams.rs`, `tests/face/http_refusals.rs` and
+//! `forged.rs`, and in `callward-mcp` `tests/upstream/http_streams.rs`, `tests/face/http_refusals.rs` and
 //! `tests/face/http_status.rs`.
 #![cfg(target_os = "linux")]
 
@@ -21,10 +21,10 @@ mod usage;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use callward::ToolDefinition;
+use callward_chaos::peer::{Peer, Reply};
+use callward_chaos::{Era, Ledger};
 use serde_json::{Value, json};
-use tollgate::ToolDefinition;
-use tollgate_chaos::peer::{Peer, Reply};
-use tollgate_chaos::{Era, Ledger};
 
 use self::usage::Usage;
 use crate::scripted::Script;

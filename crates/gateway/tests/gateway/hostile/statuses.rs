@@ -1,7 +1,7 @@
 //! Every status, with and without the effect before it.
 
-use tollgate_chaos::peer::{Reply, Then};
-use tollgate_chaos::{Break, Era};
+use callward_chaos::peer::{Reply, Then};
+use callward_chaos::{Break, Era};
 
 use super::Http;
 use super::http::{LOST, OK, result};

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use callward_core::{Delivery, ErrorKind, ToolError};
 use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tollgate_core::{Delivery, ErrorKind, ToolError};
 
 use crate::face::error::Fault;
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
+use callward_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolError};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolError};
 use uuid::Uuid;
 
 use super::accept::{self, Accepts};

@@ -3,8 +3,8 @@
 //! Things between client and server route and bill by these headers without reading bodies. If they
 //! could differ from the body, a request could be let through as one call and run as another.
 
+use callward_core::IdempotencyKey;
 use http::HeaderMap;
-use tollgate_core::IdempotencyKey;
 
 use crate::face::error::Fault;
 use crate::face::listing::Written;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use callward_core::{Caller, ClientInfo, Principal, SessionId};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Caller, ClientInfo, Principal, SessionId};
 use uuid::Uuid;
 
 use crate::face::inflight::InFlight;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use callward_core::{BoxFuture, BoxStream};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -17,7 +18,6 @@ use pin_project_lite::pin_project;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{BoxFuture, BoxStream};
 
 use super::accept;
 use super::session::Session;

@@ -1,6 +1,6 @@
 //! Calls at the instances of their owners.
 
-use tollgate_core::{Delivery, ErrorKind, Instances, Owner, ToolCall, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, Instances, Owner, ToolCall, ToolError, ToolOutput};
 
 use super::{Link, Upstream};
 use crate::upstream::answer::RequestError;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use callward_core::Delivery;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::Delivery;
 
 use super::exchange::{self, aside};
 use super::link::HttpLink;

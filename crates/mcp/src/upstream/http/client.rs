@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use callward_core::redact;
 use http::header::{AUTHORIZATION, HOST, PROXY_AUTHORIZATION};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
@@ -13,7 +14,6 @@ use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::Verifier;
-use tollgate_core::redact;
 use url::Url;
 
 use super::answer::AnswerBody;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
-use tollgate_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 
 use super::answer::AnswerBody;
 use super::body::{self, EventReader, Resume, innermost};

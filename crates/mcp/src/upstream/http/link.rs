@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::{Delivery, ErrorKind, Outbound, Transport};
 use http::HeaderMap;
 use http::Response;
 use parking_lot::RwLock;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Delivery, ErrorKind, Outbound, Transport};
 
 use super::answer::AnswerBody;
 use super::attend;
@@ -53,7 +53,7 @@ pub(in crate::upstream) struct HttpLink {
     /// How many attempts there were, and the last failure: who waited for an attempt that failed
     /// shares its failure instead of trying in turn.
     attempts: AtomicU64,
-    failure: RwLock<Option<tollgate_core::ToolError>>,
+    failure: RwLock<Option<callward_core::ToolError>>,
     /// Which arguments to mirror, from the last listing.
     mirrored: RwLock<HashMap<String, Arc<ParamHeaders>>>,
 }

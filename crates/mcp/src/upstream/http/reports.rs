@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use callward_core::ProgressSink;
 use parking_lot::Mutex;
-use tollgate_core::ProgressSink;
 
 use crate::upstream::ask;
 

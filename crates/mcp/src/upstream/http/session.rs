@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_core::{PeerObserver, PeerSession, PeerSide};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Instant;
-use tollgate_core::{PeerObserver, PeerSession, PeerSide};
 
 use crate::observed::SessionTimer;
 use crate::upstream::ask::modern_context;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::{Field, Owner, Principal, SessionId, Source, ToolCall};
 use tokio::time::Instant;
-use tollgate_core::{Field, Owner, Principal, SessionId, Source, ToolCall};
 
 /// An owner, with names of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-use tollgate_core::ServerEvent;
+use callward_core::ServerEvent;
 
 use super::Pool;
 use crate::upstream::shared::Events;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use callward_core::{
+    Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
+    ToolOutput,
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::DropGuard;
-use tollgate_core::{
-    Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
-    ToolOutput,
-};
 
 use super::entry::{Entry, Place, Ran};
 use super::repeats::Repeats;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use tollgate_core::{ToolCall, ToolOutput};
+use callward_core::{ToolCall, ToolOutput};
 
 /// The answers that are remembered. Beyond that, all are forgotten.
 const MAX_ANSWERS: usize = 1_024;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use callward_core::{Owner, Principal, SessionId};
 use tokio::time::Instant;
-use tollgate_core::{Owner, Principal, SessionId};
 
 use super::entry::{Entry, Key, Place, Ran};
 

@@ -4,8 +4,8 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
+use callward_core::ServerId;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tollgate_core::ServerId;
 
 use super::stderr::LastLines;
 use super::supervised::{SUPERVISOR_WAIT, Supervisor, not_started_as, was_not_started};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use callward_core::{Outbound, Transport};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Outbound, Transport};
 
 use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters};

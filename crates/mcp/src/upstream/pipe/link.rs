@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolError};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolError};
 
 use super::connection::Connection;
 use super::supervisor;

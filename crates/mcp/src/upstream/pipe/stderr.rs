@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::ServerId;
+use callward_core::redact::{self, Lines};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
-use tollgate_core::ServerId;
-use tollgate_core::redact::{self, Lines};
 
 use crate::upstream::target::CommandSpec;
 

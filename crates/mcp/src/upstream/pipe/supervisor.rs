@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{PeerSession, PeerSide};
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{PeerSession, PeerSide};
 
 use super::child::Process;
 use super::connection::Connection;

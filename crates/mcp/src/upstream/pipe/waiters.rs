@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callward_core::ProgressSink;
 use tokio::sync::oneshot;
-use tollgate_core::ProgressSink;
 
 use crate::upstream::answer::RequestError;
 
@@ -126,7 +126,7 @@ impl Waiters {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::Delivery;
+    use callward_core::Delivery;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Children that die at every byte: real pipes, which hold a whole call.
 #![cfg(unix)]
 
+use callward_core::{Delivery, ToolServer};
+use callward_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream};
 use tempfile::TempDir;
-use tollgate_core::{Delivery, ToolServer};
-use tollgate_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream};
 
 use super::{assert_told_the_truth, delivery, object_end};
 use crate::script::{DISCOVERED, INITIALIZED, call, id};

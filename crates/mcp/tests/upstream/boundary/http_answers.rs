@@ -1,7 +1,7 @@
 //! An HTTP server that is gone after every byte of its answer.
 
-use tollgate_core::{Delivery, ErrorKind, ToolError};
-use tollgate_mcp::upstream::EraChoice;
+use callward_core::{Delivery, ErrorKind, ToolError};
+use callward_mcp::upstream::EraChoice;
 
 use super::socket::{End, Fault, RESULT, Server};
 use super::{assert_told_the_truth, delivery, object_end};

@@ -1,7 +1,7 @@
 //! Requests larger than what the system takes from us before anybody reads.
 
-use tollgate_core::{Delivery, ErrorKind};
-use tollgate_mcp::upstream::EraChoice;
+use callward_core::{Delivery, ErrorKind};
+use callward_mcp::upstream::EraChoice;
 
 use super::socket::{End, Fault, Server};
 use super::{assert_told_the_truth, delivery};

@@ -1,7 +1,7 @@
 //! An HTTP server that is gone after every byte of a request.
 
-use tollgate_core::{Delivery, ErrorKind};
-use tollgate_mcp::upstream::EraChoice;
+use callward_core::{Delivery, ErrorKind};
+use callward_mcp::upstream::EraChoice;
 
 use super::socket::{End, Fault, RESULT, Server};
 use super::{assert_told_the_truth, delivery};

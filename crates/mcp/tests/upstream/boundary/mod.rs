@@ -15,7 +15,7 @@ mod http_requests;
 mod pipe;
 pub(crate) mod socket;
 
-use tollgate_core::{Delivery, ToolError, ToolOutput};
+use callward_core::{Delivery, ToolError, ToolOutput};
 
 /// How a call ended.
 pub(crate) type Ended = Result<ToolOutput, ToolError>;

@@ -1,9 +1,9 @@
 //! A pipe that breaks at every byte.
 
+use callward_core::{Delivery, ErrorKind, ToolServer};
+use callward_mcp::upstream::{EraChoice, Io, Target, Upstream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
-use tollgate_core::{Delivery, ErrorKind, ToolServer};
-use tollgate_mcp::upstream::{EraChoice, Io, Target, Upstream};
 
 use super::{Ended, assert_told_the_truth, delivery, object_end};
 use crate::script::{DISCOVERED, INITIALIZED, call, id};

@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use callward_core::{Delivery, ToolCall, ToolServer};
+use callward_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use tollgate_core::{Delivery, ToolCall, ToolServer};
-use tollgate_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 
 use super::{Ended, object_end};
 use crate::script::{DISCOVERED, INITIALIZED, call, id};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{LONG, answered_with, assert_documented, greeted};
 use crate::script::{call, scripted};
 use crate::script_http::Server;
-use tollgate_core::ToolServer;
+use callward_core::ToolServer;
 
 const JSON: &str = "content-type: application/json\r\n";
 

@@ -1,7 +1,7 @@
 //! What fails after the server may have run the call.
 
+use callward_core::{ServerEvent, ToolServer};
 use futures_util::StreamExt;
-use tollgate_core::{ServerEvent, ToolServer};
 
 use super::{LONG, answered_with, assert_documented, greeted};
 use crate::script::{call, scripted};

@@ -4,8 +4,8 @@ mod answered;
 mod lost;
 mod unsent;
 
-use tollgate_core::{Delivery, ErrorKind, ToolError, ToolServer};
-use tollgate_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream, UpstreamBuilder};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolServer};
+use callward_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream, UpstreamBuilder};
 
 use crate::script::{call, id};
 use crate::script_http::{Exchange, Server};

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::{ErrorKind, ToolServer};
+use callward_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
-use tollgate_core::{ErrorKind, ToolServer};
-use tollgate_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream};
 
 use super::{LONG, assert_documented, at, first_call};
 use crate::boundary::socket::{End, Fault, Server as FaultyServer};
@@ -106,7 +106,7 @@ async fn the_greeting_fails() {
 }
 
 /// Refuses a greeting that comes with the call: the session before it was lost.
-async fn refused(status: u16) -> tollgate_core::ToolError {
+async fn refused(status: u16) -> callward_core::ToolError {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("one").await;
@@ -147,7 +147,7 @@ async fn no_child_is_there() {
         .start();
     let mut events = upstream.events().unwrap();
     while futures_util::StreamExt::next(&mut events).await
-        != Some(tollgate_core::ServerEvent::ToolsChanged)
+        != Some(callward_core::ServerEvent::ToolsChanged)
     {}
     assert_documented("a child has closed its input", &first_call(&upstream).await);
 }

@@ -1,6 +1,6 @@
 mod steps;
 
-use tollgate_core::ReplicaSetId;
+use callward_core::ReplicaSetId;
 
 use super::*;
 use crate::health::verdict::Verdict;

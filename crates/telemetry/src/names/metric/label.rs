@@ -16,10 +16,10 @@ macro_rules! labels {
 }
 
 labels! {
-    OUTCOME = "tollgate.outcome" "what became of a call or of an attempt to help it, or what was said to it";
+    OUTCOME = "callward.outcome" "what became of a call or of an attempt to help it, or what was said to it";
     OVERFLOW = "otel.metric.overflow" "`true` where all that is beyond the limit of series comes together";
-    REASON = "tollgate.reason" "why something was not done";
-    RESULT = "tollgate.result" "what came of a look-up, a refresh, a check, a repeat or a listing";
-    SCOPE = "tollgate.scope" "what a limit or a breaker stands before";
-    STATE = "tollgate.state" "what a breaker or a server is in";
+    REASON = "callward.reason" "why something was not done";
+    RESULT = "callward.result" "what came of a look-up, a refresh, a check, a repeat or a listing";
+    SCOPE = "callward.scope" "what a limit or a breaker stands before";
+    STATE = "callward.state" "what a breaker or a server is in";
 }

@@ -44,7 +44,7 @@ impl Place {
             .args(args)
             .arg("--config")
             .arg(&config)
-            .env("TOLLGATE_STATE_DIR", &state)
+            .env("CALLWARD_STATE_DIR", &state)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)

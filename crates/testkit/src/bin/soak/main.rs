@@ -32,8 +32,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use callward_testkit::args::Args;
 use tokio::time::{Instant, sleep};
-use tollgate_testkit::args::Args;
 
 use crate::channel::{Channel, Era};
 use crate::client::Client;
@@ -88,7 +88,7 @@ async fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let faults = u32::try_from(number("--faults", 10)?)?;
     let this = std::env::current_exe()?;
     let directory = std::env::temp_dir().join(format!("soak-{}", std::process::id()));
-    let beside = this.with_file_name("tollgate");
+    let beside = this.with_file_name("callward");
     let program = args.value("--gateway").map_or(beside, Into::into);
     let place = Place { program, directory };
     let found = Arc::new(Found::default());

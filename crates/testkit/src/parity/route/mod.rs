@@ -8,9 +8,9 @@ mod setup;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use callward_core::{Effect, ServerId, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tollgate_core::{Effect, ServerId, ToolCall};
 
 use self::setup::{Bed, Context, Named, Setup, Way};
 use super::{Answer, Deviation};

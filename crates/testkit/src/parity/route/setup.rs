@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tollgate_core::{
+use callward_core::{
     Caller, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, Weight,
 };
-use tollgate_router::{
+use callward_router::{
     Affinity, Category, LeastConnections, Member, Pool, Priority, Random, RoundRobin, Router,
     Strategy,
 };
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tower::Service;
 
 use super::super::hints;
@@ -123,7 +123,7 @@ pub(super) struct Bed {
     pub(super) way: Way,
     pub(super) has_affinity: bool,
     /// Held: they are the load.
-    _in_flight: Vec<tollgate_router::RouteFuture<MockService>>,
+    _in_flight: Vec<callward_router::RouteFuture<MockService>>,
 }
 
 impl Setup {
@@ -217,7 +217,7 @@ impl Setup {
     fn make_load(
         &self,
         router: &Router<MockService>,
-    ) -> Result<Vec<tollgate_router::RouteFuture<MockService>>, String> {
+    ) -> Result<Vec<callward_router::RouteFuture<MockService>>, String> {
         let mut held = Vec::new();
         for listed in &self.servers {
             let call = call(&any_tool(), json!({})).pinned_to(self.named(&listed.id)?);

@@ -1,4 +1,4 @@
-use tollgate_core::{Caller, Instances};
+use callward_core::{Caller, Instances};
 
 use super::*;
 
