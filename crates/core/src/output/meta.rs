@@ -253,7 +253,7 @@ mod tests {
                 format!(r#"{{"a":1,"b":2,"io.callward/upstream":{{{hit}}}}}"#),
             ),
             (
-                r#"{"io.tollgat\u0065\/trail":[]}"#.to_owned(),
+                r#"{"io.callwar\u0064\/trail":[]}"#.to_owned(),
                 r#"{"io.callward/upstream":{"io.callward/trail":[]}}"#.to_owned(),
             ),
             (

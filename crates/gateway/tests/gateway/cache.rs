@@ -268,11 +268,11 @@ async fn what_the_cache_counts_is_measured() {
     gateway.call("orders__add_note", note).await;
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        r#"callward_cache_lookups_total{gen_ai_tool_name="get_order",callward_result="hit",callward_server_set="orders"} 2"#,
-        r#"callward_cache_lookups_total{gen_ai_tool_name="get_order",callward_result="miss",callward_server_set="orders"} 2"#,
-        r#"callward_cache_refusals_total{gen_ai_tool_name="get_order",callward_reason="tool_error",callward_server_set="orders"} 1"#,
-        r#"callward_cache_stored_total{gen_ai_tool_name="get_order",callward_server_set="orders"} 1"#,
-        r#"callward_cache_invalidations_total{gen_ai_tool_name="add_note",callward_server_set="orders"} 1"#,
+        r#"callward_cache_lookups_total{callward_result="hit",callward_server_set="orders",gen_ai_tool_name="get_order"} 2"#,
+        r#"callward_cache_lookups_total{callward_result="miss",callward_server_set="orders",gen_ai_tool_name="get_order"} 2"#,
+        r#"callward_cache_refusals_total{callward_reason="tool_error",callward_server_set="orders",gen_ai_tool_name="get_order"} 1"#,
+        r#"callward_cache_stored_total{callward_server_set="orders",gen_ai_tool_name="get_order"} 1"#,
+        r#"callward_cache_invalidations_total{callward_server_set="orders",gen_ai_tool_name="add_note"} 1"#,
         r#"callward_cache_evictions_total{callward_reason="size"} 0"#,
         "callward_cache_entries 1",
     ] {
@@ -281,7 +281,7 @@ async fn what_the_cache_counts_is_measured() {
             "{line} in\n{metrics}"
         );
     }
-    let saved = r#"callward_cache_saved_seconds_total{gen_ai_tool_name="get_order",callward_server_set="orders"} "#;
+    let saved = r#"callward_cache_saved_seconds_total{callward_server_set="orders",gen_ai_tool_name="get_order"} "#;
     let saved = metrics.lines().find_map(|line| line.strip_prefix(saved));
     assert!(saved.unwrap().parse::<f64>().unwrap() > 0.0, "{metrics}");
 }

@@ -142,7 +142,7 @@ impl Scene {
         assert_eq!(self.desk.executions(), 1);
         let (_, metrics) = self.gateway.get("/metrics").await;
         for line in [
-            "callward_cache_lookups_total{gen_ai_tool_name=\"report\",callward_result=\"miss\",callward_server_set=\"desk\"} 1",
+            "callward_cache_lookups_total{callward_result=\"miss\",callward_server_set=\"desk\",gen_ai_tool_name=\"report\"} 1",
             "callward_calls_in_flight 0",
         ] {
             assert!(

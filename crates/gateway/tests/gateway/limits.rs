@@ -95,8 +95,8 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
 
     let (_, metrics) = gateway.get("/metrics").await;
     for line in [
-        "callward_rate_limit_refusals_total{gen_ai_tool_name=\"add_note\",callward_scope=\"tool\",callward_server_set=\"shop\"} 1",
-        "callward_rate_limit_calls_waiting{gen_ai_tool_name=\"add_note\",callward_scope=\"tool\",callward_server_set=\"shop\"} 0",
+        "callward_rate_limit_refusals_total{callward_scope=\"tool\",callward_server_set=\"shop\",gen_ai_tool_name=\"add_note\"} 1",
+        "callward_rate_limit_calls_waiting{callward_scope=\"tool\",callward_server_set=\"shop\",gen_ai_tool_name=\"add_note\"} 0",
         "callward_server_calls_in_flight{callward_server=\"shop\"} 1",
         "callward_server_calls_limit{callward_server=\"shop\"} 3",
         "callward_server_calls_waiting{callward_server=\"shop\"} 0",

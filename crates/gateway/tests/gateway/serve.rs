@@ -69,10 +69,10 @@ async fn operators_see_health_readiness_and_counters() {
     let (status, metrics) = gateway.get("/metrics").await;
     assert_eq!(status, 200);
     for line in [
-        "callward_cache_lookups_total{gen_ai_tool_name=\"get_order\",callward_result=\"hit\",callward_server_set=\"orders\"} 1",
-        "callward_cache_lookups_total{gen_ai_tool_name=\"get_order\",callward_result=\"miss\",callward_server_set=\"orders\"} 1",
-        "callward_cache_lookups_total{gen_ai_tool_name=\"get_order\",callward_result=\"joined\",callward_server_set=\"orders\"} 0",
-        "callward_cache_stored_total{gen_ai_tool_name=\"get_order\",callward_server_set=\"orders\"} 1",
+        "callward_cache_lookups_total{callward_result=\"hit\",callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 1",
+        "callward_cache_lookups_total{callward_result=\"miss\",callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 1",
+        "callward_cache_lookups_total{callward_result=\"joined\",callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 0",
+        "callward_cache_stored_total{callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 1",
         "callward_server_up{callward_server=\"orders-primary\",callward_server_set=\"orders\"} 1",
     ] {
         assert!(

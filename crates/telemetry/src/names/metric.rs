@@ -101,16 +101,6 @@ macro_rules! metrics {
 }
 
 metrics! {
-    EXECUTE_TOOL_DURATION = Histogram "gen_ai.execute_tool.duration" "s" [names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
-        "How long calls took that were made in this process, as their caller saw it";
-    CLIENT_OPERATION_DURATION = Histogram "mcp.client.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
-        "How long requests to MCP servers took: attempts of calls, and listings";
-    CLIENT_SESSION_DURATION = Histogram "mcp.client.session.duration" "s" [names::TRANSPORT]
-        "How long sessions with MCP servers lasted";
-    SERVER_OPERATION_DURATION = Histogram "mcp.server.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
-        "How long requests of MCP clients took, as the client saw it";
-    SERVER_SESSION_DURATION = Histogram "mcp.server.session.duration" "s" [names::TRANSPORT]
-        "How long sessions of MCP clients lasted";
     ATTEMPTS = Counter "callward.attempts" "{attempt}" [names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
         "Attempts that ended";
     AUDIT_FAILING = Gauge "callward.audit.failing" "" []
@@ -219,6 +209,16 @@ metrics! {
         "1 while a server is there";
     TELEMETRY_SPANS = Counter "callward.telemetry.spans" "{span}" [label::RESULT]
         "Spans that ended, by what became of them";
+    EXECUTE_TOOL_DURATION = Histogram "gen_ai.execute_tool.duration" "s" [names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
+        "How long calls took that were made in this process, as their caller saw it";
+    CLIENT_OPERATION_DURATION = Histogram "mcp.client.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
+        "How long requests to MCP servers took: attempts of calls, and listings";
+    CLIENT_SESSION_DURATION = Histogram "mcp.client.session.duration" "s" [names::TRANSPORT]
+        "How long sessions with MCP servers lasted";
+    SERVER_OPERATION_DURATION = Histogram "mcp.server.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
+        "How long requests of MCP clients took, as the client saw it";
+    SERVER_SESSION_DURATION = Histogram "mcp.server.session.duration" "s" [names::TRANSPORT]
+        "How long sessions of MCP clients lasted";
 }
 
 #[cfg(test)]
