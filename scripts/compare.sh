@@ -77,7 +77,7 @@ peers() {
 }
 
 callward() {
-    cargo build --locked --release --package callward-gateway --bin callward
+    cargo build --locked --profile dist --package callward-gateway --bin callward
 }
 
 # Says every half minute what the builds have come to, for as long as there are any.
@@ -135,7 +135,7 @@ if [ -z "$report" ]; then
     out=$folder/peers.json
     if [ ${#only[@]} -gt 0 ]; then out=$home/only.json; fi
     "$programs/release/compare" run --programs "$programs/release" \
-        --callward "${CALLWARD:-$target/release/callward}" --home "$home" --sources "$here" \
+        --callward "${CALLWARD:-$target/dist/callward}" --home "$home" --sources "$here" \
         --out "$out" --elapsed $((SECONDS - began)) "${quick[@]}" "${only[@]}"
     if [ ${#only[@]} -gt 0 ]; then
         say "done: $out"
