@@ -11,6 +11,7 @@ use crate::error::{AppError, Outcome};
 use crate::log::Log;
 use crate::output::Screen;
 use crate::state_dir::StateDir;
+use crate::stderr::Stderr;
 
 /// How long the runtime may take to end. Reading standard input cannot be cancelled, so it is not
 /// waited for.
@@ -28,13 +29,15 @@ pub(crate) fn main() -> ExitCode {
         screen.error(&error);
         error.exit_code()
     });
-    match screen.lost() {
+    let code = match screen.lost() {
         Some(error) => {
             screen.error(&format_args!("standard output cannot be written: {error}"));
             ExitCode::FAILURE
         }
         None => code,
-    }
+    };
+    Stderr::finish();
+    code
 }
 
 fn run(command: Command, state: Option<&StateDir>, log: &Log, screen: &Screen) -> Outcome {
@@ -42,6 +45,12 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log, screen: &Screen) -
         .enable_all()
         .build()
         .map_err(AppError::io("the runtime does not start"))?;
+    if matches!(
+        command,
+        Command::Serve(_) | Command::Run(_) | Command::Sample(_)
+    ) {
+        Stderr::detach();
+    }
     // the two that export what they do begin to log once they know where to
     if !matches!(command, Command::Serve(_) | Command::Run(_)) {
         log.start(None);

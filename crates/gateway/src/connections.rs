@@ -9,14 +9,14 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::serve::Listener;
 use http::Request;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -86,7 +86,14 @@ async fn connection<S>(
         if let Some(caller) = caller {
             request.extensions_mut().insert(ConnectInfo(caller));
         }
-        let (running, unread) = (place.run(), place.unread());
+        let (running, unread) = (Arc::new(place.run()), place.unread());
+        if request.body().is_end_stream() {
+            running.begin();
+        }
+        let request = request.map(|body| Arriving {
+            body,
+            running: running.clone(),
+        });
         let answering = routes.clone().call(request);
         async move {
             let response = answering.await?;
@@ -121,12 +128,42 @@ async fn connection<S>(
     }
 }
 
+/// The body of a request. The request is in work once all of it has come.
+struct Arriving {
+    body: Incoming,
+    running: Arc<Running>,
+}
+
+impl http_body::Body for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.running.begin();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// The body of an answer. Its request is in work until this is dropped.
 struct Answer {
     body: Body,
     unread: Unread,
     #[expect(dead_code, reason = "its drop says that the answer has ended")]
-    running: Running,
+    running: Arc<Running>,
 }
 
 impl http_body::Body for Answer {

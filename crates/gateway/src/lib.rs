@@ -31,6 +31,7 @@ mod shutdown;
 mod similar;
 mod started;
 mod state_dir;
+mod stderr;
 mod stdio;
 mod telemetry;
 mod view;

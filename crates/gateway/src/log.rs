@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Args, Command};
 use crate::error::AppError;
 use crate::output::Screen;
+use crate::stderr::Stderr;
 
 /// What is to be logged.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ where
     };
     let shown = filter_fn(shown).with_max_level_hint(LevelFilter::TRACE);
     tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| Stderr)
         .with_ansi(Screen::stderr_is_coloured())
         // both in one filter of the layer: beside a filter of all layers, spans nobody looks at are
         // made all the same

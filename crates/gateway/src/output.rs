@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::plain;
+use crate::stderr::Stderr;
 
 /// Lines come by the thousand where this buffer is used.
 const BULK: usize = 1 << 16;
@@ -160,7 +161,7 @@ impl Screen {
     /// Writes a line to standard error. What servers and files say in it is no command to a terminal.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn note(&self, line: impl Display) {
-        let _ = writeln!(stderr().lock(), "{}", plain::lines(&line.to_string()));
+        write_line(&plain::lines(&line.to_string()));
     }
 
     /// Writes why a command failed.
@@ -176,7 +177,7 @@ impl Screen {
     fn headed(&self, word: &str, style: Style, text: &impl Display) {
         let word = paint(word, style, self.err_colour);
         let text = plain::lines(&text.to_string());
-        let _ = writeln!(stderr().lock(), "{word} {text}");
+        write_line(&format!("{word} {text}"));
     }
 
     /// Writes a table to standard output.
@@ -189,7 +190,7 @@ impl Screen {
     /// Writes a table to standard error.
     pub(crate) fn note_table(&self, table: &Table) {
         for line in table.lines(self.err_colour) {
-            let _ = writeln!(stderr().lock(), "{line}");
+            write_line(&line);
         }
     }
 
@@ -321,6 +322,11 @@ fn bar(done: u64, all: u64) -> String {
     let percent = (done.saturating_mul(100) / all.max(1)).min(100);
     let filled = usize::try_from(percent / 4).unwrap_or(BAR);
     format!("[{:.<BAR$}] {percent:>3} %", "#".repeat(filled))
+}
+
+/// Writes a line to standard error, in one piece.
+fn write_line(line: &str) {
+    let _ = Stderr.write_all(format!("{line}\n").as_bytes());
 }
 
 /// A reader that went away is no error; of all others the first says enough.

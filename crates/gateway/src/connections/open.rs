@@ -81,11 +81,21 @@ pub(super) struct Place {
     known: Arc<Known>,
 }
 
-/// A request in work, up to the end of its answer.
+/// A request that has come, up to the end of its answer. It is in work once it has begun.
 #[derive(Debug)]
 pub(super) struct Running {
     open: Arc<Open>,
     known: Arc<Known>,
+    has_begun: AtomicBool,
+}
+
+impl Running {
+    /// Notes that all of the request has come.
+    pub(super) fn begin(&self) {
+        if !self.has_begun.swap(true, Ordering::Relaxed) {
+            self.known.running.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Open {
@@ -224,12 +234,15 @@ impl Place {
         &self.known.end
     }
 
-    /// Notes that a request has come.
+    /// Notes that the head of a request has come. The connection may still make room for another
+    /// one: its body may never come.
     pub(super) fn run(&self) -> Running {
-        self.known.running.fetch_add(1, Ordering::Relaxed);
+        let now = self.open.now();
+        self.known.idle_since.store(now, Ordering::Relaxed);
         Running {
             open: self.open.clone(),
             known: self.known.clone(),
+            has_begun: AtomicBool::new(false),
         }
     }
 }
@@ -292,7 +305,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         let now = self.open.now();
         self.known.idle_since.store(now, Ordering::Relaxed);
-        self.known.running.fetch_sub(1, Ordering::Relaxed);
+        if self.has_begun.load(Ordering::Relaxed) {
+            self.known.running.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -331,6 +346,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let first = open.admit(address(1)).unwrap();
         let running = first.run();
+        running.begin();
         tokio::time::advance(second).await;
         let other = open.admit(address(2)).unwrap();
         tokio::time::advance(second).await;
@@ -348,12 +364,15 @@ mod tests {
     fn an_address_has_its_own_limit_and_places_are_free_again() {
         let open = open(8, 2);
         let places = [1, 1, 2].map(|last| open.admit(address(last)).unwrap());
-        let _running = [places[0].run(), places[1].run()];
-        assert!(open.admit(address(1)).is_none());
+        let running = [places[0].run(), places[1].run()];
+        running[0].begin();
+        let other = open.admit(address(1)).unwrap();
+        assert!(places[1].end().is_cancelled(), "its body has not come");
+        assert!(!places[0].end().is_cancelled());
         let more = [(); 5].map(|()| open.admit(None).unwrap());
         assert!(open.admit(None).is_some(), "in place of the idle one");
         assert!(places[2].end().is_cancelled());
-        drop((places, more));
+        drop((places, more, other));
         let table = open.table.lock();
         assert!(table.known.is_empty() && table.by_address.is_empty());
     }
@@ -393,6 +412,7 @@ mod tests {
         let admit = |address| {
             let place = open.admit(Some(address))?;
             let running = place.run();
+            running.begin();
             Some((place, running))
         };
         let places = [proxy, mapped, proxy].map(admit);

@@ -57,6 +57,20 @@ async fn half_sent_headers_keep_no_client_out() {
 }
 
 #[tokio::test]
+async fn half_sent_bodies_keep_no_client_out() {
+    let gateway = gateway(FEW).await;
+    let mut held = Vec::new();
+    for _ in 0..30 {
+        held.push(connected(&gateway, &large_body(100, 50)).await);
+        let answer = gateway
+            .mcp("orders__get_order", json!({"order_id": 1}))
+            .await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    gateway.stopped().await;
+}
+
+#[tokio::test]
 async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
     let gateway = gateway(FEW).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"}).to_string();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::audit::records;
 use crate::scripted::Script;
-use crate::support::{CALLWARD, Gateway, Pipe, ends, signal, until};
+use crate::support::{CALLWARD, Gateway, Pipe, ends, http, signal, until, within};
 
 async fn running(gateway: &Gateway) {
     let mut asked = 0;
@@ -198,4 +198,30 @@ async fn a_clean_stop_of_stdio_servers_logs_no_warning() {
     }
     let said = gateway.stopped().await;
     assert!(!said.contains(" WARN "), "{said}");
+}
+
+#[tokio::test]
+async fn a_standard_error_that_is_not_read_stops_nothing() {
+    let mut gateway =
+        Gateway::configured("[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n")
+            .await;
+    let lines = gateway.child.stderr.take();
+    // each refusal is a line: many times what a pipe holds
+    for _ in 0..2_000 {
+        let request = http()
+            .get(gateway.public("/mcp"))
+            .header("host", "elsewhere.example");
+        assert_eq!(
+            within("a refusal", request.send()).await.unwrap().status(),
+            403
+        );
+    }
+    signal("-TERM", gateway.child.id().unwrap()).await;
+    assert!(
+        within("the end", gateway.child.wait())
+            .await
+            .unwrap()
+            .success()
+    );
+    drop(lines);
 }
