@@ -110,6 +110,9 @@ fn bind(
     inferred: &Inferred,
     options: &SetOptions,
 ) -> Result<Tool, String> {
+    if let Some(fault) = definition.fault() {
+        return Err(fault.to_owned());
+    }
     unreadable(definition.raw())?;
     if definition.requires_task() {
         return Err(
