@@ -285,6 +285,19 @@ fn listed_bytes_are_the_servers_own_but_for_the_name() {
     );
 }
 
+#[test]
+fn what_a_server_lists_under_our_keys_is_found_apart() {
+    let raw = r#"{"name":"get", "_meta":{"io.callward/plans":{"get":1},"a":2},"x":{"io.callward/plans":3}}"#;
+    let registry = Registry::new();
+    registry.set_options(set("s"), SetOptions::default().with_prefix("s"));
+    let definition = ToolDefinition::from_json(raw).unwrap();
+    registry.register(&set("s"), &server("s"), vec![definition]);
+    assert_eq!(
+        &registry.catalogue().entries()[0].listed()[..],
+        br#"{"name":"s__get", "_meta":{"a":2,"io.callward/upstream":{"io.callward/plans":{"get":1}}},"x":{"io.callward/plans":3}}"#
+    );
+}
+
 proptest! {
     #[test]
     fn names_are_unique_stable_ordered_and_short(
