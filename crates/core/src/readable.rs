@@ -11,8 +11,8 @@ use memchr::{memchr, memchr2};
 /// and some of those are around the answer.
 pub const MAX_DEPTH: usize = 120;
 
-/// How deep the definition of a tool may nest: clients get it inside a list of tools, and whoever cannot
-/// read one cannot read the others.
+/// How deep the definition of a tool may nest: clients get it inside a list of tools, and one that
+/// they cannot read costs them the others.
 pub const MAX_DEFINITION_DEPTH: usize = 64;
 
 /// Why clients may be unable to read a JSON text.

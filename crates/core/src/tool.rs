@@ -137,7 +137,7 @@ impl ToolDefinition {
             Ok(read) if read.input_schema.is_none() => read.with_fault("it has no `inputSchema`"),
             Ok(read) => read,
             Err(reason) => {
-                // it names the member, and nobody sees the lines
+                // the reason names the member; its line and column say little
                 let reason = reason
                     .rsplit_once(" at line ")
                     .map_or(&*reason, |(text, _)| text);
