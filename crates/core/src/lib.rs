@@ -85,7 +85,7 @@ pub use instances::{InstanceStatus, Instances, Owner};
 pub use judge::{Judgement, judge};
 pub use lanes::Lanes;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
-pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta};
+pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use plan::{
     AuditLevel, AuditRule, AuditScope, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits,

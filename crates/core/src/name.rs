@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::activity::one_line;
+
 /// A name that cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidName {
@@ -15,7 +17,8 @@ pub struct InvalidName {
 
 impl fmt::Display for InvalidName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {}", self.what, self.name, self.reason)
+        let name = one_line(&self.name, 100);
+        write!(f, "{} {name:?} {}", self.what, self.reason)
     }
 }
 
@@ -125,6 +128,13 @@ name!(
 impl From<ServerId> for ReplicaSetId {
     fn from(id: ServerId) -> Self {
         Self(id.0)
+    }
+}
+
+impl ToolName {
+    /// Names a tool without a usable name by its position in a list.
+    pub(crate) fn numbered(position: usize) -> Self {
+        Self(format!("#{position}").into())
     }
 }
 

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Freshness, readable};
+use crate::Freshness;
+use crate::readable::{self, Unreadable};
 
 mod compare;
 mod meta;
 
-pub use meta::{UPSTREAM_META, is_our_meta};
+pub use meta::{UPSTREAM_META, is_our_meta, nest_ours};
 
 /// Where the answer stands in its exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,13 +52,40 @@ struct Answer {
     freshness: Option<Arc<Freshness>>,
 }
 
-/// An answer that is not a JSON object with the members a tool result has.
+/// An answer that is not a JSON object with the members a tool result has, or that clients may be unable
+/// to read.
 #[derive(Debug)]
-pub struct InvalidOutput(serde_json::Error);
+pub struct InvalidOutput(Cause);
+
+#[derive(Debug)]
+enum Cause {
+    Json(serde_json::Error),
+    Unreadable(Unreadable),
+}
+
+impl InvalidOutput {
+    /// Returns why clients may be unable to read the answer, if that is what is wrong with it.
+    #[must_use]
+    pub const fn unreadable(&self) -> Option<Unreadable> {
+        match self.0 {
+            Cause::Json(_) => None,
+            Cause::Unreadable(why) => Some(why),
+        }
+    }
+}
+
+impl From<serde_json::Error> for InvalidOutput {
+    fn from(error: serde_json::Error) -> Self {
+        Self(Cause::Json(error))
+    }
+}
 
 impl fmt::Display for InvalidOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a tool result: {}", self.0)
+        match &self.0 {
+            Cause::Json(error) => write!(f, "not a tool result: {error}"),
+            Cause::Unreadable(why) => write!(f, "the result {why}"),
+        }
     }
 }
 
@@ -79,22 +107,18 @@ impl ToolOutput {
     /// # Errors
     ///
     /// [`InvalidOutput`] if the text is not a JSON object, if `isError` or `resultType` has the
-    /// wrong type, or if it nests deeper than [`readable::MAX_DEPTH`].
+    /// wrong type, or if clients may be unable to read it: [`readable::check`] with
+    /// [`readable::MAX_DEPTH`].
     pub fn from_json(body: impl Into<Bytes>) -> Result<Self, InvalidOutput> {
         let body = readable::without_lone_surrogates(body.into());
         if body.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
             // serde would read an array into a struct
-            return Err(InvalidOutput(serde::de::Error::custom(
-                "expected a JSON object",
-            )));
+            let error: serde_json::Error = serde::de::Error::custom("expected a JSON object");
+            return Err(error.into());
         }
-        if readable::nests_deeper(&body, readable::MAX_DEPTH) {
-            return Err(InvalidOutput(serde::de::Error::custom(format_args!(
-                "it nests deeper than {} levels",
-                readable::MAX_DEPTH
-            ))));
-        }
-        let head: Head<'_> = serde_json::from_slice(&body).map_err(InvalidOutput)?;
+        readable::check(&body, readable::MAX_DEPTH)
+            .map_err(|why| InvalidOutput(Cause::Unreadable(why)))?;
+        let head: Head<'_> = serde_json::from_slice(&body)?;
         let status = match head.result_type.as_deref() {
             None | Some("complete") => OutputStatus::Complete,
             Some("input_required") => OutputStatus::InputRequired,
@@ -122,7 +146,7 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] if the value cannot be written as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, InvalidOutput> {
-        let raw = serde_json::value::to_raw_value(value).map_err(InvalidOutput)?;
+        let raw = serde_json::value::to_raw_value(value)?;
         Ok(Self::one_text(raw.get(), Some(&raw), false))
     }
 

@@ -1,6 +1,8 @@
-//! JSON that is valid and that parsers refuse all the same: values that nest too deep, and escapes of
-//! half a character. What a server wrote goes to clients as it came, and with it the rest of the message
-//! would be lost to them.
+//! JSON that is valid and that parsers refuse all the same: values that nest too deep, numbers that are
+//! too large, and escapes of half a character. What a server wrote goes to clients as it came, and with
+//! it the rest of the message would be lost to them.
+
+use std::fmt;
 
 use bytes::Bytes;
 use memchr::{memchr, memchr2};
@@ -9,21 +11,75 @@ use memchr::{memchr, memchr2};
 /// and some of those are around the answer.
 pub const MAX_DEPTH: usize = 120;
 
-/// Says whether the arrays and objects of a JSON text nest deeper than so many levels.
-#[must_use]
-pub fn nests_deeper(raw: &[u8], levels: usize) -> bool {
+/// How deep the definition of a tool may nest: clients get it inside a list of tools, and one that
+/// they cannot read costs them the others.
+pub const MAX_DEFINITION_DEPTH: usize = 64;
+
+/// Why clients may be unable to read a JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// Its arrays and objects nest deeper than so many levels.
+    Depth(usize),
+    /// One of its numbers is infinite as an [`f64`].
+    Number,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Depth(levels) => write!(f, "nests deeper than {levels} levels"),
+            Self::Number => {
+                f.write_str("has a number beyond 1.8e308 or -1.8e308, the range of a 64-bit float")
+            }
+        }
+    }
+}
+
+/// Checks how deep the arrays and objects of a JSON text nest, and how large its numbers are.
+///
+/// # Errors
+///
+/// The first reason why clients may be unable to read the text.
+pub fn check(raw: &[u8], levels: usize) -> Result<(), Unreadable> {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(byte) = raw.get(at) {
         match byte {
-            b'{' | b'[' if depth == levels => return true,
+            b'{' | b'[' if depth == levels => return Err(Unreadable::Depth(levels)),
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => at = end_of_string(raw, at + 1),
+            b'-' | b'0'..=b'9' => {
+                let end = end_of_number(raw, at);
+                if !is_finite(&raw[at..end]) {
+                    return Err(Unreadable::Number);
+                }
+                at = end;
+                continue;
+            }
             _ => {}
         }
         at += 1;
     }
-    false
+    Ok(())
+}
+
+/// Returns where a number ends that begins at `at`.
+fn end_of_number(raw: &[u8], at: usize) -> usize {
+    let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'e' | b'E');
+    let rest = raw[at..].iter().position(|byte| !is_part(byte));
+    rest.map_or(raw.len(), |length| at + length)
+}
+
+/// Says whether a number is finite as an `f64`.
+fn is_finite(number: &[u8]) -> bool {
+    // less than 1e308 without an exponent
+    if number.len() <= 308 && !number.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return true;
+    }
+    let text = std::str::from_utf8(number).ok();
+    let read = text.and_then(|text| text.parse::<f64>().ok());
+    read.is_none_or(f64::is_finite)
 }
 
 /// Returns where the closing quote of a string is, which begins at `at`.
@@ -81,8 +137,41 @@ mod tests {
             (r#"["[[["#, 1),
             (r#"["\"#, 1),
         ] {
-            assert!(!nests_deeper(text.as_bytes(), levels), "{text}");
-            assert!(levels == 0 || nests_deeper(text.as_bytes(), levels - 1));
+            assert_eq!(check(text.as_bytes(), levels), Ok(()), "{text}");
+            if let Some(less) = levels.checked_sub(1) {
+                assert_eq!(check(text.as_bytes(), less), Err(Unreadable::Depth(less)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_infinite_as_a_float_is_found() {
+        let (most, long) = ("9".repeat(308), "9".repeat(5000));
+        for (number, is_readable) in [
+            ("0", true),
+            ("-12.5e-3", true),
+            ("1e308", true),
+            ("1.7976931348623157E+308", true),
+            ("-1e309", false),
+            ("1E400", false),
+            ("1e-400", true),
+            ("0e99999999999999999999", true),
+            ("1e99999999999999999999", false),
+            (&most, true),
+            (&format!("{most}9"), false),
+            (&long, false),
+            (&format!("-{long}"), false),
+            (&format!("{long}e-4900"), true),
+            (&format!("0.{long}"), true),
+        ] {
+            for text in [
+                number.to_owned(),
+                format!("[{number}]"),
+                format!(r#"{{"a":["1e400",true,{number} ],"b":1}}"#),
+            ] {
+                let found = check(text.as_bytes(), 9);
+                assert_eq!(found.is_ok(), is_readable, "{text}: {found:?}");
+            }
         }
     }
 
@@ -116,8 +205,14 @@ mod tests {
         }
 
         #[test]
+        fn what_the_parser_takes_for_numbers_is_judged_as_it_does(text in "-?(0|[1-9][0-9]{0,3})([.][0-9]{1,3})?(e[+-]?[0-9]{1,3})?") {
+            let is_read = serde_json::from_str::<f64>(&text).is_ok();
+            prop_assert_eq!(check(text.as_bytes(), 0).is_ok(), is_read, "{}", text);
+        }
+
+        #[test]
         fn arbitrary_bytes_never_panic(raw in prop::collection::vec(any::<u8>(), 0..48)) {
-            let _ = nests_deeper(&raw, 1);
+            let _ = check(&raw, 1);
             let _ = without_lone_surrogates(raw.into());
         }
     }

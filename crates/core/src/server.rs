@@ -25,7 +25,8 @@ pub trait ToolServer: Send + Sync + 'static {
     /// Returns the server's id.
     fn id(&self) -> &ServerId;
 
-    /// Lists the tools, all pages of them.
+    /// Lists the tools, all pages of them. One that cannot be used has a
+    /// [fault](ToolDefinition::fault), and is not offered.
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>>;
 
     /// Lists the tools as [`list_tools`](Self::list_tools) does, and tells of each request that is

@@ -8,13 +8,17 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::activity::one_line;
 use crate::keepsake::Keepsake;
+use crate::members::{Members, Text};
 use crate::readable;
 use crate::refine::{Applied, Refinements};
 use crate::{
     Annotations, CallPlan, Fingerprint, FingerprintKey, Instances, ReplicaSetId, Resolved,
     ToolName, Verifier,
 };
+
+mod shape;
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
 #[derive(Debug, Clone)]
@@ -26,6 +30,7 @@ pub struct ToolDefinition {
     input_schema: Option<Box<RawValue>>,
     annotations: Annotations,
     requires_task: bool,
+    fault: Option<Box<str>>,
 }
 
 /// A listed tool that cannot be used, and why.
@@ -36,6 +41,19 @@ pub struct InvalidDefinition {
 }
 
 impl InvalidDefinition {
+    fn of(raw: &[u8], reason: String) -> Self {
+        let name = || {
+            let members = Members::read(std::str::from_utf8(raw).ok()?).ok()?;
+            let (_, name) = members.iter().rfind(|(member, _)| *member == "name")?;
+            let Text(name) = serde_json::from_str(name.get()).ok()?;
+            Some(name.into_owned())
+        };
+        Self {
+            tool: name(),
+            reason,
+        }
+    }
+
     /// Returns the tool's name, if the listing gave one that can be read.
     #[must_use]
     pub fn tool(&self) -> Option<&str> {
@@ -102,21 +120,71 @@ impl ToolDefinition {
     /// [`InvalidDefinition`] names the tool, where it can be told, and the member that is wrong.
     pub fn from_json(raw: impl Into<Bytes>) -> Result<Self, InvalidDefinition> {
         let raw = readable::without_lone_surrogates(raw.into());
-        let listed: Listed = serde_json::from_slice(&raw).map_err(|error| InvalidDefinition {
-            tool: serde_json::from_slice::<serde_json::Value>(&raw)
-                .ok()
-                .and_then(|value| Some(value.get("name")?.as_str()?.to_owned())),
-            reason: error.to_string(),
-        })?;
+        Self::read(&raw).map_err(|reason| InvalidDefinition::of(&raw, reason))
+    }
+
+    /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole list if
+    /// one tool is not as the protocol says. If it cannot be used, the definition has a
+    /// [fault](Self::fault). Where it has no usable name, `#` and its position stand in for one.
+    #[must_use]
+    pub fn from_list(raw: impl Into<Bytes>, position: usize) -> Self {
+        let raw = readable::without_lone_surrogates(raw.into());
+        let read = match readable::check(&raw, readable::MAX_DEFINITION_DEPTH) {
+            Err(why) => Err(format!("its definition {why}")),
+            Ok(()) => Self::read(&raw),
+        };
+        match read {
+            Ok(read) if read.input_schema.is_none() => read.with_fault("it has no `inputSchema`"),
+            Ok(read) => read,
+            Err(reason) => {
+                // the reason names the member; its line and column say little
+                let reason = reason
+                    .rsplit_once(" at line ")
+                    .map_or(&*reason, |(text, _)| text);
+                let tool = InvalidDefinition::of(&raw, String::new()).tool;
+                let name = tool.and_then(|name| ToolName::new(name).ok());
+                Self {
+                    raw,
+                    name: name.unwrap_or_else(|| ToolName::numbered(position)),
+                    title: None,
+                    description: None,
+                    input_schema: None,
+                    annotations: Annotations::default(),
+                    requires_task: false,
+                    fault: None,
+                }
+                .with_fault(reason)
+            }
+        }
+    }
+
+    fn read(raw: &Bytes) -> Result<Self, String> {
+        let tool = serde_json::from_slice(raw).map_err(|error| error.to_string())?;
+        shape::check(tool)?;
+        let listed: Listed = serde_json::from_str(tool.get()).map_err(|error| error.to_string())?;
         Ok(Self {
-            raw,
+            raw: raw.clone(),
             name: listed.name,
             title: listed.title,
             description: listed.description,
             input_schema: listed.input_schema,
             annotations: listed.annotations.unwrap_or_default(),
             requires_task: listed.execution["taskSupport"] == "required",
+            fault: None,
         })
+    }
+
+    /// Says that the tool cannot be used, and why. At most 200 characters are kept, in one line.
+    #[must_use]
+    pub fn with_fault(mut self, reason: &str) -> Self {
+        self.fault = Some(one_line(reason, 200).into());
+        self
+    }
+
+    /// Returns why the tool cannot be offered, if that was found while its list was read.
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     /// Returns the listed object, byte for byte.

@@ -110,6 +110,9 @@ fn bind(
     inferred: &Inferred,
     options: &SetOptions,
 ) -> Result<Tool, String> {
+    if let Some(fault) = definition.fault() {
+        return Err(fault.to_owned());
+    }
     unreadable(definition.raw())?;
     if definition.requires_task() {
         return Err(
@@ -149,17 +152,11 @@ fn bind(
 /// The largest definition that is offered, in bytes.
 const LARGEST: usize = 256 * 1024;
 
-/// How deep arrays and objects of a definition may nest: JSON parsers of clients refuse a list with
-/// more, often at 128, and with it every other tool.
-const DEEPEST: usize = 64;
-
 /// Refuses a definition that clients may be unable to read.
 fn unreadable(raw: &[u8]) -> Result<(), String> {
     if raw.len() > LARGEST {
         return Err(format!("its definition is larger than {LARGEST} bytes"));
     }
-    if readable::nests_deeper(raw, DEEPEST) {
-        return Err(format!("its definition nests deeper than {DEEPEST} levels"));
-    }
-    Ok(())
+    readable::check(raw, readable::MAX_DEFINITION_DEPTH)
+        .map_err(|why| format!("its definition {why}"))
 }

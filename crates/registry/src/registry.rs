@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use callward_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName, nest_ours};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
@@ -313,6 +313,7 @@ fn offer(
     name: &str,
 ) -> Result<Arc<Entry>, serde_json::Error> {
     let listed = rename(tool.definition().raw(), name)?;
+    let listed = nest_ours(&listed)?.unwrap_or(listed);
     let entry = Entry::new(tool.clone(), prefix, name.into(), listed);
     Ok(Arc::new(entry))
 }

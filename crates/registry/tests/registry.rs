@@ -174,15 +174,10 @@ fn contradicting_hints_and_repeated_names_are_refused_and_the_rest_stays() {
 fn a_tool_that_is_called_as_a_task_only_is_withheld_with_the_reason() {
     let registry = Registry::new();
     let task = |support| json!({"name": support, "execution": {"taskSupport": support}});
-    let listed = definitions(&[
-        task("required"),
-        task("optional"),
-        task("forbidden"),
-        json!({"name": "odd", "execution": 7}),
-    ]);
+    let listed = definitions(&["required", "optional", "forbidden"].map(task));
     registry.register(&set("jobs"), &server("jobs"), listed);
     let catalogue = registry.catalogue();
-    assert_eq!(client_names(&catalogue), ["optional", "forbidden", "odd"]);
+    assert_eq!(client_names(&catalogue), ["optional", "forbidden"]);
     let [refusal] = catalogue.refused() else {
         panic!("one tool is refused")
     };
@@ -278,8 +273,7 @@ fn what_others_show_of_a_tool_is_seen() {
 
 #[test]
 fn listed_bytes_are_the_servers_own_but_for_the_name() {
-    let raw =
-        r#"{"execution":{"taskSupport":"x"},"name":"get","annotations":{"destructiveHint":false}}"#;
+    let raw = r#"{"execution":{"taskSupport":"optional"},"name":"get","annotations":{"destructiveHint":false}}"#;
     let registry = Registry::new();
     registry.set_options(set("s"), SetOptions::default().with_prefix("s"));
     let definition = ToolDefinition::from_json(raw).unwrap();
@@ -288,6 +282,19 @@ fn listed_bytes_are_the_servers_own_but_for_the_name() {
     assert_eq!(
         &registry.catalogue().entries()[0].listed()[..],
         expected.as_bytes()
+    );
+}
+
+#[test]
+fn what_a_server_lists_under_our_keys_is_found_apart() {
+    let raw = r#"{"name":"get", "_meta":{"io.callward/plans":{"get":1},"a":2},"x":{"io.callward/plans":3}}"#;
+    let registry = Registry::new();
+    registry.set_options(set("s"), SetOptions::default().with_prefix("s"));
+    let definition = ToolDefinition::from_json(raw).unwrap();
+    registry.register(&set("s"), &server("s"), vec![definition]);
+    assert_eq!(
+        &registry.catalogue().entries()[0].listed()[..],
+        br#"{"name":"s__get", "_meta":{"a":2,"io.callward/upstream":{"io.callward/plans":{"get":1}}},"x":{"io.callward/plans":3}}"#
     );
 }
 

@@ -31,6 +31,7 @@ use crate::{CallPlan, Category, Resolved, Subject, Tool};
 pub use action::ActionTemplate;
 pub use risk::RiskLevel;
 pub use safety::{BySafety, SafetyGroup};
+pub(crate) use text::line as one_line;
 
 /// What is told to people about a tool: how risky it is, what it is for, and a line for its calls.
 ///

@@ -3,7 +3,7 @@
 /// Puts text into one line of at most `most` characters: every run of white space and control
 /// characters becomes one space, characters that are not seen but change how others are shown are
 /// dropped, and what is cut off is marked by an ellipsis.
-pub(super) fn line(text: &str, most: usize) -> String {
+pub(crate) fn line(text: &str, most: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
     let mut gap = false;

@@ -40,7 +40,7 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] if the body has bytes that are no UTF-8 where they would have to be read.
     pub fn with_meta(&self, key: &str, value: &RawValue) -> Result<Self, InvalidOutput> {
-        let found: Found<'_> = serde_json::from_slice(&self.0.body).map_err(InvalidOutput)?;
+        let found: Found<'_> = serde_json::from_slice(&self.0.body)?;
         let name = serde_json::Value::from(key);
         let value = value.get();
         let body = match found.meta.last() {
@@ -71,27 +71,39 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] as for [`with_meta`](Self::with_meta).
     pub fn with_ours_nested(self) -> Result<Self, InvalidOutput> {
-        let whole = &self.0.body;
-        if !may_have_ours(whole) {
-            return Ok(self);
+        match nest_ours(&self.0.body)? {
+            Some(body) => Ok(self.with_body(body)),
+            None => Ok(self),
         }
-        let found: Found<'_> = serde_json::from_slice(whole).map_err(InvalidOutput)?;
-        let mut out = BytesMut::new();
-        let mut copied = 0;
-        for meta in found.meta {
-            if let Some(nested) = nested(meta.get()) {
-                let start = place(whole, meta.get());
-                out.put_slice(whole.get(copied..start).unwrap_or_default());
-                out.put_slice(nested.as_bytes());
-                copied = start + meta.get().len();
-            }
-        }
-        if out.is_empty() {
-            return Ok(self.clone());
-        }
-        out.put_slice(whole.get(copied..).unwrap_or_default());
-        Ok(self.with_body(out.freeze()))
     }
+}
+
+/// Moves the members under keys of ours in the `_meta` of an object to [`UPSTREAM_META`] there; nothing
+/// if there are none. Every other byte stays as it is outside of that `_meta`.
+///
+/// # Errors
+///
+/// The parser's error if `whole` is not a JSON object.
+pub fn nest_ours(whole: &[u8]) -> serde_json::Result<Option<Bytes>> {
+    if !may_have_ours(whole) {
+        return Ok(None);
+    }
+    let found: Found<'_> = serde_json::from_slice(whole)?;
+    let mut out = BytesMut::new();
+    let mut copied = 0;
+    for meta in found.meta {
+        if let Some(nested) = nested(meta.get()) {
+            let start = place(whole, meta.get());
+            out.put_slice(whole.get(copied..start).unwrap_or_default());
+            out.put_slice(nested.as_bytes());
+            copied = start + meta.get().len();
+        }
+    }
+    if out.is_empty() {
+        return Ok(None);
+    }
+    out.put_slice(whole.get(copied..).unwrap_or_default());
+    Ok(Some(out.freeze()))
 }
 
 /// Says whether keys of ours may be in a body: a look at the bytes costs a hundredth of reading them. A
@@ -127,7 +139,7 @@ fn nested(meta: &str) -> Option<String> {
     Some(format!("{{{}}}", all.join(",")))
 }
 
-/// Each `_meta` of a result: more than one only if somebody wants to be read in two ways.
+/// Each `_meta` of an object: more than one only if somebody wants to be read in two ways.
 struct Found<'a> {
     meta: SmallVec<[&'a RawValue; 1]>,
 }

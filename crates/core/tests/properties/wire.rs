@@ -138,11 +138,156 @@ fn a_member_of_the_wrong_kind_is_named() {
             "annotations: costHint: ",
         ),
         (json!({"title": "t"}), "missing field `name`"),
+        (json!(["t"]), "not an object"),
     ] {
         let error = ToolDefinition::from_json(tool.to_string())
             .unwrap_err()
             .to_string();
         assert!(error.contains(named), "{tool}: {error}");
+    }
+}
+
+/// What is wrong with the third tool of a list, after its name.
+fn fault(listed: &str) -> Option<String> {
+    let listed = ToolDefinition::from_list(listed.to_owned(), 3);
+    let fault = listed.fault()?;
+    assert!(fault.chars().count() <= 200, "{fault}");
+    assert!(!fault.chars().any(char::is_control), "{fault:?}");
+    assert!(!fault.contains(" at line "), "{fault}");
+    Some(format!("{}: {fault}", listed.name()))
+}
+
+#[test]
+fn what_strict_clients_refuse_a_list_for_is_a_fault() {
+    let digits = "9".repeat(5000);
+    let long = "x".repeat(1001);
+    for (members, expected) in [
+        (r#""inputSchema":null"#, "t: inputSchema: not an object"),
+        (r#""inputSchema":[]"#, "t: inputSchema: not an object"),
+        (
+            r#""inputSchema":{"type":"string"}"#,
+            "t: inputSchema: its `type` is not",
+        ),
+        (
+            r#""inputSchema":{"type":null}"#,
+            "t: inputSchema: its `type` is not",
+        ),
+        (
+            r#""inputSchema":{"type":{"object":null}}"#,
+            "t: inputSchema: its `type` is not",
+        ),
+        (
+            r#""outputSchema":"string""#,
+            "t: outputSchema: not an object",
+        ),
+        (r#""outputSchema":[]"#, "t: outputSchema: not an object"),
+        (r#""icons":{}"#, "t: icons: not an array"),
+        (r#""icons":["x.png"]"#, "t: icons: not an object"),
+        (r#""icons":[{}]"#, "t: icons: one has no `src`"),
+        (r#""icons":[{"src":1}]"#, "t: icons: the `src` of one"),
+        (
+            r#""icons":[{"src":"x"},{"src":"x","sizes":"any"}]"#,
+            "t: icons: the `sizes` of one",
+        ),
+        (r#""_meta":[]"#, "t: _meta: not an object"),
+        (r#""execution":"optional""#, "t: execution: not an object"),
+        (
+            r#""execution":{"taskSupport":true}"#,
+            "t: execution: its `taskSupport` is not",
+        ),
+        (
+            r#""execution":{"taskSupport":"maybe"}"#,
+            "t: execution: its `taskSupport` is not",
+        ),
+        (
+            r#""annotations":[]"#,
+            "t: annotations: invalid type: sequence",
+        ),
+        (
+            r#""annotations":{"readOnlyHint":"yes"}"#,
+            "t: annotations: readOnlyHint: invalid type",
+        ),
+        (
+            r#""annotations":{"complexity":"\n"}"#,
+            "t: annotations: complexity: unknown variant",
+        ),
+        (
+            r#""annotations":{"title":1}"#,
+            "t: annotations: title: invalid type",
+        ),
+        (r#""title":[]"#, "t: title: invalid type: sequence"),
+        (r#""description":{}"#, "t: description: invalid type: map"),
+        (r#""title":"a","title":"b""#, "t: duplicate field `title`"),
+        (
+            r#""x":1e400"#,
+            "t: its definition has a number beyond 1.8e308",
+        ),
+        (
+            &format!(r#""x":[-{digits}]"#),
+            "t: its definition has a number beyond 1.8e308",
+        ),
+    ] {
+        let rest = match members.contains("inputSchema") {
+            true => "",
+            false => r#","inputSchema":{"type":"object"}"#,
+        };
+        let found = fault(&format!(r#"{{"name":"t",{members}{rest}}}"#)).unwrap_or_default();
+        assert!(found.starts_with(expected), "{members}: {found}");
+    }
+    for (listed, expected) in [
+        (r#"{"name":"t"}"#, "t: it has no `inputSchema`"),
+        ("3", "#3: not an object"),
+        ("null", "#3: not an object"),
+        (r#"["t"]"#, "#3: not an object"),
+        (r#"{"inputSchema":{}}"#, "#3: missing field `name`"),
+        (
+            r#"{"name":7,"inputSchema":{}}"#,
+            "#3: name: invalid type: integer `7`",
+        ),
+        (
+            r#"{"name":null,"inputSchema":{}}"#,
+            "#3: name: invalid type: null",
+        ),
+        (
+            r#"{"name":"","inputSchema":{}}"#,
+            "#3: name: tool name \"\" is empty",
+        ),
+        (
+            r#"{"name":"a\u001bb","inputSchema":{}}"#,
+            "#3: name: tool name \"a b\" holds a",
+        ),
+        (r#"{"name":7,"x":1e400}"#, "#3: its definition has a number"),
+    ] {
+        let found = fault(listed).unwrap_or_default();
+        assert!(found.starts_with(expected), "{listed}: {found}");
+    }
+    let found = fault(&format!(r#"{{"name":"{long}","inputSchema":{{}}}}"#)).unwrap();
+    let shown = format!("\"{}…\" has more than 256 characters", &long[..99]);
+    assert!(
+        found.starts_with("#3: ") && found.ends_with(&shown),
+        "{found}"
+    );
+}
+
+#[test]
+fn what_clients_take_has_no_fault() {
+    for members in [
+        "",
+        r#","title":null,"description":null,"annotations":null,"outputSchema":null"#,
+        r#","icons":null,"_meta":null,"execution":null"#,
+        r#","outputSchema":{"type":"array"},"icons":[],"_meta":{"a":1e308},"x-vendor":[7]"#,
+        r#","icons":[{"src":"x","mimeType":"image/png","sizes":["any"],"theme":"dark"}]"#,
+        r#","execution":{"taskSupport":"forbidden"}"#,
+        r#","execution":{"taskSupport":null,"x":1}"#,
+    ] {
+        for schema in [
+            r#"{"type":"object"}"#,
+            r#"{"\u0074ype":"\u006fbject","x":{"type":7}}"#,
+            "{}",
+        ] {
+            let listed = format!(r#"{{"name":"t","inputSchema":{schema}{members}}}"#);
+            assert_eq!(fault(&listed), None, "{listed}");
+        }
     }
 }
 

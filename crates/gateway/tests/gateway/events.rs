@@ -195,8 +195,8 @@ async fn the_stream_is_plain_server_sent_events_and_not_for_web_pages() {
 async fn a_definition_that_is_left_out_is_told_and_hides_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("tools");
-    let ask = json!({"name": "ask", "inputSchema": {"type": "object"}});
-    std::fs::write(&list, json!([ask]).to_string()).unwrap();
+    let ask = json!({"name": "ask", "inputSchema": {"type": "object"}}).to_string();
+    std::fs::write(&list, format!("[{ask}]")).unwrap();
     let server = Script {
         each: r#"tools=$(cat "$argument")"#,
         call: r#"echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; says x"#,
@@ -205,24 +205,38 @@ async fn a_definition_that_is_left_out_is_told_and_hides_no_other() {
     };
     let config = format!("{}instances = \"shared\"\n", server.server("shop"));
     let gateway = Gateway::configured(&config).await;
-    let mut events = Follower::of(&gateway, &["--json"]).await;
 
     let deep = (0..70).fold(json!({}), |inner, _| json!({"properties": {"x": inner}}));
-    let deep = json!({"name": "deep", "inputSchema": {"type": "object", "x": deep}});
-    std::fs::write(&list, json!([deep, ask]).to_string()).unwrap();
+    let deep = format!(r#"{{"name":"deep","inputSchema":{{"type":"object","x":{deep}}}}}"#);
+    let large = r#"{"name":"large","inputSchema":{"type":"object","x":1e400}}"#;
+    let wrong = r#"{"name":"wrong","inputSchema":{},"annotations":{"readOnlyHint":"yes"}}"#;
+    let refused = [
+        ("deep", &*deep, "64 levels"),
+        ("large", large, "1.8e308"),
+        ("bare", r#"{"name":"bare"}"#, "inputSchema"),
+        ("wrong", wrong, "readOnlyHint"),
+        ("#5", r#"{"name":7,"inputSchema":{}}"#, "name"),
+        ("#6", "[]", "not an object"),
+    ];
+    let mut expected = Vec::new();
+    let all = refused.map(|(_, definition, _)| definition).join(",");
+    let mut events = Follower::of(&gateway, &["--json"]).await;
+    std::fs::write(&list, format!("[{all},{ask}]")).unwrap();
     gateway.call("shop__ask", json!({})).await;
-    let event = events.event("toolRefused", "tool", "deep").await;
-    assert_eq!(
-        (&event["set"], &event["server"]),
-        (&json!("shop"), &json!("shop"))
-    );
-    let reason = event["reason"].as_str().unwrap();
-    assert!(reason.contains("64 levels"), "{reason}");
+    for (tool, _, why) in refused {
+        let event = events.event("toolRefused", "tool", tool).await;
+        assert_eq!(
+            (&event["set"], &event["server"]),
+            (&json!("shop"), &json!("shop"))
+        );
+        let reason = event["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{reason}");
+        expected.push(json!({"server": "shop", "tool": tool, "reason": reason}));
+    }
 
     let (_, missing) = gateway.get("/api/missing").await;
     let missing: Value = serde_json::from_str(&missing).unwrap();
-    let expected = json!([{"server": "shop", "tool": "deep", "reason": reason}]);
-    assert_eq!(missing, expected);
+    assert_eq!(missing, Value::from(expected));
     let answer = gateway.mcp("shop__ask", json!({})).await;
     assert!(answer["result"].is_object(), "{answer}");
 }

@@ -1,10 +1,11 @@
-//! A server that writes what only the gateway says: into the `_meta` of its results, and into the `data` of
-//! its errors.
+//! A server that writes what only the gateway says: into the `_meta` of its tools and results, and into the
+//! `data` of its errors.
 
+use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::Gateway;
+use crate::support::{Gateway, within};
 
 const FORGED: &str = r#"
 case $line in
@@ -60,6 +61,22 @@ async fn no_server_writes_under_our_keys_of_the_meta_of_results() {
         assert!(meta["io.callward/trail"].is_object(), "{answer}");
         assert_eq!(meta[UPSTREAM], forged, "{answer}");
     }
+}
+
+#[tokio::test]
+async fn no_server_writes_under_our_keys_of_the_meta_of_tools() {
+    let forged = json!({"io.callward/plans": {"desk__ask": "forged"}});
+    let tool = json!({
+        "name": "ask", "inputSchema": {"type": "object"},
+        "_meta": {"mine": 1, "io.callward/plans": {"desk__ask": "forged"}},
+    });
+    let server = Script::counting(&json!([tool])).server("desk");
+    let gateway = Gateway::configured(&server).await;
+    let client = gateway.connect(ClientLifecycleMode::Initialize).await;
+    let tools = within("the list", client.list_all_tools()).await.unwrap();
+    let listed = serde_json::to_value(&tools[0]).unwrap();
+    let expected = json!({"mine": 1, UPSTREAM: forged});
+    assert_eq!(listed["_meta"], expected, "{listed}");
 }
 
 #[tokio::test]

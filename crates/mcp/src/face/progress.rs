@@ -37,7 +37,7 @@ impl Relay {
 impl ProgressSink for Relay {
     fn report(&self, params: &[u8]) {
         // a report that is no object says nothing that could be passed on
-        if readable::nests_deeper(params, readable::MAX_DEPTH) {
+        if readable::check(params, readable::MAX_DEPTH).is_err() {
             return;
         }
         let Ok(params) = object::set_member(params, meta::PROGRESS_TOKEN, &self.token) else {
@@ -63,6 +63,7 @@ mod tests {
         let relay = Relay::new(Bytes::from_static(b"\"mine\""), out);
         relay.report(br#"{"progressToken":7,"progress":0.50,"x":[1]}"#);
         relay.report(b"not an object");
+        relay.report(br#"{"progress":1e400}"#);
         relay.close();
         relay.report(br#"{"progressToken":7,"progress":1}"#);
         let report = seen.try_recv().unwrap().into_pieces().concat();

@@ -222,7 +222,7 @@ fn refusal_of_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
 
 /// Returns the data of an error as every client can read it; nothing if none can be.
 fn readable(data: Bytes) -> Option<Bytes> {
-    let is_readable = !readable::nests_deeper(&data, readable::MAX_DEPTH);
+    let is_readable = readable::check(&data, readable::MAX_DEPTH).is_ok();
     is_readable.then(|| readable::without_lone_surrogates(data))
 }
 
@@ -334,8 +334,10 @@ mod tests {
     #[test]
     fn data_that_clients_may_be_unable_to_read_is_left_out() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        let error = refused(RpcError::new(-32050, "no").with_data(deep));
-        assert_eq!(error.data(), None);
+        for data in [deep, "[1e400]".to_owned()] {
+            let error = refused(RpcError::new(-32050, "no").with_data(data));
+            assert_eq!(error.data(), None);
+        }
         let error = refused(RpcError::new(-32050, "no").with_data(r#"["\ud800"]"#));
         assert_eq!(
             error.data().map(|data| &data[..]),

@@ -164,8 +164,8 @@ impl Upstream {
         &self.0.shared
     }
 
-    /// Lists the tools as the server wrote them: all pages, those included that
-    /// [`list_tools`](ToolServer::list_tools) has to leave out because they cannot be used.
+    /// Lists the tools as the server wrote them: all elements of all pages, also those that are not
+    /// tools. [`list_tools`](ToolServer::list_tools) keeps a thousand of those that cannot be used.
     ///
     /// # Errors
     ///
@@ -224,12 +224,11 @@ impl Upstream {
         let body = answer.map_err(RequestError::into_tool_error)?;
         let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
         output.map_err(|error| {
-            ToolError::new(
-                ErrorKind::Protocol,
-                Delivery::Answered,
-                "the server's answer is no tool result",
-            )
-            .with_source(error)
+            let message = match error.unreadable() {
+                Some(why) => format!("the server's result {why}: many clients cannot read it"),
+                None => "the server's answer is not a tool result".to_owned(),
+            };
+            ToolError::new(ErrorKind::Protocol, Delivery::Answered, message).with_source(error)
         })
     }
 

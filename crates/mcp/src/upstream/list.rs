@@ -15,6 +15,8 @@ use crate::wire::{Era, ParamHeaders, write};
 const MAX_PAGES: usize = 1000;
 /// No list of tools is longer than this, in bytes, all pages of it.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// No more tools of one list that cannot be used are kept, to say why: a list may have millions.
+const MAX_FAULTY: usize = 1000;
 
 /// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
 #[derive(Debug, Default)]
@@ -79,43 +81,32 @@ impl Pages {
         self.elements
     }
 
-    /// Reads the definitions. One that cannot be used is left out, with a warning, and hides no other.
+    /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and hides no
+    /// other.
     ///
     /// `mirrored` says whether arguments are to be mirrored into headers: then a tool that marks
     /// them in a way the protocol forbids may not be used either.
     pub(super) fn finish(self, server: &ServerId, mirrored: bool) -> Listing {
         let mut listing = Listing::default();
-        for raw in self.elements {
-            let definition = match ToolDefinition::from_json(raw) {
-                Ok(definition) => definition,
-                Err(error) => {
-                    tracing::warn!(
-                        server = %server,
-                        tool = error.tool().unwrap_or("?"),
-                        reason = %error,
-                        "a listed tool is left out"
-                    );
-                    continue;
-                }
-            };
+        let mut faulty = 0_usize;
+        for (at, raw) in self.elements.into_iter().enumerate() {
+            let mut definition = ToolDefinition::from_list(raw, at + 1);
             if mirrored && let Some(schema) = definition.input_schema() {
                 match ParamHeaders::from_schema(schema.get()) {
                     Ok(headers) => {
                         let name = definition.name().as_str().to_owned();
                         listing.headers.insert(name, Arc::new(headers));
                     }
-                    Err(error) => {
-                        tracing::warn!(
-                            server = %server,
-                            tool = %definition.name(),
-                            reason = %error,
-                            "a listed tool is left out"
-                        );
-                        continue;
-                    }
+                    Err(error) => definition = definition.with_fault(&error.to_string()),
                 }
             }
-            listing.tools.push(definition);
+            faulty += usize::from(definition.fault().is_some());
+            if definition.fault().is_none() || faulty <= MAX_FAULTY {
+                listing.tools.push(definition);
+            }
+        }
+        if let Some(more @ 1..) = faulty.checked_sub(MAX_FAULTY) {
+            tracing::warn!(%server, more, "listed tools are left out, beside those that are named");
         }
         listing
     }
@@ -201,20 +192,39 @@ mod tests {
         assert!(take(3).unwrap_err().contains("bytes"));
     }
 
+    /// Reads a list of one page.
+    fn listed(tools: &str, mirrored: bool) -> Listing {
+        let mut pages = Pages::default();
+        let page = format!(r#"{{"tools":[{tools}]}}"#);
+        assert!(pages.take(page.as_bytes()).unwrap().is_none());
+        pages.finish(&ServerId::new("s").unwrap(), mirrored)
+    }
+
+    fn faults(listing: &Listing) -> Vec<Option<&str>> {
+        listing.tools.iter().map(ToolDefinition::fault).collect()
+    }
+
     #[test]
     fn a_broken_definition_hides_no_other_and_the_rest_keep_their_bytes() {
-        let odd = r#"{ "name":"b", "execution":{"taskSupport":"optional"} , "x-vendor": 1e2 }"#;
+        let odd = r#"{ "name":"b", "inputSchema":{"type":"object"} , "x-vendor": 1e2 }"#;
         let bad = r#"{"name":"c","inputSchema":{"type":"object","properties":{"n":
             {"type":"number","x-mcp-header":"N"}}}}"#;
-        let page = format!(r#"{{"tools":[{{"name":7}},{odd},{bad},3]}}"#);
-        let listed = |mirrored| {
-            let mut pages = Pages::default();
-            assert!(pages.take(page.as_bytes()).unwrap().is_none());
-            pages.finish(&ServerId::new("s").unwrap(), mirrored)
-        };
-        let listing = listed(true);
-        assert_eq!(names(&listing), ["b"]);
-        assert_eq!(&listing.tools[0].raw()[..], odd.as_bytes());
-        assert_eq!(names(&listed(false)), ["b", "c"], "nothing is mirrored");
+        let page = format!(r#"{{"name":7}},{odd},{bad},3"#);
+        let listing = listed(&page, true);
+        assert_eq!(names(&listing), ["#1", "b", "c", "#4"]);
+        assert_eq!(&listing.tools[1].raw()[..], odd.as_bytes());
+        let is_usable = |listing: &Listing| faults(listing).iter().map(Option::is_none).collect();
+        let usable: Vec<bool> = is_usable(&listing);
+        assert_eq!(usable, [false, true, false, false]);
+        let usable: Vec<bool> = is_usable(&listed(&page, false));
+        assert_eq!(usable, [false, true, true, false], "nothing is mirrored");
+    }
+
+    #[test]
+    fn of_many_broken_definitions_a_thousand_are_kept_and_all_others() {
+        let good = r#"{"name":"a","inputSchema":{}}"#;
+        let listing = listed(&format!("{}{good}", "0,".repeat(5000)), false);
+        assert_eq!(listing.tools.len(), MAX_FAULTY + 1);
+        assert_eq!(names(&listing)[MAX_FAULTY], "a");
     }
 }

@@ -76,7 +76,7 @@
 //! | JSON-RPC −32020, −32022 | `Protocol` | `Answered` |
 //! | JSON-RPC, any other code | `ServerFault` | `Answered` |
 //! | HTTP: the answer belongs to another request | `Protocol` | `Unknown` |
-//! | an answer cannot be read, or is no tool result | `Protocol` | `Answered` |
+//! | an answer cannot be read, by us or by many clients, or is not a tool result | `Protocol` | `Answered` |
 //! | an answer, or an event of one, longer than [`max_message`](UpstreamBuilder::max_message) (2) | `TooLarge` | `Answered` |
 //! | the server forgets the session of the call | `SessionLost` | `Unknown` |
 //!

@@ -92,8 +92,8 @@ async fn a_raw_list_leaves_nothing_out() {
 #[tokio::test(start_paused = true)]
 async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let (upstream, mut peer, _script) = legacy().await;
-    let first = r#"{ "name":"a","execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;
-    let second = r#"{"name":"b","x-unknown":[ {} ]}"#;
+    let first = r#"{ "name":"a","inputSchema":{},"execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;
+    let second = r#"{"name":"b","inputSchema":{},"x-unknown":[ {} ]}"#;
     let listing = tokio::spawn(async move { upstream.list_tools().await });
     let asked = peer.asked("tools/list").await;
     assert_eq!(asked.params, "{}");
@@ -109,9 +109,10 @@ async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let tools = listing.await.unwrap().unwrap();
     let raw: Vec<_> = tools
         .iter()
-        .map(|tool| std::str::from_utf8(tool.raw()).unwrap())
+        .map(|tool| (std::str::from_utf8(tool.raw()).unwrap(), tool.fault()))
         .collect();
-    assert_eq!(raw, [first, second]);
+    let nameless = (r#"{"no":"name"}"#, Some("missing field `name`"));
+    assert_eq!(raw, [(first, None), nameless, (second, None)]);
     assert_eq!(
         tools[0].annotations().read_only_hint,
         Some(false),

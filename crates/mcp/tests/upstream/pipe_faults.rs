@@ -156,11 +156,17 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
     upstream.ready(LONG).await.unwrap();
     let other = tokio::spawn(upstream.call(call("other", "{}")));
     let other_asked = peer.asked("tools/call").await;
-    for answer in [
-        r#""result":[1]"#,
-        r#""result":null"#,
-        r#""error":"no""#,
-        r#""x":1"#,
+    let deep = format!(r#""result":{{"x":{}{}}}"#, "[".repeat(120), "]".repeat(120));
+    for (answer, word) in [
+        (r#""result":[1]"#, ""),
+        (r#""result":null"#, ""),
+        (r#""error":"no""#, ""),
+        (r#""x":1"#, ""),
+        (&*deep, "the server's result nests deeper than 120 levels"),
+        (
+            r#""result":{"x":[1e400]}"#,
+            "the server's result has a number beyond 1.8e308",
+        ),
     ] {
         let running = tokio::spawn(upstream.call(call("x", "{}")));
         let asked = peer.asked("tools/call").await;
@@ -172,6 +178,7 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
         .await;
         let error = running.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+        assert!(error.message().contains(word), "{error}");
     }
     peer.reply(&other_asked, r#"{"content":[]}"#).await;
     other.await.unwrap().unwrap();

@@ -17,6 +17,7 @@ async fn an_answer_that_is_none_is_told_as_such_and_costs_little() {
         let http = Http::new(era, "30s").await;
         encodings(&http).await;
         sizes(&http).await;
+        numbers(&http).await;
         ids(&http).await;
         http.row("good again", OK, |id| json(&result(id))).await;
         http.scene.ends("answers").await;
@@ -129,6 +130,23 @@ async fn sizes(http: &Http) {
         let deep = format!(r#""x":{open}{close},"content""#);
         http.row(&format!("{levels} levels"), told, move |id| {
             json(&result(id).replace(r#""content""#, &deep))
+        })
+        .await;
+    }
+}
+
+/// Numbers of any size are JSON, and those that are infinite as floats are an error to many parsers.
+async fn numbers(http: &Http) {
+    let digits = "9".repeat(5000);
+    for (number, told) in [
+        ("1e308", OK),
+        ("-1E400", GARBLED),
+        (&digits, GARBLED),
+        (r#""1e400""#, OK),
+    ] {
+        let large = format!(r#""x":[{number}],"content""#);
+        http.row(&format!("{number:.9}"), told, move |id| {
+            json(&result(id).replace(r#""content""#, &large))
         })
         .await;
     }
