@@ -7,7 +7,7 @@ use std::time::Duration;
 use callward_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
-use super::http::Connections;
+use super::http::{Connections, LongAnswers};
 use super::info::ServerInfo;
 use super::instances::Limits;
 use super::pipe::Supervisor;
@@ -43,6 +43,7 @@ pub(super) struct Options {
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
     pub(super) connections: Connections,
+    pub(super) long_answers: LongAnswers,
     pub(super) supervisor: Option<Arc<[OsString]>>,
     /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
     pub(super) idempotency_keys: Option<bool>,
@@ -95,6 +96,7 @@ impl UpstreamBuilder {
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
                 connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
+                long_answers: LongAnswers::default(),
                 supervisor: None,
                 idempotency_keys: None,
                 client_info: client_info("callward", env!("CARGO_PKG_VERSION")),

@@ -9,9 +9,10 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 
 use super::answer::AnswerBody;
-use super::body::{self, EventReader, Resume, innermost};
+use super::body::{self, SHORT, innermost};
 use super::client::SendError;
 use super::connect::ConnectError;
+use super::events::{EventReader, Resume};
 use super::link::Endpoint;
 use super::session::Session;
 use crate::upstream::answer::{self, RequestError};
@@ -172,12 +173,13 @@ async fn read(
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let limit = endpoint.shared.options.max_message;
+    let options = &endpoint.shared.options;
+    let (limit, long) = (options.max_message, &options.long_answers);
     let result = if is_of(content_type, "text/event-stream") {
-        let events = EventReader::new(response.into_body(), limit);
+        let events = EventReader::new(response.into_body(), limit, long.clone());
         read_events(endpoint, session, events, id, progress).await?
     } else if is_of(content_type, "application/json") {
-        let body = body::whole(response.into_body(), limit).await?;
+        let body = body::whole(response.into_body(), limit, long).await?;
         match Message::parse(&body.bytes) {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
                 outcome.map_err(RequestError::Refused)?
@@ -254,7 +256,8 @@ async fn resumed(
     Ok(rest)
 }
 
-/// Opens a stream of the server's own, or, after the event with an id, the rest of another.
+/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its own
+/// stream a server makes requests and announces changes: events there are short.
 ///
 /// # Errors
 ///
@@ -266,8 +269,8 @@ pub(super) async fn events(
 ) -> Result<EventReader, RequestError> {
     let mut headers = session.bare_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if let Some(last) = after {
-        headers.insert(HeaderName::from_static("last-event-id"), last);
+    if let Some(last) = &after {
+        headers.insert(HeaderName::from_static("last-event-id"), last.clone());
     }
     let response = endpoint.send(Method::GET, headers, Vec::new()).await?;
     let status = response.status();
@@ -275,8 +278,13 @@ pub(super) async fn events(
         let in_session = session.can_be_forgotten();
         return Err(answer::status(status, response.headers(), None, in_session));
     }
-    let limit = endpoint.shared.options.max_message;
-    Ok(EventReader::new(response.into_body(), limit))
+    let options = &endpoint.shared.options;
+    let limit = match after {
+        Some(_) => options.max_message,
+        None => options.max_message.min(SHORT),
+    };
+    let long = options.long_answers.clone();
+    Ok(EventReader::new(response.into_body(), limit, long))
 }
 
 /// Says whether a content type is the given one, whatever its parameters.
