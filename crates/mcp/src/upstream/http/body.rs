@@ -147,7 +147,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_whose_words_never_come_is_not_waited_for() {
-        let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
+        let never = stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
         let body = StreamBody::new(never);
         let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(body)).await;
         assert_eq!(words, Ok(None));

@@ -197,8 +197,9 @@ async fn read(
         }
     } else {
         return Err(RequestError::protocol(format!(
-            "the server answered HTTP {status} with content type {content_type:?}, which is neither \
-             JSON nor an event stream"
+            "the server answered HTTP {status} with content type {:?}, which is neither JSON nor an \
+             event stream",
+            shown(content_type)
         )));
     };
     Ok(Answered { result, session_id })
@@ -287,6 +288,15 @@ pub(super) async fn events(
     Ok(EventReader::new(response.into_body(), limit, long))
 }
 
+/// Returns what is shown of a content type: the server chose it.
+fn shown(content_type: &str) -> String {
+    let visible = content_type.chars().filter(char::is_ascii_graphic);
+    visible.take(MAX_CONTENT_TYPE).collect()
+}
+
+/// How many characters of a content type are shown.
+const MAX_CONTENT_TYPE: usize = 60;
+
 /// Says whether a content type is the given one, whatever its parameters.
 fn is_of(content_type: &str, media: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default();
@@ -314,7 +324,7 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
             params: Some(params),
         } if method == "notifications/progress" => endpoint.reports.report(&params),
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
-            endpoint.notices.push(session, reply(&id, &method));
+            endpoint.notices.reply(session, reply(&id, &method));
         }
         other => {
             tracing::trace!(server = %endpoint.shared.id, ?other, "a message of no concern");
@@ -336,7 +346,8 @@ impl Drop for InFlight<'_> {
         self.endpoint.reports.leave(self.id);
         if self.armed {
             let message = ask::cancelled(self.id);
-            self.endpoint.notices.push(self.session, message);
+            // without it the server only works in vain
+            let _ = self.endpoint.notices.push(self.session, message);
         }
     }
 }
@@ -349,11 +360,17 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
         SendError::Connect(ConnectError::NoneFree(max)) => {
             return RequestError::no_connection_free(*max);
         }
-        SendError::Connect(ConnectError::Failed(cause)) => {
+        SendError::Connect(ConnectError::Failed(cause, proxy)) => {
             let cause = innermost(&**cause);
-            return RequestError::not_sent(format!(
-                "no connection to the server: {cause}; check its address and that it runs"
-            ));
+            return RequestError::not_sent(match proxy {
+                Some(proxy) => format!(
+                    "no connection to the server by way of {proxy}: {cause}; check that the proxy runs, \
+                     and the server's address"
+                ),
+                None => format!(
+                    "no connection to the server: {cause}; check its address and that it runs"
+                ),
+            });
         }
         SendError::Broken(cause) => innermost(&**cause),
     };
@@ -368,6 +385,13 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_content_type_is_shown_in_part() {
+        assert_eq!(shown("text/html; charset=utf-8"), "text/html;charset=utf-8");
+        assert_eq!(shown("a\u{7f}\tb\u{202e}c"), "abc");
+        assert_eq!(shown(&"x".repeat(500)), "x".repeat(60));
+    }
 
     #[test]
     fn a_content_type_is_compared_whole_and_without_parameters() {
