@@ -34,10 +34,16 @@ const SCAN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause between two listings that fail, but for what the breaker makes of it.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// The pause after a listing, before another one that the server asks for, is so many times what it
+/// took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves time for calls.
+const PAUSES: u32 = 20;
+
 /// A listing on its way. Dropping it gives it up, and counts as nothing.
 struct Listing {
     listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
     purpose: Purpose,
+    /// How long a thread was busy with it.
+    busy: Duration,
 }
 
 /// What a listing is made for, and the breaker that let it through.
@@ -144,6 +150,8 @@ impl Scan {
         self.connected.send_replace(events.is_none());
         let mut is_down = false;
         let mut earliest = Instant::now();
+        // the same for what the server itself asks for
+        let mut quiet = earliest;
         let mut pause = SCAN_PAUSE;
         let mut running: Option<Listing> = None;
         loop {
@@ -171,7 +179,7 @@ impl Scan {
                         // a tool that is listed as before may do something else from now on
                         self.shared.cache.purge_set(&self.set);
                         // a listing that runs may have read what was before
-                        due = Some(earliest);
+                        due = Some(earliest.max(quiet));
                     }
                     ServerEvent::Down(reason) => {
                         match is_down {
@@ -191,7 +199,10 @@ impl Scan {
                     _ => {}
                 },
                 listed = end_of(&mut running) => {
-                    self.count(listed.1.is_ok());
+                    let (listed, busy) = listed;
+                    let is_listed = listed.1.is_ok();
+                    self.count(is_listed);
+                    let processing = Instant::now();
                     match listed {
                         (Purpose::Discovery(permit), Ok(definitions)) => {
                             permit.succeed();
@@ -226,6 +237,12 @@ impl Scan {
                             }
                         }
                     }
+                    let now = Instant::now();
+                    quiet = now + pause_after(busy + (now - processing));
+                    // while it ran, the server asked for another
+                    if is_listed {
+                        due = due.map(|due| due.max(quiet));
+                    }
                     self.settle();
                 }
                 // one that is known to be down says itself when it is back
@@ -257,6 +274,7 @@ impl Scan {
         Listing {
             listed: list(self.server.clone(), self.timeout, purpose.told()),
             purpose,
+            busy: Duration::ZERO,
         }
     }
 
@@ -361,15 +379,28 @@ fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
 /// Waits for the end of a listing, and takes it away; for ever, where none runs.
 async fn end_of(
     running: &mut Option<Listing>,
-) -> (Purpose, Result<Vec<ToolDefinition>, ToolError>) {
+) -> ((Purpose, Result<Vec<ToolDefinition>, ToolError>), Duration) {
     let listed = match running {
-        Some(listing) => listing.listed.as_mut().await,
+        Some(Listing { listed, busy, .. }) => {
+            poll_fn(|cx| {
+                let begun = Instant::now();
+                let polled = listed.as_mut().poll(cx);
+                *busy += begun.elapsed();
+                polled
+            })
+            .await
+        }
         None => std::future::pending().await,
     };
     match running.take() {
-        Some(listing) => (listing.purpose, listed),
+        Some(listing) => ((listing.purpose, listed), listing.busy),
         None => std::future::pending().await,
     }
+}
+
+/// Returns how long a server's wish for another listing waits after one that took this to process.
+fn pause_after(busy: Duration) -> Duration {
+    busy.saturating_mul(PAUSES).min(SCAN_PAUSE_MAX)
 }
 
 async fn until(due: Option<Instant>) {
@@ -388,4 +419,17 @@ async fn next(events: &mut Option<BoxStream<'static, ServerEvent>>) -> ServerEve
     }
     *events = None;
     ServerEvent::Down("it was shut down".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_after_a_listing_is_twenty_times_what_it_took() {
+        let millis = Duration::from_millis;
+        for (busy, pause) in [(0, 0), (10, 200), (600, 12_000), (60_000, 30_000)] {
+            assert_eq!(pause_after(millis(busy)), millis(pause));
+        }
+    }
 }

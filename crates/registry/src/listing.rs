@@ -35,7 +35,7 @@ impl Listing {
     pub(crate) fn read(
         set: &ReplicaSetId,
         server: &ServerId,
-        definitions: Vec<ToolDefinition>,
+        mut definitions: Vec<ToolDefinition>,
         instances: Instances,
         options: &SetOptions,
     ) -> Self {
@@ -43,6 +43,17 @@ impl Listing {
             instances,
             ..Self::default()
         };
+        if let Some(first) = definitions.get(MOST) {
+            let reason =
+                format!("the server lists more than {MOST} tools: this one and all after it");
+            tracing::warn!(%server, tool = %first.name(), reason, "tools refused");
+            listing.refused.push(Refusal {
+                server: server.clone(),
+                tool: first.name().clone(),
+                reason,
+            });
+            definitions.truncate(MOST);
+        }
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
@@ -148,6 +159,9 @@ fn bind(
     );
     Ok(tool.with_refinements(refinements))
 }
+
+/// How many tools of one server are offered: all of them are read again whenever one has changed.
+const MOST: usize = 10_000;
 
 /// The largest definition that is offered, in bytes.
 const LARGEST: usize = 256 * 1024;

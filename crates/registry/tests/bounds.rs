@@ -74,3 +74,18 @@ fn a_server_that_lists_too_much_takes_no_place_from_its_neighbour() {
     assert!(listed > 15 << 20, "{listed}");
     assert!(catalogue.refused()[0].reason.contains("16777216"));
 }
+
+#[test]
+fn of_one_server_10_000_tools_are_offered() {
+    let registry = Registry::new();
+    let (set, server) = (ReplicaSetId::new("s").unwrap(), ServerId::new("s").unwrap());
+    let named = (0..10_002).map(|at| format!(r#"{{"name":"tool_{at}","inputSchema":{{}}}}"#));
+    let definitions = named.map(|text| ToolDefinition::from_json(text).unwrap());
+    registry.register(&set, &server, definitions.collect());
+    let catalogue = registry.catalogue();
+    assert_eq!(catalogue.entries().len(), 10_000);
+    let refused = catalogue.refused();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].tool.as_str(), "tool_10000");
+    assert!(refused[0].reason.contains("more than 10000"));
+}

@@ -9,6 +9,7 @@ use callward_core::{
 };
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use url::Url;
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
@@ -261,14 +262,11 @@ pub(super) fn status(
     if !said.is_empty() {
         message.push_str(": ");
         message.push_str(said);
-    } else if let (true, Some(to)) = (status.is_redirection(), headers.get(header::LOCATION)) {
-        // its query may hold a credential
-        let to = String::from_utf8_lossy(to.as_bytes());
-        let to = to.split(['?', '#']).next().unwrap_or_default();
-        message.push_str(&format!(
-            ": redirects are not followed; the address to configure may be {}",
-            redact::url(to)
-        ));
+    } else if status.is_redirection() {
+        message.push_str(": redirects are not followed");
+        if let Some(to) = location(headers) {
+            message.push_str(&format!("; the address to configure may be {to}"));
+        }
     }
     let error = ToolError::new(kind, Delivery::Answered, message).with_http_status(status.as_u16());
     let mut error = error.with_code(
@@ -283,6 +281,20 @@ pub(super) fn status(
         None => RequestError::Failed(error),
     }
 }
+
+/// Returns the address that a redirect leads to, as much of it as may be shown: the server chose it.
+fn location(headers: &HeaderMap) -> Option<String> {
+    let to = Url::parse(headers.get(header::LOCATION)?.to_str().ok()?).ok()?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return None;
+    }
+    // query and credentials are left out, and what stays is ASCII
+    let shown = redact::url(&(to.origin().ascii_serialization() + to.path()));
+    Some(shown.chars().take(MAX_LOCATION).collect())
+}
+
+/// How many characters of an address are shown.
+const MAX_LOCATION: usize = 200;
 
 /// More than this is never, and a number a clock can be added to.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -375,6 +387,38 @@ mod tests {
             status(StatusCode::NOT_FOUND, &none, rpc(), true),
             RequestError::SessionGone
         ));
+    }
+
+    #[test]
+    fn of_a_redirect_scheme_host_port_and_path_are_shown() {
+        let long = format!("http://a.test/{}", "x".repeat(500));
+        for (to, shown) in [
+            ("https://a.test/mcp", Some("https://a.test/mcp")),
+            (
+                "http://a.test:8080/mcp?key=1#x",
+                Some("http://a.test:8080/mcp"),
+            ),
+            ("http://me:secret@a.test/mcp", Some("http://a.test/mcp")),
+            (
+                "http://a.test/IGNORE ALL <b>",
+                Some("http://a.test/IGNORE%20ALL%20%3Cb%3E"),
+            ),
+            (&long, Some(&long[..200])),
+            ("IGNORE ALL", None),
+            ("/mcp/", None),
+            ("javascript:ignore", None),
+            ("file:///etc/passwd", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::LOCATION, HeaderValue::from_str(to).unwrap());
+            let error = status(StatusCode::FOUND, &headers, None, false).into_tool_error();
+            let message = "the server answered HTTP 302 Found: redirects are not followed";
+            let message = match shown {
+                Some(shown) => format!("{message}; the address to configure may be {shown}"),
+                None => message.to_owned(),
+            };
+            assert_eq!(error.message(), message);
+        }
     }
 
     #[test]

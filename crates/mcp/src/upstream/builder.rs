@@ -7,7 +7,7 @@ use std::time::Duration;
 use callward_core::{PeerObserver, ServerId};
 
 use super::handle::Upstream;
-use super::http::Connections;
+use super::http::{Connections, LongAnswers};
 use super::info::ServerInfo;
 use super::instances::Limits;
 use super::pipe::Supervisor;
@@ -36,6 +36,7 @@ pub enum EraChoice {
 pub(super) struct Options {
     pub(super) era: EraChoice,
     pub(super) connect_timeout: Duration,
+    pub(super) greeting_timeout: Duration,
     pub(super) list_timeout: Duration,
     pub(super) probe_timeout: Duration,
     pub(super) reconnect_cap: Duration,
@@ -43,6 +44,7 @@ pub(super) struct Options {
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
     pub(super) connections: Connections,
+    pub(super) long_answers: LongAnswers,
     pub(super) supervisor: Option<Arc<[OsString]>>,
     /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
     pub(super) idempotency_keys: Option<bool>,
@@ -88,6 +90,7 @@ impl UpstreamBuilder {
             options: Options {
                 era: EraChoice::Auto,
                 connect_timeout: Duration::from_secs(30),
+                greeting_timeout: Duration::from_secs(5 * 60),
                 list_timeout: Duration::from_secs(60),
                 probe_timeout: Duration::from_secs(10),
                 reconnect_cap: Duration::from_secs(5),
@@ -95,6 +98,7 @@ impl UpstreamBuilder {
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
                 connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
+                long_answers: LongAnswers::default(),
                 supervisor: None,
                 idempotency_keys: None,
                 client_info: client_info("callward", env!("CARGO_PKG_VERSION")),
@@ -116,10 +120,18 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets how long one attempt to connect may take, greeting included. Default: 30 s, since `npx`
-    /// and `uvx` download on a cold start.
+    /// Sets how long one attempt to connect may take: over HTTP greeting included, over a pipe without
+    /// it ([`greeting_timeout`](Self::greeting_timeout)). A call waits so long for an instance that is
+    /// starting. Default: 30 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.options.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a server over a pipe may take to answer the greeting. Then its process is ended and
+    /// started again. Default: 5 min, since `npx` and `uvx` download on a cold start.
+    pub fn greeting_timeout(mut self, timeout: Duration) -> Self {
+        self.options.greeting_timeout = timeout;
         self
     }
 

@@ -18,6 +18,9 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// No more tools of one list that cannot be used are kept, to say why: a list may have millions.
 const MAX_FAULTY: usize = 1000;
 
+/// No more tools than this are read: one more than are offered, so that it is seen that there are more.
+const MAX_TOOLS: usize = 10_001;
+
 /// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
@@ -59,9 +62,10 @@ impl Pages {
         self.elements.extend(
             page.tools
                 .iter()
+                .take(MAX_TOOLS - self.elements.len())
                 .map(|tool| Bytes::copy_from_slice(tool.get().as_bytes())),
         );
-        let Some(cursor) = page.next_cursor else {
+        let Some(cursor) = page.next_cursor.filter(|_| self.elements.len() < MAX_TOOLS) else {
             return Ok(None);
         };
         if self.pages >= MAX_PAGES {
@@ -137,6 +141,15 @@ mod tests {
             .iter()
             .map(|tool| tool.name().as_str())
             .collect()
+    }
+
+    #[test]
+    fn no_more_is_read_than_is_offered_and_one() {
+        let page = format!(r#"{{"tools":[{}1],"nextCursor":"a"}}"#, "1,".repeat(5999));
+        let mut pages = Pages::default();
+        assert!(pages.take(page.as_bytes()).unwrap().is_some());
+        assert!(pages.take(page.as_bytes()).unwrap().is_none());
+        assert_eq!(pages.into_elements().len(), 10_001);
     }
 
     #[test]

@@ -50,7 +50,7 @@
 //! | the host has no address | `ConnectFailed` | `NotSent` |
 //! | the connection is refused | `ConnectFailed` | `NotSent` |
 //! | TLS fails: nobody vouches for the certificate, or the server speaks no TLS | `ConnectFailed` | `NotSent` |
-//! | no connection, or no greeting, within [`connect_timeout`](UpstreamBuilder::connect_timeout) | `ConnectFailed` | `NotSent` |
+//! | no connection, or no greeting, within [`connect_timeout`](UpstreamBuilder::connect_timeout); over a pipe, no greeting within [`greeting_timeout`](UpstreamBuilder::greeting_timeout) | `ConnectFailed` | `NotSent` |
 //! | the greeting is refused with HTTP 401, 403 or 407 | `Unauthorized` | `NotSent` |
 //! | the greeting is put off with HTTP 429 | `RateLimited` | `NotSent` |
 //! | the greeting fails otherwise | `ConnectFailed` | `NotSent` |

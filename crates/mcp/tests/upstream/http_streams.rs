@@ -112,6 +112,22 @@ async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_of_the_server_s_own_is_reopened_after_an_event_that_is_too_long() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let endless = "x".repeat(256 << 10);
+    for start in ["data: ", ": "] {
+        let mut get = server.stream().await;
+        get.events().await;
+        get.write(&format!("{start}{endless}")).await;
+        get.closed().await;
+    }
+    server.stream().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_closed_before_the_answer_is_resumed() {
     let (upstream, mut server) = legacy().await;
     let running = tokio::spawn(upstream.call(call("x", "{}")));

@@ -81,6 +81,17 @@ async fn a_modern_server_that_starts_slowly_is_still_modern() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_takes_minutes_to_start_is_waited_for() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    let probe = peer.asked("server/discover").await;
+    tokio::time::sleep(Duration::from_secs(290)).await;
+    peer.reply(&probe, DISCOVERED).await;
+    upstream.ready(LONG).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_dies_of_the_probe_is_greeted_the_old_way_next_time() {
     let (builder, mut script) = scripted(1 << 16);
     let upstream = builder.start();

@@ -78,6 +78,35 @@ async fn what_never_ends_is_given_up() {
     }
 }
 
+/// Together they would have three times what the gateway may grow by.
+const LONG_ANSWERS: usize = 12;
+
+#[tokio::test]
+async fn long_answers_at_the_same_time_take_the_room_of_two() {
+    for era in [Era::Legacy, Era::Modern] {
+        for head in [
+            "content-type: application/json\r\n\r\n",
+            "content-type: text/event-stream\r\n\r\ndata: ",
+        ] {
+            let http = Http::sized(era, "2s", "8MiB").await;
+            let head = format!("HTTP/1.1 200 OK\r\n{head}");
+            http.peer.plays(move |_| {
+                let block = "x".repeat(64 << 10);
+                Reply::bytes(head.clone())
+                    .and_again(block, 127)
+                    .then(Then::Hold)
+            });
+            let calls = (0..LONG_ANSWERS).map(|_| http.scene.call("pay"));
+            for (_, told) in futures_util::future::join_all(calls).await {
+                http.scene
+                    .holds("long answers", told == "outcome_unknown", &told);
+            }
+            http.scene.bounded("long answers");
+            http.scene.ends("long answers").await;
+        }
+    }
+}
+
 impl Http {
     /// As [`row`](Http::row), where the answer is a failure of either kind.
     async fn endless(&self, row: &str, plays: impl Fn(&str) -> Reply + Send + Sync + 'static) {

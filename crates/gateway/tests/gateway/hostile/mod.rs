@@ -84,13 +84,18 @@ struct Scene {
 impl Scene {
     /// Starts a gateway with such lines for the hostile server, and with such an attempt timeout.
     async fn new(server: &str, timeout: &str) -> Self {
+        Self::sized(server, timeout, "1MiB").await
+    }
+
+    /// As [`new`](Self::new), where the hostile server's messages may be so long.
+    async fn sized(server: &str, timeout: &str, max_message: &str) -> Self {
         let good = json!([{"name": "ask", "inputSchema": {"type": "object"}}]);
         let good = Script {
             call: r#"says here"#,
             ..Script::counting(&good)
         };
         let config = format!(
-            "{server}instances = \"shared\"\nmax_message = \"1MiB\"\n\n{}\n{CONFIG}\n\
+            "{server}instances = \"shared\"\nmax_message = {max_message:?}\n\n{}\n{CONFIG}\n\
              [limits]\nattempt_timeout = {timeout:?}\n",
             good.server("good")
         );
@@ -174,12 +179,16 @@ struct Http {
 
 impl Http {
     async fn new(era: Era, timeout: &str) -> Self {
+        Self::sized(era, timeout, "1MiB").await
+    }
+
+    async fn sized(era: Era, timeout: &str, max_message: &str) -> Self {
         let ledger = Ledger::new();
         let tools = tools().map(|tool| ToolDefinition::from_json(tool.to_string()).unwrap());
         let peer = Peer::start(era, &tools, ledger.clone()).await.unwrap();
         let server = format!("[servers.bad]\nurl = {:?}\n", peer.url());
         Self {
-            scene: Scene::new(&server, timeout).await,
+            scene: Scene::sized(&server, timeout, max_message).await,
             peer,
             ledger,
         }

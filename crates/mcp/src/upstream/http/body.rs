@@ -1,15 +1,12 @@
-//! Reads the bodies of answers, none of them longer than a limit.
+//! Reads the bodies of answers, none of them longer than a limit, and few long ones at a time.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
-use futures_util::{Stream, StreamExt};
+use bytes::Bytes;
 use http_body::Body;
-use http_body_util::{BodyDataStream, BodyExt};
-use sse_stream::SseStream;
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::upstream::answer::RequestError;
 
@@ -17,6 +14,41 @@ use crate::upstream::answer::RequestError;
 const MAX_REFUSAL: usize = 64 * 1024;
 /// How long the words of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
+/// An answer that has more bytes is long.
+pub(super) const SHORT: usize = 256 * 1024;
+/// How many long answers of one server are read at the same time.
+const LONG_AT_ONCE: usize = 2;
+
+/// Bounds how many long answers of one server are in memory before they are complete.
+#[derive(Debug, Clone)]
+pub(in crate::upstream) struct LongAnswers(Arc<Semaphore>);
+
+impl Default for LongAnswers {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LONG_AT_ONCE)))
+    }
+}
+
+impl LongAnswers {
+    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be kept
+    /// until the answer is handed over.
+    pub(super) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
+        if bytes > SHORT && place.is_none() {
+            // the semaphore is never closed
+            *place = self.0.clone().acquire_owned().await.ok();
+        }
+    }
+}
+
+/// Appends to a buffer that never gets more room than `limit`, as long as its bytes fit in there.
+pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
+    let needed = buffer.len() + bytes.len();
+    if needed > buffer.capacity() {
+        let room = (buffer.capacity() * 2).min(limit).max(needed);
+        buffer.reserve_exact(room - buffer.len());
+    }
+    buffer.extend_from_slice(bytes);
+}
 
 /// What was read of a body.
 pub(super) struct Whole {
@@ -24,6 +56,8 @@ pub(super) struct Whole {
     /// Why there is no more of it, where it did not end in good order. A message may be complete all
     /// the same: it is the server's last chunk that is missing, or white space.
     pub(super) broken: Option<RequestError>,
+    /// Its place among the long answers.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Reads a whole body. The usual one arrives in one piece and is not copied.
@@ -31,13 +65,20 @@ pub(super) struct Whole {
 /// # Errors
 ///
 /// One longer than the limit.
-pub(super) async fn whole<B>(mut body: B, limit: usize) -> Result<Whole, RequestError>
+pub(super) async fn whole<B>(
+    mut body: B,
+    limit: usize,
+    long: &LongAnswers,
+) -> Result<Whole, RequestError>
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
 {
+    let mut place = None;
     let mut first = Bytes::new();
     let mut rest: Option<Vec<u8>> = None;
     let broken = loop {
+        let read = rest.as_ref().map_or(first.len(), Vec::len);
+        long.admit(read, &mut place).await;
         let frame = match body.frame().await {
             Some(Ok(frame)) => frame,
             None => break None,
@@ -46,14 +87,15 @@ where
         let Ok(chunk) = frame.into_data() else {
             continue; // trailers
         };
-        if first.len() + rest.as_ref().map_or(0, Vec::len) + chunk.len() > limit {
+        if read + chunk.len() > limit {
             return Err(RequestError::too_large(limit));
         }
         match &mut rest {
-            Some(rest) => rest.extend_from_slice(&chunk),
+            Some(rest) => append(rest, &chunk, limit),
             None if first.is_empty() => first = chunk,
             None => {
-                let mut all = Vec::from(std::mem::take(&mut first));
+                let mut all = Vec::with_capacity(read + chunk.len());
+                all.extend_from_slice(&std::mem::take(&mut first));
                 all.extend_from_slice(&chunk);
                 rest = Some(all);
             }
@@ -61,7 +103,11 @@ where
     };
     // the room that the last growth made is given back: the answer may be kept for long
     let bytes = rest.map_or(first, |all| all.into_boxed_slice().into());
-    Ok(Whole { bytes, broken })
+    Ok(Whole {
+        bytes,
+        broken,
+        _place: place,
+    })
 }
 
 /// Reads the body of a refusal; nothing if it cannot be read, since the status says enough.
@@ -69,168 +115,13 @@ pub(super) async fn refusal<B>(body: B) -> Option<Bytes>
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
 {
-    let words = whole(body, MAX_REFUSAL);
+    let never_long = LongAnswers::default();
+    let words = whole(body, MAX_REFUSAL, &never_long);
     let words = tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()?;
     Some(words.bytes)
 }
 
-type Events = SseStream<
-    sse_stream::ByteStreamBody<Pin<Box<dyn Stream<Item = Result<Bytes, ReadError>> + Send>>, Bytes>,
->;
-
-/// The messages of an event stream.
-pub(super) struct EventReader {
-    events: Pin<Box<Events>>,
-    /// Bytes read since the last event with data: comments are endless as well.
-    pending: Arc<AtomicUsize>,
-    limit: usize,
-    pub(super) resume: Resume,
-}
-
-/// How a stream can be resumed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Resume {
-    /// The id of the last event that has one.
-    pub(super) after: Option<String>,
-    /// How long the server wants a client to wait first.
-    pub(super) wait: Option<Duration>,
-}
-
-#[derive(Debug)]
-enum ReadError {
-    Broken(Box<dyn std::error::Error + Send + Sync>),
-    TooLong(usize),
-}
-
-impl std::fmt::Display for ReadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Broken(error) => write!(f, "{error}"),
-            Self::TooLong(limit) => write!(f, "an event is longer than {limit} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
-
-/// The lines of a chunk, one by one, each with a line feed at its end. The parser gives up the rest of
-/// what it takes in after a line that it refuses, so it gets no more than that line.
-struct Lines(Option<Result<Bytes, ReadError>>);
-
-impl Iterator for Lines {
-    type Item = Result<Bytes, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let Some(Ok(chunk)) = &mut self.0 else {
-            return self.0.take();
-        };
-        let Some(end) = memchr::memchr2(b'\n', b'\r', chunk) else {
-            return self.0.take();
-        };
-        let mut line = chunk.split_to(end + 1);
-        if line.ends_with(b"\r") {
-            if chunk.starts_with(b"\n") {
-                chunk.advance(1);
-            }
-            line = Bytes::from([&line[..end], b"\n"].concat());
-        }
-        if chunk.is_empty() {
-            self.0 = None;
-        }
-        Some(Ok(line))
-    }
-}
-
-impl EventReader {
-    pub(super) fn new<B>(body: B, limit: usize) -> Self
-    where
-        B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
-    {
-        let pending = Arc::new(AtomicUsize::new(0));
-        let counter = pending.clone();
-        let chunks = BodyDataStream::new(body).then(async |chunk| {
-            // a server that always has more must not keep a thread to itself
-            tokio::task::coop::consume_budget().await;
-            chunk.map_err(|error| ReadError::Broken(error.into()))
-        });
-        let mut after_return = false;
-        let lines = chunks.flat_map(move |mut chunk| {
-            if let Ok(chunk) = &mut chunk {
-                let ends_so = chunk.ends_with(b"\r");
-                if after_return && chunk.starts_with(b"\n") {
-                    chunk.advance(1); // the other half of the end of a line
-                }
-                after_return = ends_so;
-            }
-            futures_util::stream::iter(Lines(Some(chunk)))
-        });
-        let bytes = lines.map(move |line| {
-            let line = line?;
-            if counter.fetch_add(line.len(), Ordering::Relaxed) + line.len() > limit {
-                return Err(ReadError::TooLong(limit));
-            }
-            Ok(line)
-        });
-        let bytes: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(bytes);
-        Self {
-            events: Box::pin(SseStream::from_bytes_stream(bytes)),
-            pending,
-            limit,
-            resume: Resume::default(),
-        }
-    }
-
-    /// Returns the data of the next event that has any; nothing at the end of the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
-        loop {
-            // there may be many in one chunk
-            tokio::task::coop::consume_budget().await;
-            match self.events.next().await {
-                None => return Ok(None),
-                Some(Err(_)) if self.pending.load(Ordering::Relaxed) > self.limit => {
-                    return Err(RequestError::too_large(self.limit));
-                }
-                Some(Err(sse_stream::Error::Body(error))) => return Err(broken(&*error)),
-                Some(Err(error @ sse_stream::Error::Utf8Parse(_))) => return Err(broken(&error)),
-                // the specification has such a line ignored
-                Some(Err(_)) => {}
-                Some(Ok(event)) => {
-                    let retry = event.retry.map(Duration::from_millis);
-                    self.resume.wait = retry.or(self.resume.wait);
-                    if event.id.is_some() {
-                        self.resume.after = event.id;
-                    }
-                    // a priming event has an id and no data
-                    if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                        self.pending.store(0, Ordering::Relaxed);
-                        return Ok(Some(Bytes::from(data)));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Returns the messages of a stream that comes in these pieces, and why there are no more.
-#[cfg(fuzzing)]
-pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
-    let pieces = pieces
-        .into_iter()
-        .map(|piece| Ok(http_body::Frame::data(piece)));
-    let pieces =
-        futures_util::stream::iter(pieces.map(|piece: Result<_, std::convert::Infallible>| piece));
-    let mut reader = EventReader::new(http_body_util::StreamBody::new(pieces), limit);
-    let mut messages = Vec::new();
-    loop {
-        match reader.next().await {
-            Ok(Some(message)) => messages.push(message),
-            Ok(None) => return (messages, None),
-            Err(error) => return (messages, Some(format!("{error:?}"))),
-        }
-    }
-}
-
-fn broken(error: &(dyn std::error::Error + 'static)) -> RequestError {
+pub(super) fn broken(error: &(dyn std::error::Error + 'static)) -> RequestError {
     RequestError::lost(format!("the answer broke off: {}", innermost(error)))
 }
 
@@ -245,76 +136,73 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{StreamExt, stream};
     use http_body::Frame;
     use http_body_util::StreamBody;
 
+    use super::super::events::EventReader;
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_whose_words_never_come_is_not_waited_for() {
-        let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
+        let never = stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
         let body = StreamBody::new(never);
         let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(body)).await;
         assert_eq!(words, Ok(None));
     }
 
     #[tokio::test]
-    async fn an_event_before_a_line_that_is_no_text_is_read() {
-        for (stream, size) in [
-            &b"data: whole\n\ndata: \xff\n\n"[..],
-            b"data: whole\r\rdata: \xff\r\r",
-        ]
-        .into_iter()
-        .flat_map(|stream| (1..=stream.len()).map(move |size| (stream, size)))
-        {
-            let pieces = stream
-                .chunks(size)
-                .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
-            let body = StreamBody::new(futures_util::stream::iter(pieces));
-            let mut events = EventReader::new(body, 1024);
-            assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
-            assert!(events.next().await.is_err(), "{size}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_line_without_meaning_is_ignored() {
-        let lines = [
-            "data: {",
-            "colour: red",
-            "no colon",
-            "retry: soon",
-            "id: 1",
-            "id: 2",
-            "data: }",
-            "",
-        ];
-        for end in ["\n", "\r", "\r\n"] {
-            let stream = Bytes::from(lines.join(end) + end);
-            for size in 1..=stream.len() {
-                let mut left = stream.clone();
-                let pieces = std::iter::from_fn(move || {
-                    let piece = left.split_to(size.min(left.len()));
-                    (!piece.is_empty()).then_some(Ok::<_, std::io::Error>(Frame::data(piece)))
-                });
-                let body = StreamBody::new(futures_util::stream::iter(pieces));
-                let mut events = EventReader::new(body, 1024);
-                let event = events.next().await.unwrap();
-                assert_eq!(event.unwrap(), "{\n}", "{stream:?} {size}");
-                assert_eq!(events.next().await.unwrap(), None);
+    async fn two_long_answers_are_read_at_a_time_and_of_others_what_a_short_one_has() {
+        const PIECE: usize = 16 * 1024;
+        const LONG: usize = 4 * SHORT;
+        for is_event in [false, true] {
+            let long = LongAnswers::default();
+            let mut reading: Vec<_> = (0..5)
+                .map(|_| {
+                    let (long, read) = (long.clone(), Arc::new(AtomicUsize::new(0)));
+                    let counter = read.clone();
+                    let piece = move || {
+                        counter.fetch_add(PIECE, Ordering::Relaxed);
+                        Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b':'; PIECE])))
+                    };
+                    let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"data: ")))]);
+                    let pieces = stream::repeat_with(piece).take(LONG / PIECE);
+                    // none of them comes to an end
+                    let body = StreamBody::new(first.chain(pieces).chain(stream::pending()));
+                    let task = tokio::spawn(async move {
+                        if is_event {
+                            let mut events = EventReader::new(body, 2 * LONG, long);
+                            let _ = events.next().await;
+                        } else {
+                            let _ = whole(body, 2 * LONG, &long).await;
+                        }
+                    });
+                    (task, read)
+                })
+                .collect();
+            for whole in 2..=5 {
+                for _ in 0..1000 {
+                    tokio::task::yield_now().await;
+                }
+                reading.sort_by_key(|(_, read)| std::cmp::Reverse(read.load(Ordering::Relaxed)));
+                let counts = reading.iter().map(|(_, read)| read.load(Ordering::Relaxed));
+                let (long, short): (Vec<_>, Vec<_>) = counts.partition(|read| *read == LONG);
+                assert_eq!(long.len(), whole, "{short:?}");
+                assert!(short.iter().all(|read| *read <= SHORT + PIECE), "{short:?}");
+                // one that is given up makes room for another
+                reading[whole - 1].0.abort();
             }
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_that_brings_no_data_ends_at_the_limit() {
-        for said in [": there\n\n", ": there\n", "data:\n\n", "id: 1\n\n", "\n"] {
-            let said = futures_util::stream::repeat_with(move || {
-                Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(said.as_bytes())))
-            });
-            let mut events = EventReader::new(StreamBody::new(said.take(100_000)), 10_000);
-            let ended = events.next().await;
-            assert!(matches!(ended, Err(RequestError::Failed(_))), "{ended:?}");
+    #[test]
+    fn a_buffer_gets_no_more_room_than_the_limit() {
+        let mut buffer = Vec::new();
+        for _ in 0..100 {
+            append(&mut buffer, &[0; 10], 1000);
+            assert!(buffer.capacity() <= 1000, "{}", buffer.capacity());
         }
     }
 }

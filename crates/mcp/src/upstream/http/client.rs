@@ -227,6 +227,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
+    use super::super::exchange::unsent;
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -298,6 +299,31 @@ mod tests {
             seen.starts_with("connect server.test:443 http/1.1\r\n"),
             "{seen}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_proxy_that_is_not_there_is_named_without_its_credentials() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        for url in ["http://server.test/mcp", "https://server.test/mcp"] {
+            let proxies = Matcher::builder()
+                .all(format!("http://me:secret@{address}"))
+                .build();
+            let url = Url::parse(url).unwrap();
+            let client =
+                Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8));
+            let client = client.unwrap();
+            let headers = client.headers.clone();
+            let failed = client.send(Method::POST, headers, outgoing()).await;
+            let error = unsent(&failed.unwrap_err(), false).into_tool_error();
+            let message = error.message();
+            assert!(
+                message.contains(&format!("the proxy http://{address}")),
+                "{message}"
+            );
+            assert!(!message.contains("secret"), "{message}");
+        }
     }
 
     #[test]

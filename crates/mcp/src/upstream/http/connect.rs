@@ -51,6 +51,8 @@ impl Connections {
 #[derive(Clone)]
 pub(super) struct Connect {
     way: Way,
+    /// The proxy, in words.
+    proxy: Option<Arc<str>>,
     timeout: Duration,
     connections: Connections,
 }
@@ -60,8 +62,8 @@ pub(super) struct Connect {
 pub(super) enum ConnectError {
     /// As many as there may be are in use: this many.
     NoneFree(usize),
-    /// None could be made.
-    Failed(BoxError),
+    /// None could be made, by way of this proxy if there is one.
+    Failed(BoxError, Option<Arc<str>>),
 }
 
 #[derive(Clone)]
@@ -86,8 +88,9 @@ impl Connect {
         timeout: Duration,
         connections: Connections,
     ) -> Result<(Self, Option<HeaderValue>), String> {
-        let by = |way| Self {
+        let by = |way, proxy| Self {
             way,
+            proxy,
             timeout,
             connections,
         };
@@ -103,7 +106,7 @@ impl Connect {
         // this machine is not behind a proxy, and what is sent to it is for it alone
         let proxy = proxies.intercept(server).filter(|_| !is_loopback(server));
         let Some(proxy) = proxy else {
-            return Ok((by(Way::Straight(straight)), None));
+            return Ok((by(Way::Straight(straight), None), None));
         };
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             return Err(format!(
@@ -112,13 +115,30 @@ impl Connect {
             ));
         }
         let credentials = proxy.basic_auth().cloned();
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let named = match variable(server.scheme_str(), is_set) {
+            Some(variable) => format!(", which {variable} names"),
+            None => String::new(),
+        };
+        let shown = redact::url(&proxy.uri().to_string());
+        let words = Some(format!("the proxy {shown}{named}").into());
         if server.scheme_str() != Some("https") {
             let way = Way::Forwarded(straight, proxy.uri().clone());
-            return Ok((by(way), credentials));
+            return Ok((by(way, words), credentials));
         }
         let way = Way::Tunnelled(HttpsConnector::from((tunnel(&proxy, straight), tls)));
-        Ok((by(way), None))
+        Ok((by(way, words), None))
     }
+}
+
+/// Returns the variable of the environment that names the proxy, in the order in which they are read.
+fn variable(scheme: Option<&str>, is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let own = match scheme {
+        Some("https") => ["HTTPS_PROXY", "https_proxy"],
+        _ => ["HTTP_PROXY", "http_proxy"],
+    };
+    let names = own.into_iter().chain(["ALL_PROXY", "all_proxy"]);
+    names.into_iter().find(|name| is_set(name))
 }
 
 fn is_loopback(server: &Uri) -> bool {
@@ -159,6 +179,7 @@ impl Connect {
     pub(super) fn open(&self, server: Uri) -> BoxFuture<'static, Result<Wire, ConnectError>> {
         let Self {
             way,
+            proxy,
             timeout,
             connections: Connections { free, max },
         } = self.clone();
@@ -170,7 +191,7 @@ impl Connect {
             let wire = tokio::time::timeout(timeout, way.go(server))
                 .await
                 .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
-                .map_err(ConnectError::Failed)?;
+                .map_err(|cause| ConnectError::Failed(cause, proxy))?;
             Ok(Wire {
                 place: Some(place),
                 ..wire
@@ -261,6 +282,23 @@ impl Write for Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_variable_that_names_the_proxy_is_known() {
+        for (scheme, set, want) in [
+            (
+                "https",
+                &["HTTPS_PROXY", "ALL_PROXY"][..],
+                Some("HTTPS_PROXY"),
+            ),
+            ("https", &["HTTP_PROXY", "https_proxy"], Some("https_proxy")),
+            ("http", &["HTTPS_PROXY", "all_proxy"], Some("all_proxy")),
+            ("http", &["HTTP_PROXY"], Some("HTTP_PROXY")),
+            ("http", &[], None),
+        ] {
+            assert_eq!(variable(Some(scheme), |name| set.contains(&name)), want);
+        }
+    }
 
     #[test]
     fn loopback_addresses_have_no_proxy() {

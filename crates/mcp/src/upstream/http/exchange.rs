@@ -9,9 +9,10 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 
 use super::answer::AnswerBody;
-use super::body::{self, EventReader, Resume, innermost};
+use super::body::{self, SHORT, innermost};
 use super::client::SendError;
 use super::connect::ConnectError;
+use super::events::{EventReader, Resume};
 use super::link::Endpoint;
 use super::session::Session;
 use crate::upstream::answer::{self, RequestError};
@@ -172,12 +173,13 @@ async fn read(
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let limit = endpoint.shared.options.max_message;
+    let options = &endpoint.shared.options;
+    let (limit, long) = (options.max_message, &options.long_answers);
     let result = if is_of(content_type, "text/event-stream") {
-        let events = EventReader::new(response.into_body(), limit);
+        let events = EventReader::new(response.into_body(), limit, long.clone());
         read_events(endpoint, session, events, id, progress).await?
     } else if is_of(content_type, "application/json") {
-        let body = body::whole(response.into_body(), limit).await?;
+        let body = body::whole(response.into_body(), limit, long).await?;
         match Message::parse(&body.bytes) {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
                 outcome.map_err(RequestError::Refused)?
@@ -195,8 +197,9 @@ async fn read(
         }
     } else {
         return Err(RequestError::protocol(format!(
-            "the server answered HTTP {status} with content type {content_type:?}, which is neither \
-             JSON nor an event stream"
+            "the server answered HTTP {status} with content type {:?}, which is neither JSON nor an \
+             event stream",
+            shown(content_type)
         )));
     };
     Ok(Answered { result, session_id })
@@ -254,7 +257,8 @@ async fn resumed(
     Ok(rest)
 }
 
-/// Opens a stream of the server's own, or, after the event with an id, the rest of another.
+/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its own
+/// stream a server makes requests and announces changes: events there are short.
 ///
 /// # Errors
 ///
@@ -266,8 +270,8 @@ pub(super) async fn events(
 ) -> Result<EventReader, RequestError> {
     let mut headers = session.bare_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if let Some(last) = after {
-        headers.insert(HeaderName::from_static("last-event-id"), last);
+    if let Some(last) = &after {
+        headers.insert(HeaderName::from_static("last-event-id"), last.clone());
     }
     let response = endpoint.send(Method::GET, headers, Vec::new()).await?;
     let status = response.status();
@@ -275,9 +279,23 @@ pub(super) async fn events(
         let in_session = session.can_be_forgotten();
         return Err(answer::status(status, response.headers(), None, in_session));
     }
-    let limit = endpoint.shared.options.max_message;
-    Ok(EventReader::new(response.into_body(), limit))
+    let options = &endpoint.shared.options;
+    let limit = match after {
+        Some(_) => options.max_message,
+        None => options.max_message.min(SHORT),
+    };
+    let long = options.long_answers.clone();
+    Ok(EventReader::new(response.into_body(), limit, long))
 }
+
+/// Returns what is shown of a content type: the server chose it.
+fn shown(content_type: &str) -> String {
+    let visible = content_type.chars().filter(char::is_ascii_graphic);
+    visible.take(MAX_CONTENT_TYPE).collect()
+}
+
+/// How many characters of a content type are shown.
+const MAX_CONTENT_TYPE: usize = 60;
 
 /// Says whether a content type is the given one, whatever its parameters.
 fn is_of(content_type: &str, media: &str) -> bool {
@@ -306,7 +324,7 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
             params: Some(params),
         } if method == "notifications/progress" => endpoint.reports.report(&params),
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
-            endpoint.notices.push(session, reply(&id, &method));
+            endpoint.notices.reply(session, reply(&id, &method));
         }
         other => {
             tracing::trace!(server = %endpoint.shared.id, ?other, "a message of no concern");
@@ -328,7 +346,8 @@ impl Drop for InFlight<'_> {
         self.endpoint.reports.leave(self.id);
         if self.armed {
             let message = ask::cancelled(self.id);
-            self.endpoint.notices.push(self.session, message);
+            // without it the server only works in vain
+            let _ = self.endpoint.notices.push(self.session, message);
         }
     }
 }
@@ -341,11 +360,17 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
         SendError::Connect(ConnectError::NoneFree(max)) => {
             return RequestError::no_connection_free(*max);
         }
-        SendError::Connect(ConnectError::Failed(cause)) => {
+        SendError::Connect(ConnectError::Failed(cause, proxy)) => {
             let cause = innermost(&**cause);
-            return RequestError::not_sent(format!(
-                "no connection to the server: {cause}; check its address and that it runs"
-            ));
+            return RequestError::not_sent(match proxy {
+                Some(proxy) => format!(
+                    "no connection to the server by way of {proxy}: {cause}; check that the proxy runs, \
+                     and the server's address"
+                ),
+                None => format!(
+                    "no connection to the server: {cause}; check its address and that it runs"
+                ),
+            });
         }
         SendError::Broken(cause) => innermost(&**cause),
     };
@@ -360,6 +385,13 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_content_type_is_shown_in_part() {
+        assert_eq!(shown("text/html; charset=utf-8"), "text/html;charset=utf-8");
+        assert_eq!(shown("a\u{7f}\tb\u{202e}c"), "abc");
+        assert_eq!(shown(&"x".repeat(500)), "x".repeat(60));
+    }
 
     #[test]
     fn a_content_type_is_compared_whole_and_without_parameters() {

@@ -9,6 +9,7 @@ mod body;
 mod client;
 mod conn;
 mod connect;
+mod events;
 mod exchange;
 mod link;
 mod notices;
@@ -18,7 +19,8 @@ mod reports;
 mod session;
 mod sessions;
 
-#[cfg(fuzzing)]
-pub(crate) use body::events;
+pub(super) use body::LongAnswers;
 pub(super) use connect::Connections;
+#[cfg(fuzzing)]
+pub(crate) use events::events;
 pub(super) use link::HttpLink;

@@ -58,22 +58,27 @@ impl Notices {
         }
     }
 
-    /// Queues a message. One that is too long, or finds the queue full, is dropped.
-    pub(super) fn push(&self, session: &Arc<Session>, message: Vec<u8>) {
+    /// Queues a reply to a request of the server. Of those that have to be dropped the first is told.
+    pub(super) fn reply(&self, session: &Arc<Session>, message: Vec<u8>) {
+        let is_lost = !self.push(session, message) && !self.queue.is_closed();
+        if is_lost && !self.has_dropped.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                session = session.id(),
+                "a reply to a request of the server is dropped, and more may be: the server takes them \
+                 too slowly, or its ids are too long"
+            );
+        }
+    }
+
+    /// Queues a message. False if it was dropped: it is too long, or the queue is full or closed.
+    pub(super) fn push(&self, session: &Arc<Session>, message: Vec<u8>) -> bool {
         let is_short = message.len() <= MAX_BYTES;
         let notice = Notice {
             session: session.clone(),
             message,
             since: Instant::now(),
         };
-        let is_queued = is_short && self.queue.try_send(notice).is_ok();
-        if !is_queued && !self.has_dropped.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                session = session.id(),
-                "the server makes requests faster than it takes replies, or with ids that are too \
-                 long: replies and cancellations to it are dropped"
-            );
-        }
+        is_short && self.queue.try_send(notice).is_ok()
     }
 }
 
@@ -85,5 +90,31 @@ async fn send(endpoint: &Arc<Endpoint>, notice: Notice) {
     if let Ok(Err(error)) = tokio::time::timeout(TIMEOUT, told).await {
         let error = error.into_tool_error();
         tracing::debug!(server = %endpoint.shared.id, %error, "a notice was not taken");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    #[test]
+    fn only_a_reply_that_is_lost_is_told() {
+        let session = Arc::new(Session::probe(HeaderMap::new(), b"{}"));
+        let (queue, waiting) = mpsc::channel(1);
+        let notices = Notices {
+            queue,
+            has_dropped: AtomicBool::new(false),
+        };
+        let has_told = || notices.has_dropped.swap(false, Ordering::Relaxed);
+        assert!(notices.push(&session, Vec::new()));
+        assert!(!notices.push(&session, Vec::new()));
+        assert!(!has_told(), "a cancellation that finds the queue full");
+        notices.reply(&session, Vec::new());
+        assert!(has_told());
+        drop(waiting);
+        notices.reply(&session, Vec::new());
+        assert!(!has_told(), "at the end");
     }
 }

@@ -142,7 +142,7 @@ impl Process {
                 format!("{program} ended ({status})")
             }
             Ok(Err(error)) => format!("{program} cannot be waited for: {error}"),
-            Err(_) => format!("{program} closed its output but runs on"),
+            Err(_) => format!("{program} still runs; it is ended and started again"),
         };
         let reason = format!("{reason}: {how}");
         let told = match self.said.joined() {

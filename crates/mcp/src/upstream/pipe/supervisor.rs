@@ -126,7 +126,7 @@ async fn greet(
     opened: &Opened,
     known: &mut KnownEra,
 ) -> Result<ServerInfo, String> {
-    let timeout = shared.options.connect_timeout;
+    let timeout = shared.options.greeting_timeout;
     let connection = &opened.connection;
     let greeting = session::greet(connection, shared, *known);
     // a request in flight is told of a loss only after the reason is known, so watch for it here
