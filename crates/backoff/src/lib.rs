@@ -8,9 +8,9 @@
 //! # Schedules
 //!
 //! [`schedule`] takes anything that makes a [`Backoff`], and [`cloned`] one that can be copied. Each
-//! call gets a schedule of its own, reset, when its first repeat is due. The pauses are then the
+//! call gets a schedule of its own, reset, when its first retry is due. The pauses are then the
 //! schedule's: its own jitter, its own ceiling, and `None` ends the call with its last failure. All
-//! the rest stays as it is: what may be repeated, how often at most, what a server asks for as a
+//! the rest stays as it is: what may be retried, how often at most, what a server asks for as a
 //! floor, the deadline and the budget.
 //!
 //! `ExponentialBackoff` reads a clock of its own, to end after `max_elapsed_time`. With

@@ -6,7 +6,7 @@ use std::time::Duration;
 use backoff::backoff::Backoff;
 use callward_retry::{MakeSchedule, Schedule, Step};
 
-/// Takes what makes a schedule: once for each call that has a repeat coming.
+/// Takes what makes a schedule: once for each call that has a retry coming.
 ///
 /// ```
 /// use std::time::Duration;

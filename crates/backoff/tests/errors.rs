@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use backoff::Error;
 use callward_backoff::{from_backoff, pass_on, to_backoff};
-use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 use callward_retry::{Verdict, classify};
 use proptest::prelude::*;
 
-const RULES: [RepeatRule; 3] = [RepeatRule::Never, RepeatRule::OnlyUnsent, RepeatRule::Safe];
+const RULES: [RetryRule; 3] = [RetryRule::Never, RetryRule::OnlyUnsent, RetryRule::Safe];
 const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
 const KINDS: [ErrorKind; 5] = [
     ErrorKind::ConnectFailed,
@@ -19,19 +19,19 @@ const KINDS: [ErrorKind; 5] = [
 ];
 
 #[test]
-fn a_transient_error_makes_no_unsafe_call_repeatable() {
+fn a_transient_error_makes_no_unsafe_call_retryable() {
     for delivery in DELIVERIES {
         let error = from_backoff(Error::transient("busy"), delivery);
         assert_eq!(error.delivery(), delivery);
-        assert_eq!(classify(RepeatRule::Never, &error), Verdict::Give);
-        let unsent = classify(RepeatRule::OnlyUnsent, &error) != Verdict::Give;
+        assert_eq!(classify(RetryRule::Never, &error), Verdict::Give);
+        let unsent = classify(RetryRule::OnlyUnsent, &error) != Verdict::Give;
         assert_eq!(unsent, delivery == Delivery::NotSent, "{delivery}");
-        assert_ne!(classify(RepeatRule::Safe, &error), Verdict::Give);
+        assert_ne!(classify(RetryRule::Safe, &error), Verdict::Give);
     }
 }
 
 #[test]
-fn a_permanent_error_is_never_repeated_and_blames_no_server() {
+fn a_permanent_error_is_never_retried_and_blames_no_server() {
     for delivery in DELIVERIES {
         let error = from_backoff(Error::permanent("no such printer"), delivery);
         assert!(!error.kind().blames_server());
@@ -46,7 +46,7 @@ fn the_stated_time_is_kept_both_ways() {
     let wait = Duration::from_secs(3);
     let error = from_backoff(Error::retry_after("busy", wait), Delivery::Answered);
     assert_eq!(error.retry_after(), Some(wait));
-    let back = to_backoff(RepeatRule::Safe, error);
+    let back = to_backoff(RetryRule::Safe, error);
     assert!(
         matches!(&back, Error::Transient { retry_after: Some(kept), .. } if *kept == wait),
         "{back:?}"
@@ -75,7 +75,7 @@ proptest! {
         prop_assert_eq!(classify(rule, &back), classify(rule, &error));
         // what that crate took for permanent stays so, whoever looks next
         if !transient {
-            prop_assert_eq!(classify(RepeatRule::Safe, &back), Verdict::Give);
+            prop_assert_eq!(classify(RetryRule::Safe, &back), Verdict::Give);
         }
     }
 }

@@ -45,7 +45,7 @@ async fn the_pauses_are_those_of_the_schedule() {
     assert_eq!(
         fail(&constant, "pay").await.0,
         1,
-        "it makes nothing repeatable"
+        "it makes nothing retryable"
     );
 }
 

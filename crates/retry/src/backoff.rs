@@ -1,4 +1,4 @@
-//! How long to wait before each repeat: a pure function of the settings, the first step and a seed.
+//! How long to wait before each retry: a pure function of the settings, the first step and a seed.
 
 use std::time::Duration;
 
@@ -48,17 +48,17 @@ impl Backoff {
             backoff: self,
             first,
             previous: first,
-            repeat: 0,
+            retry: 0,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
 
-    /// Returns the longest pause that this repeat can have, counted from 0, whatever is drawn.
+    /// Returns the longest pause that this retry can have, counted from 0, whatever is drawn.
     #[must_use]
-    pub fn longest(self, first: Duration, repeat: u32) -> Duration {
+    pub fn longest(self, first: Duration, retry: u32) -> Duration {
         let factor = match self.jitter {
-            Jitter::Decorrelated => 3_u32.saturating_pow(repeat.saturating_add(1)),
-            Jitter::Equal | Jitter::Full | Jitter::None => power_of_two(repeat),
+            Jitter::Decorrelated => 3_u32.saturating_pow(retry.saturating_add(1)),
+            Jitter::Equal | Jitter::Full | Jitter::None => power_of_two(retry),
         };
         first.saturating_mul(factor).min(self.ceiling)
     }
@@ -76,7 +76,7 @@ impl Default for Backoff {
 #[non_exhaustive]
 pub enum Jitter {
     /// Between the first step and three times the pause before (at first, three times the first
-    /// step): grows unevenly, forgets the number of the repeat.
+    /// step): grows unevenly, forgets the number of the retry.
     Decorrelated,
     /// Half of the step is certain, the other half is chance: never too soon.
     Equal,
@@ -93,7 +93,7 @@ pub struct Pauses {
     backoff: Backoff,
     first: Duration,
     previous: Duration,
-    repeat: u32,
+    retry: u32,
     rng: fastrand::Rng,
 }
 
@@ -101,7 +101,7 @@ impl Pauses {
     fn pause(&mut self) -> Duration {
         let Self { first, rng, .. } = self;
         let Backoff { jitter, ceiling } = self.backoff;
-        let step = first.saturating_mul(power_of_two(self.repeat)).min(ceiling);
+        let step = first.saturating_mul(power_of_two(self.retry)).min(ceiling);
         let drawn = match jitter {
             Jitter::Decorrelated => {
                 let widest = self.previous.saturating_mul(3).min(ceiling);
@@ -111,7 +111,7 @@ impl Pauses {
             Jitter::Full => between(Duration::ZERO, step, rng),
             Jitter::None => step,
         };
-        self.repeat = self.repeat.saturating_add(1);
+        self.retry = self.retry.saturating_add(1);
         self.previous = drawn.min(ceiling);
         self.previous
     }
@@ -218,9 +218,9 @@ mod tests {
             seed in any::<u64>(),
         ) {
             let backoff = Backoff::new(jitter, ceiling);
-            for (repeat, pause) in (0..).zip(backoff.pauses(first, seed).take(40)) {
+            for (retry, pause) in (0..).zip(backoff.pauses(first, seed).take(40)) {
                 prop_assert!(pause <= ceiling);
-                prop_assert!(pause <= backoff.longest(first, repeat), "{repeat}: {pause:?}");
+                prop_assert!(pause <= backoff.longest(first, retry), "{retry}: {pause:?}");
             }
         }
 
@@ -233,12 +233,12 @@ mod tests {
         ) {
             let [first, ceiling] = [first, ceiling].map(Duration::from_millis);
             let of = |jitter| Backoff::new(jitter, ceiling).pauses(first, seed).take(12);
-            let step = |repeat: u32| (first * 2_u32.pow(repeat)).min(ceiling);
-            for (repeat, pause) in (0..).zip(of(Jitter::Full)) {
-                prop_assert!(pause <= step(repeat));
+            let step = |retry: u32| (first * 2_u32.pow(retry)).min(ceiling);
+            for (retry, pause) in (0..).zip(of(Jitter::Full)) {
+                prop_assert!(pause <= step(retry));
             }
-            for (repeat, pause) in (0..).zip(of(Jitter::Equal)) {
-                prop_assert!(pause >= step(repeat) / 2 && pause <= step(repeat));
+            for (retry, pause) in (0..).zip(of(Jitter::Equal)) {
+                prop_assert!(pause >= step(retry) / 2 && pause <= step(retry));
             }
             let mut before = first;
             for pause in of(Jitter::Decorrelated) {

@@ -1,24 +1,24 @@
-//! What repeats are paid from: a bucket of tokens for each replica set.
+//! What retries are paid from: a bucket of tokens for each replica set.
 //!
 //! Without a budget, three attempts for each call turn an outage into three times the load, just
 //! when the server can bear it least. With one, each first attempt pays in a fraction of a token
-//! and each repeat takes out a whole one, so repeats stay a fixed share of the traffic, however
-//! many callers fail at once. There is one bucket for each replica set, because a repeat may go to
+//! and each retry takes out a whole one, so retries stay a fixed share of the traffic, however
+//! many callers fail at once. There is one bucket for each replica set, because a retry may go to
 //! any server of it, and none for the caller: it is the servers that are protected. A replica set is
 //! what clients see as one server; a server that is in no set with others is a set of its own.
 //!
 //! So of any number of calls, at any moment, whatever failed: no more attempts were made than calls,
 //! a fifth of them, and the reserve. Savings change nothing about that. They were paid in by calls
-//! that needed no repeat; the capacity only bounds how much of that can come at once.
+//! that needed no retry; the capacity only bounds how much of that can come at once.
 //!
-//! A repeat is taken out when it is decided on, so that no two callers count on the same one, and
+//! A retry is taken out when it is decided on, so that no two callers count on the same one, and
 //! put back if it is not made: the caller went away during the pause. It is put back, too, if a
 //! breaker or a limit of our own refused it, for it was no load on any server. A call that waits for a
-//! breaker and got past no gate before takes nothing: sent at last, it is the call and no repeat of it.
-//! One that did get past keeps the repeat that it was granted.
+//! breaker and got past no gate before takes nothing: sent at last, it is the call and no retry of it.
+//! One that did get past keeps the retry that it was granted.
 //!
 //! A bucket does not fill by itself with time. A reserve that came back each second would be worth
-//! more repeats than the traffic of most agents, and would be the budget.
+//! more retries than the traffic of most agents, and would be the budget.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use tower::retry::budget::Budget;
 use crate::RetryConfig;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A budget of repeats, behind tower's [`Budget`] trait. One atomic, no lock.
+/// A budget of retries, behind tower's [`Budget`] trait. One atomic, no lock.
 ///
 /// ```
 /// use callward_retry::{RetryConfig, TokenBucket};
@@ -42,7 +42,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// for _ in 0..5 {
 ///     budget.deposit();
 /// }
-/// assert!(budget.withdraw(), "five calls at 20 % pay for one repeat");
+/// assert!(budget.withdraw(), "five calls at 20 % pay for one retry");
 /// # Ok::<_, callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
@@ -78,19 +78,19 @@ impl TokenBucket {
         }
     }
 
-    /// Returns how many repeats it would pay for now.
+    /// Returns how many retries it would pay for now.
     #[must_use]
     pub fn tokens(&self) -> u32 {
         self.held().balance / TOKEN
     }
 
-    /// Returns how many repeats it refused.
+    /// Returns how many retries it refused.
     #[must_use]
     pub fn refused(&self) -> u32 {
         self.held().refused
     }
 
-    /// Puts a repeat back that was taken out and not made.
+    /// Puts a retry back that was taken out and not made.
     pub(crate) fn refund(&self) {
         self.add(TOKEN);
     }
@@ -158,12 +158,12 @@ impl Held {
     }
 }
 
-/// A repeat that is paid for and not yet made. Dropped before it is, it is put back.
+/// A retry that is paid for and not yet made. Dropped before it is, it is put back.
 #[derive(Debug)]
 pub(crate) struct Hold(Option<Arc<TokenBucket>>);
 
 impl Hold {
-    /// The repeat is made.
+    /// The retry is made.
     pub(crate) fn spend(mut self) {
         self.0 = None;
     }
@@ -197,9 +197,9 @@ impl Drop for Place {
 pub struct BudgetStatus {
     /// The replica set.
     pub set: ReplicaSetId,
-    /// How many repeats its budget would pay for now.
+    /// How many retries its budget would pay for now.
     pub tokens: u32,
-    /// How many repeats its budget refused.
+    /// How many retries its budget refused.
     pub refused: u32,
 }
 
@@ -224,7 +224,7 @@ impl Budgets {
         self.by_tool.with(tool, look_up, |bucket| act(bucket))
     }
 
-    /// Takes a repeat out of the bucket of a set, to be put back if it is not made.
+    /// Takes a retry out of the bucket of a set, to be put back if it is not made.
     pub(crate) fn hold(&self, set: &ReplicaSetId, config: &RetryConfig) -> Option<Hold> {
         let bucket = self.bucket(set, config);
         bucket.withdraw().then(|| Hold(Some(bucket)))
@@ -278,7 +278,7 @@ impl Budgets {
     }
 }
 
-/// One repeat, in the bucket's unit.
+/// One retry, in the bucket's unit.
 const TOKEN: u32 = 100;
 
 #[cfg(test)]
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_is_not_made_is_put_back_and_one_that_is_made_is_not() {
+    fn a_retry_that_is_not_made_is_put_back_and_one_that_is_made_is_not() {
         let (budgets, config) = (Budgets::default(), RetryConfig::default());
         let tool = tool("read").set("a").build();
         let set = tool.set();
@@ -375,7 +375,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn repeats_never_exceed_reserve_and_share(
+        fn retries_never_exceed_reserve_and_share(
             percent in 0_u32..=1000,
             reserve in 0_u32..=100,
             pays in prop::collection::vec(any::<bool>(), 0..500),

@@ -1,20 +1,20 @@
-//! Whether a failure may be repeated: a pure function of the tool's rule and the failure.
+//! Whether a failure may be retried: a pure function of the tool's rule and the failure.
 
 use std::time::Duration;
 
-use callward_core::{Delivery, RepeatRule, ToolError};
+use callward_core::{Delivery, RetryRule, ToolError};
 
 /// What to do about a failure, budget and deadline aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "a failure is given to the caller, or the call is repeated"
+    reason = "a failure is given to the caller, or the call is retried"
 )]
 pub enum Verdict {
     /// Give the failure to the caller.
     Give,
-    /// Repeat the call.
-    Repeat {
+    /// Retry the call.
+    Retry {
         /// Not sooner than this, as the server or a limiter asked.
         floor: Option<Duration>,
     },
@@ -28,25 +28,25 @@ pub enum Verdict {
 /// asked again.
 ///
 /// ```
-/// use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+/// use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 /// use callward_retry::{Verdict, classify};
 ///
 /// let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s");
-/// assert_eq!(classify(RepeatRule::Safe, &timeout), Verdict::Repeat { floor: None });
-/// assert_eq!(classify(RepeatRule::OnlyUnsent, &timeout), Verdict::Give);
+/// assert_eq!(classify(RetryRule::Safe, &timeout), Verdict::Retry { floor: None });
+/// assert_eq!(classify(RetryRule::OnlyUnsent, &timeout), Verdict::Give);
 /// ```
 #[must_use]
-pub fn classify(rule: RepeatRule, error: &ToolError) -> Verdict {
+pub fn classify(rule: RetryRule, error: &ToolError) -> Verdict {
     let allowed = match rule {
-        RepeatRule::Safe => true,
-        RepeatRule::OnlyUnsent => error.delivery() == Delivery::NotSent,
-        // also what a later version adds: unknown rules repeat nothing
+        RetryRule::Safe => true,
+        RetryRule::OnlyUnsent => error.delivery() == Delivery::NotSent,
+        // also what a later version adds: unknown rules retry nothing
         _ => false,
     };
     if !allowed || !error.kind().is_transient() || error.attempts() > 0 {
         return Verdict::Give;
     }
-    Verdict::Repeat {
+    Verdict::Retry {
         floor: error.retry_after(),
     }
 }
@@ -63,13 +63,13 @@ mod tests {
         let stated = |kind, delivery| ToolError::new(kind, delivery, "x").with_retry_after(wait);
         let limited = stated(ErrorKind::RateLimited, Delivery::Answered);
         assert_eq!(
-            classify(RepeatRule::Safe, &limited),
-            Verdict::Repeat { floor: Some(wait) }
+            classify(RetryRule::Safe, &limited),
+            Verdict::Retry { floor: Some(wait) }
         );
         let open = stated(ErrorKind::BreakerOpen, Delivery::NotSent);
         assert_eq!(
-            classify(RepeatRule::Safe, &open),
-            Verdict::Repeat { floor: Some(wait) }
+            classify(RetryRule::Safe, &open),
+            Verdict::Retry { floor: Some(wait) }
         );
     }
 
@@ -77,7 +77,7 @@ mod tests {
     fn an_error_that_was_already_retried_is_given_on() {
         let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "x");
         assert_eq!(
-            classify(RepeatRule::Safe, &error.with_attempts(3)),
+            classify(RetryRule::Safe, &error.with_attempts(3)),
             Verdict::Give
         );
     }

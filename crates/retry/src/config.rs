@@ -6,25 +6,25 @@ use callward_core::InvalidConfig;
 
 use crate::Backoff;
 
-/// How often, how soon and for how much a failed call is repeated. Whether it may be repeated at
+/// How often, how soon and for how much a failed call is retried. Whether it may be retried at
 /// all is not a setting: the tool's plan says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryConfig {
     /// How often a call is tried in all, the first time included. Default: 3. With 1 nothing is
-    /// repeated, and what became of an unsafe call is still told.
+    /// retried, and what became of an unsafe call is still told.
     pub max_attempts: u32,
     /// The schedule of the pauses. Default: full jitter, at most 10 s.
     pub backoff: Backoff,
     /// The longest `Retry-After` that is waited for; a longer one ends the call at once. Also the
     /// longest a call waits for open breakers in all. Default: 60 s.
     pub max_retry_after: Duration,
-    /// How many repeats each hundred calls of a replica set pay for. Default: 20.
+    /// How many retries each hundred calls of a replica set pay for. Default: 20.
     pub budget_percent: u32,
-    /// How many repeats a replica set may have before any call has paid for one. Default: 3, so
-    /// that the first call of a session may be repeated, and a start into an outage costs little.
+    /// How many retries a replica set may have before any call has paid for one. Default: 3, so
+    /// that the first call of a session may be retried, and a start into an outage costs little.
     pub budget_reserve: u32,
-    /// How many repeats can be saved up. Default: 100. This is the burst of repeats a server gets
+    /// How many retries can be saved up. Default: 100. This is the burst of retries a server gets
     /// when it fails after a long good time; at 20 %, 500 calls pay for it.
     pub budget_capacity: u32,
     /// Seeds the jitter: the same calls failing in the same order then pause equally. Default:
@@ -68,24 +68,24 @@ impl RetryConfig {
         self
     }
 
-    /// Sets how many repeats each hundred calls of a replica set pay for.
+    /// Sets how many retries each hundred calls of a replica set pay for.
     #[must_use]
     pub const fn with_budget_percent(mut self, percent: u32) -> Self {
         self.budget_percent = percent;
         self
     }
 
-    /// Sets how many repeats a replica set may have before any call has paid for one.
+    /// Sets how many retries a replica set may have before any call has paid for one.
     #[must_use]
-    pub const fn with_budget_reserve(mut self, repeats: u32) -> Self {
-        self.budget_reserve = repeats;
+    pub const fn with_budget_reserve(mut self, retries: u32) -> Self {
+        self.budget_reserve = retries;
         self
     }
 
-    /// Sets how many repeats can be saved up.
+    /// Sets how many retries can be saved up.
     #[must_use]
-    pub const fn with_budget_capacity(mut self, repeats: u32) -> Self {
-        self.budget_capacity = repeats;
+    pub const fn with_budget_capacity(mut self, retries: u32) -> Self {
+        self.budget_capacity = retries;
         self
     }
 
@@ -107,15 +107,15 @@ impl RetryConfig {
             return fault("max_attempts", "is 0; use 1 to try each call once");
         }
         if self.backoff.ceiling.is_zero() {
-            return fault("backoff.ceiling", "is 0; repeats need a pause");
+            return fault("backoff.ceiling", "is 0; retries need a pause");
         }
         if self.budget_percent > MAX_PERCENT {
-            return fault("budget_percent", "is above 1000, ten repeats for each call");
+            return fault("budget_percent", "is above 1000, ten retries for each call");
         }
         if self.budget_capacity == 0 {
             return fault(
                 "budget_capacity",
-                "is 0; use max_attempts 1 to repeat nothing",
+                "is 0; use max_attempts 1 to retry nothing",
             );
         }
         if self.budget_capacity > MAX_CAPACITY {
@@ -133,7 +133,7 @@ impl RetryConfig {
 
 /// More than this is no budget.
 const MAX_PERCENT: u32 = 1000;
-/// A bucket counts hundredths of a repeat in 32 bits; this leaves room to spare.
+/// A bucket counts hundredths of a retry in 32 bits; this leaves room to spare.
 const MAX_CAPACITY: u32 = 1_000_000;
 
 #[cfg(test)]

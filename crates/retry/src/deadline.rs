@@ -1,6 +1,6 @@
 //! One deadline for all attempts of a call: how much of it each one gets.
 //!
-//! A call that has a deadline and may be repeated would gain nothing from that if its first attempt
+//! A call that has a deadline and may be retried would gain nothing from that if its first attempt
 //! could wait until the deadline. So each attempt but the last gets a share of what is left:
 //!
 //! - an even share of what is left, among the attempts that are still allowed,
@@ -13,7 +13,7 @@
 //! gets everything: half an attempt is worth less than none. The last attempt that is allowed gets
 //! all that is left.
 //!
-//! A share ends an attempt only for a repeat that follows ([`Paid`](crate::share::Paid)).
+//! A share ends an attempt only for a retry that follows ([`Paid`](crate::share::Paid)).
 //!
 //! What is left at the end of a share that was not used up goes to the next attempt.
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_attempt_and_one_that_cannot_be_repeated_get_all() {
+    fn the_last_attempt_and_one_that_cannot_be_retried_get_all() {
         let last = Outlook {
             attempts: 1,
             ..OUTLOOK
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_would_end_with_the_deadline_begins_and_one_beyond_does_not() {
+    fn a_retry_that_would_end_with_the_deadline_begins_and_one_beyond_does_not() {
         assert!(ends_in_time(ms(300), ms(100), Some(ms(200))));
         assert!(!ends_in_time(ms(299), ms(100), Some(ms(200))));
         assert!(ends_in_time(ms(101), ms(100), None));

@@ -9,18 +9,18 @@ use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
 use tower::retry::future::ResponseFuture;
 
-use crate::RepeatPolicy;
+use crate::RetryPolicy;
 
 pin_project! {
     /// The answer of a [`Retry`](crate::Retry): of the last attempt.
     pub struct RetryFuture<S: ToolService> {
         #[pin]
-        attempts: ResponseFuture<RepeatPolicy, S, ToolCall>,
+        attempts: ResponseFuture<RetryPolicy, S, ToolCall>,
     }
 }
 
 impl<S: ToolService> RetryFuture<S> {
-    pub(crate) const fn new(attempts: ResponseFuture<RepeatPolicy, S, ToolCall>) -> Self {
+    pub(crate) const fn new(attempts: ResponseFuture<RetryPolicy, S, ToolCall>) -> Self {
         Self { attempts }
     }
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict};
-use callward_core::{Delivery, ErrorKind, OutcomeUnknown, RepeatRule, ToolCall, ToolError};
+use callward_core::{Delivery, ErrorKind, OutcomeUnknown, RetryRule, ToolCall, ToolError};
 use tokio::time::Instant;
 
-use crate::repeats::Repeats;
+use crate::retries::Retries;
 
 /// Why a failure is given to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Reason {
     Background,
     /// The budget is spent.
     Budget,
-    /// The repeat would not be over before the deadline.
+    /// The retry would not be over before the deadline.
     Deadline {
         left: Duration,
         pause: Duration,
@@ -38,7 +38,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// Says why a failure that might have passed was not repeated; nothing where the failure and the
+    /// Says why a failure that might have passed was not retried; nothing where the failure and the
     /// number of attempts say it all.
     fn told(&self, call: &ToolCall) -> Option<String> {
         Some(match self {
@@ -80,12 +80,12 @@ impl Reason {
         let reason = match self {
             Self::Attempts => format!("{kind}: all attempts that are allowed were made"),
             Self::Background => format!("{kind}: the runtime made the call by itself"),
-            Self::Rule => match call.plan().repeat {
-                RepeatRule::Safe => format!("{kind} will not pass by itself"),
-                RepeatRule::OnlyUnsent if error.delivery() != Delivery::NotSent => {
+            Self::Rule => match call.plan().retry {
+                RetryRule::Safe => format!("{kind} will not pass by itself"),
+                RetryRule::OnlyUnsent if error.delivery() != Delivery::NotSent => {
                     format!("{kind}: it may have run, and must not run twice")
                 }
-                RepeatRule::OnlyUnsent => format!("{kind} will not pass by itself"),
+                RetryRule::OnlyUnsent => format!("{kind} will not pass by itself"),
                 _ => format!("{kind}: such a call is never sent again"),
             },
             _ => {
@@ -98,16 +98,16 @@ impl Reason {
 }
 
 /// Writes down that a call is sent again.
-pub(crate) fn repeated(error: &ToolError, pause: Duration) -> Decision {
+pub(crate) fn retried(error: &ToolError, pause: Duration) -> Decision {
     let (kind, delivery) = (error.kind(), error.delivery());
     let reason = match kind {
         ErrorKind::BreakerOpen => {
             format!("{kind}: waited until it lets calls through, or its server is back")
         }
-        _ => format!("{kind}, delivery {delivery}: it may pass, and a repeat does no harm"),
+        _ => format!("{kind}, delivery {delivery}: it may pass, and a retry does no harm"),
     };
     of_server(
-        Decision::new(Stage::Retry, Verdict::Repeat, reason).waited(pause),
+        Decision::new(Stage::Retry, Verdict::Retry, reason).waited(pause),
         error,
     )
 }
@@ -124,19 +124,19 @@ pub(crate) fn given_up(
     call: &ToolCall,
     error: ToolError,
     reason: &Reason,
-    repeats: Option<&Repeats>,
+    retries: Option<&Retries>,
     sent: Option<Instant>,
 ) -> ToolError {
     let attempts = call.attempt().number.max(error.attempts());
     let error = error.with_attempts(attempts);
-    let error = match repeats {
-        Some(repeats) => repeats.tell(error),
+    let error = match retries {
+        Some(retries) => retries.tell(error),
         None => error,
     };
     let mut error = error;
     let mut told = String::new();
     if let Some(why) = reason.told(call) {
-        told = format!("; not repeated: {why}");
+        told = format!("; not retried: {why}");
     }
     if error.delivery() == Delivery::Unknown
         && may_have_an_effect(call)
@@ -144,7 +144,7 @@ pub(crate) fn given_up(
     {
         let sent_ago = sent.map(|sent| sent.elapsed()).unwrap_or_default();
         let known = OutcomeUnknown::new(call, &error, sent_ago);
-        if !call.plan().is_repeatable() && error.kind() != ErrorKind::OutcomeUnknown {
+        if !call.plan().is_retryable() && error.kind() != ErrorKind::OutcomeUnknown {
             return error.into_outcome_unknown(known);
         }
         if let Some(verifier) = &known.verify_with {
@@ -164,7 +164,7 @@ pub(crate) fn given_up(
 
 /// Says whether it matters to the caller that a call may have run.
 pub(crate) fn may_have_an_effect(call: &ToolCall) -> bool {
-    call.plan().is_write() || !call.plan().is_repeatable()
+    call.plan().is_write() || !call.plan().is_retryable()
 }
 
 /// A time as people read it: nobody needs the nanoseconds of a pause.

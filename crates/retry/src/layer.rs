@@ -4,12 +4,12 @@ use tower_layer::Layer;
 
 use callward_core::{InvalidConfig, ReplicaSetId};
 
-use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig, RetryStats};
+use crate::{BudgetStatus, MakeSchedule, Retry, RetryConfig, RetryPolicy, RetryStats};
 
 /// Puts a [`Retry`] around a service. All services of one layer share its budgets.
 #[derive(Debug, Clone, Default)]
 pub struct RetryLayer {
-    policy: RepeatPolicy,
+    policy: RetryPolicy,
 }
 
 impl RetryLayer {
@@ -19,7 +19,7 @@ impl RetryLayer {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn new(config: RetryConfig) -> Result<Self, InvalidConfig> {
-        RepeatPolicy::new(config).map(|policy| Self { policy })
+        RetryPolicy::new(config).map(|policy| Self { policy })
     }
 
     /// Takes the pauses from somebody else's schedule in place of the config's
@@ -56,7 +56,7 @@ impl RetryLayer {
         self.policy.server_is_back(set);
     }
 
-    pub(crate) fn policy(&self) -> &RepeatPolicy {
+    pub(crate) fn policy(&self) -> &RetryPolicy {
         &self.policy
     }
 }

@@ -1,23 +1,23 @@
-//! Repeats a failed call when that is certainly safe.
+//! Retries a failed call when that is certainly safe.
 //!
 //! A [`RetryLayer`] puts `tower::retry` around a service, with a policy of its own: what may be
-//! repeated is decided by the tool's plan and by how far the failed call got, never by the kind of
+//! retried is decided by the tool's plan and by how far the failed call got, never by the kind of
 //! failure alone.
 //!
 //! # Rule
 //!
-//! Repeat only if the call certainly did not run, or its tool is safe to repeat; and only if the
+//! Retry only if the call certainly did not run, or its tool is safe to retry; and only if the
 //! failure is of a kind that may pass; and only while budget and deadline last.
 //!
 //! | failure | safe tool | `OnlyUnsent` | any other tool |
 //! | --- | --- | --- | --- |
-//! | may pass, certainly not sent | repeat, elsewhere first | repeat, elsewhere first | error |
-//! | may pass, answered (429, 5xx, a server's own fault) | repeat, after the stated time | error | error |
-//! | may pass, sent and not answered | repeat | `OutcomeUnknown` | `OutcomeUnknown` |
+//! | may pass, certainly not sent | retry, elsewhere first | retry, elsewhere first | error |
+//! | may pass, answered (429, 5xx, a server's own fault) | retry, after the stated time | error | error |
+//! | may pass, sent and not answered | retry | `OutcomeUnknown` | `OutcomeUnknown` |
 //! | will not pass (the caller's fault, nobody offers the tool, an answer that is too large) | error | error | error |
 //! | the tool's own failure (`isError: true`) | an answer | an answer | an answer |
 //!
-//! The pause before a repeat is exponential and jittered ([`Backoff`]), or somebody else's
+//! The pause before a retry is exponential and jittered ([`Backoff`]), or somebody else's
 //! ([`Schedule`]); its first step comes from the tool's plan. A `Retry-After` is honoured as a floor,
 //! or the layer gives up at once: it never waits longer than [`RetryConfig::max_retry_after`], nor
 //! beyond the deadline. So is the time until an open breaker lets a probe through, but only of a call
@@ -37,45 +37,45 @@
 //! one call in the first step, two in the next, then four. If the server does not bear the first of
 //! them, its breaker opens again before the others come.
 //!
-//! Repeats are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered
+//! Retries are paid from a budget per replica set ([`TokenBucket`]), so that an outage is not answered
 //! with a multiple of the usual load. One that our own breaker or limit refused was no load, and costs
 //! nothing. So a call that was only refused by breakers waits for them at no cost, and to send it at
-//! last is no repeat.
+//! last is no retry.
 //!
 //! # Deadline
 //!
-//! A call has one deadline for all its attempts. Each attempt of a tool that is safe to repeat gets a
+//! A call has one deadline for all its attempts. Each attempt of a tool that is safe to retry gets a
 //! share of what is left, told inwards as [`Attempt::share`](callward_core::Attempt::share): an even
 //! share among the attempts still allowed, but no less than twice what the tool says a call usually
 //! takes, and no more than leaves room for the longest next pause and as much again. Of a tool that
 //! says nothing an attempt gets half of what is left. Where two attempts do not fit, and for the last
 //! one that is allowed, it is all that is left. An attempt timeout inside has to honour it, and fail
-//! with [`Timeout`](callward_core::ErrorKind::Timeout), which may be repeated.
+//! with [`Timeout`](callward_core::ErrorKind::Timeout), which may be retried.
 //!
-//! The share begins when the attempt is sent, and ends it only for a repeat that is going to be made:
+//! The share begins when the attempt is sent, and ends it only for a retry that is going to be made:
 //! one that is taken out of the budget at that moment, and for which there is time. While the budget
 //! is spent, which is while servers are overloaded, every attempt goes on until the deadline: one that
 //! was cut short would have cost the server its work and the caller the answer.
 //!
-//! A repeat that would not be over before the deadline, pause and usual duration taken together, is
+//! A retry that would not be over before the deadline, pause and usual duration taken together, is
 //! not started, and the error says so with both figures. A call without a deadline has none to share
 //! out: the attempts' own timeouts are all there is.
 //!
-//! A call that the runtime makes by itself ([`Purpose`](callward_core::Purpose)) is never repeated.
-//! One that nobody would miss takes from the same budget before its *first* attempt, like a repeat.
+//! A call that the runtime makes by itself ([`Purpose`](callward_core::Purpose)) is never retried.
+//! One that nobody would miss takes from the same budget before its *first* attempt, like a retry.
 //!
 //! A call without an [`IdempotencyKey`](callward_core::IdempotencyKey) gets one before its first
 //! attempt, and keeps it over all of them: a server that knows such keys then runs the call once,
-//! whatever was lost on the way. Nothing is repeated for having one.
+//! whatever was lost on the way. Nothing is retried for having one.
 //!
 //! # Readiness
 //!
-//! Ready when the inner service is. A repeat awaits readiness of the very value it calls; an error
+//! Ready when the inner service is. A retry awaits readiness of the very value it calls; an error
 //! of that wait is passed on as it is.
 //!
 //! # Cancellation
 //!
-//! Dropping the future drops the running attempt, or the pause. Nothing runs on, and a repeat that
+//! Dropping the future drops the running attempt, or the pause. Nothing runs on, and a retry that
 //! was paid for and not yet sent is put back into the budget.
 //!
 //! # Clone
@@ -92,8 +92,8 @@
 //! which server, and which tool to check with. Every other error keeps its kind and says how many
 //! attempts were made; of several it tells each one's server, failure and pause
 //! ([`ToolError::history`](callward_core::ToolError::history)). What might have passed and was not
-//! repeated, for want of budget or time, says why. Its delivery is that of the whole call: `Unknown`,
-//! not `NotSent`, if the last attempt was not sent and an earlier one was. A write that was repeated
+//! retried, for want of budget or time, says why. Its delivery is that of the whole call: `Unknown`,
+//! not `NotSent`, if the last attempt was not sent and an earlier one was. A write that was retried
 //! in vain and may have run keeps its kind, and has an `outcome` too.
 //!
 //! And [`RateLimited`](callward_core::ErrorKind::RateLimited), not sent: a call that nobody would
@@ -102,11 +102,11 @@
 //! A fault that the server *answered* is passed on as it is, and is no promise that nothing
 //! happened: a 503 can follow the effect. Who called an unsafe tool should check before calling
 //! again, here too. And an attempt of an idempotent write that was given up on may still land after
-//! its repeat did.
+//! its retry did.
 //!
 //! # Telemetry
 //!
-//! Repeats, and the reason a repeat was refused, are events at debug level.
+//! Retries, and the reason a retry was refused, are events at debug level.
 //! [`RetryLayer::budgets`] tells what is left of each budget and how often it refused.
 //!
 //! # Example
@@ -136,8 +136,8 @@
 //!
 //! Inside the confirmation (a human is asked once per call, not once per attempt) and inside the
 //! cache (a hit needs no budget). Outside the rate limit, the router and the breakers: each attempt
-//! counts there, and a repeat may go to another server. The wrong way round, with this layer inside
-//! the router, every repeat would go to the server that has just failed.
+//! counts there, and a retry may go to another server. The wrong way round, with this layer inside
+//! the router, every retry would go to the server that has just failed.
 
 mod backoff;
 mod budget;
@@ -152,7 +152,7 @@ mod interleavings;
 mod layer;
 mod pause;
 mod policy;
-mod repeats;
+mod retries;
 mod schedule;
 mod service;
 mod share;
@@ -166,7 +166,7 @@ pub use classify::{Verdict, classify};
 pub use config::RetryConfig;
 pub use future::RetryFuture;
 pub use layer::RetryLayer;
-pub use policy::RepeatPolicy;
+pub use policy::RetryPolicy;
 pub use schedule::{MakeSchedule, Schedule, Step};
 pub use service::Retry;
 pub use stats::{RetryOutcome, RetryOutcomes, RetryStats};

@@ -1,4 +1,4 @@
-//! The pause before a repeat.
+//! The pause before a retry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::budget::Place;
-use crate::give::repeated;
+use crate::give::retried;
 
-/// What is waited for before a repeat.
+/// What is waited for before a retry.
 #[derive(Debug)]
 pub(crate) enum Pause {
     /// So long.
@@ -101,7 +101,7 @@ impl Drop for Waiting {
             record.spent().add_pause(waited);
         }
         if let Some(writer) = &self.writer {
-            writer.decided(|| repeated(&self.refusal, waited));
+            writer.decided(|| retried(&self.refusal, waited));
         }
     }
 }

@@ -15,11 +15,11 @@ use tracing::debug;
 
 use crate::budget::Budgets;
 use crate::deadline::ends_in_time;
-use crate::give::{Reason, given_up, may_have_an_effect, repeated};
+use crate::give::{Reason, given_up, may_have_an_effect, retried};
 use crate::pause::{Pause, Returns, Waiting};
-use crate::repeats::{Repeats, is_expected_back, is_refusal};
+use crate::retries::{Retries, is_expected_back, is_refusal};
 use crate::share::Paid;
-use crate::shared::{Shared, left, repeat_of};
+use crate::shared::{Shared, left, retry_of};
 use crate::stats::Counters;
 use crate::{
     BudgetStatus, MakeSchedule, RetryConfig, RetryOutcome, RetryStats, Step, TokenBucket, Verdict,
@@ -31,7 +31,7 @@ use crate::{
 /// Tower clones the policy for each call. A clone shares the settings, the budgets and the source of
 /// jitter, and knows nothing of any call.
 #[derive(Debug)]
-pub struct RepeatPolicy {
+pub struct RetryPolicy {
     shared: Arc<Shared>,
     /// The call has paid into the budget: each does so once, after its first attempt.
     paid: bool,
@@ -40,11 +40,11 @@ pub struct RepeatPolicy {
     /// How many of the attempts breakers refused, and the call waits for them: they are not counted
     /// among those that are allowed.
     refused: u32,
-    /// Made when the first repeat is due, so that calls that succeed cost nothing.
-    repeats: Option<Box<Repeats>>,
+    /// Made when the first retry is due, so that calls that succeed cost nothing.
+    retries: Option<Box<Retries>>,
 }
 
-impl RepeatPolicy {
+impl RetryPolicy {
     /// Makes a policy of these settings.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl RepeatPolicy {
             paid: false,
             sent: None,
             refused: 0,
-            repeats: None,
+            retries: None,
         }
     }
 
@@ -114,7 +114,7 @@ impl RepeatPolicy {
         budgets.with(call.tool(), config, act)
     }
 
-    /// Returns the pause before a repeat, or why there is none. The budget is asked last: a repeat
+    /// Returns the pause before a retry, or why there is none. The budget is asked last: a retry
     /// that is refused for another reason costs nothing.
     fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Pause, Reason> {
         // paid when the attempt was ended for it; put back unless it comes to that
@@ -122,7 +122,7 @@ impl RepeatPolicy {
         let paid = share.and_then(|share| share.downcast_ref::<Paid>()?.take());
         let shared = &*self.shared;
         let config = &shared.config;
-        let Verdict::Repeat { floor } = classify(call.plan().repeat, error) else {
+        let Verdict::Retry { floor } = classify(call.plan().retry, error) else {
             return Err(Reason::Rule);
         };
         if call.purpose().is_background() {
@@ -144,11 +144,11 @@ impl RepeatPolicy {
             }
             floor => floor,
         };
-        let repeats = self
-            .repeats
-            .get_or_insert_with(|| Box::new(Repeats::new(shared.schedule(call))));
-        let step = Step::new(repeat_of(call), call.plan().limits.first_backoff);
-        let pause = repeats.pauses.next(&step).ok_or(Reason::Schedule)?;
+        let retries = self
+            .retries
+            .get_or_insert_with(|| Box::new(Retries::new(shared.schedule(call))));
+        let step = Step::new(retry_of(call), call.plan().limits.first_backoff);
+        let pause = retries.pauses.next(&step).ok_or(Reason::Schedule)?;
         let limits = &call.plan().limits;
         let usual = limits.estimated_duration;
         let left = left(call, Instant::now);
@@ -176,13 +176,13 @@ impl RepeatPolicy {
             let pause = pause.longest();
             return Err(Reason::Deadline { left, pause, usual });
         }
-        if waits && !repeats.got_out() {
-            // no server has seen the call: when it is sent at last, that is no repeat. And who only
-            // waits takes nothing from those who have something to repeat
+        if waits && !retries.got_out() {
+            // no server has seen the call: when it is sent at last, that is no retry. And who only
+            // waits takes nothing from those who have something to retry
             return Ok(pause);
         }
-        repeats.hold = paid.or_else(|| shared.hold(call));
-        repeats.hold.as_ref().map(|_| pause).ok_or(Reason::Budget)
+        retries.hold = paid.or_else(|| shared.hold(call));
+        retries.hold.as_ref().map(|_| pause).ok_or(Reason::Budget)
     }
 
     /// Returns how long a call waits for a breaker at most that refused it and stated this time, or why
@@ -195,7 +195,7 @@ impl RepeatPolicy {
     ) -> Result<Duration, Reason> {
         let longest = self.shared.config.max_retry_after;
         // one breaker after the other would be waited for until the deadline, which may be far off
-        let waited = self.repeats.as_ref().map(|repeats| repeats.waited());
+        let waited = self.retries.as_ref().map(|retries| retries.waited());
         let waited = waited.unwrap_or_default();
         let patience = longest.saturating_sub(waited);
         let may_be_sooner = error.reopening().is_some() && !patience.is_zero();
@@ -214,13 +214,13 @@ impl RepeatPolicy {
     /// Makes the next attempt of the call of the failed one. It begins after the pause, or if it
     /// `waits`, at any moment of it.
     fn advance(&mut self, call: &mut ToolCall, error: &ToolError, pause: Duration, waits: bool) {
-        if let Some(repeats) = &mut self.repeats {
-            repeats.note(error, pause);
+        if let Some(retries) = &mut self.retries {
+            retries.note(error, pause);
         }
         if let Some(record) = call.record()
             && error.delivery() != Delivery::NotSent
         {
-            record.note_repeat();
+            record.note_retry();
         }
         call.attempt_mut().advance(error.server());
         if self.shared.splits(call) {
@@ -231,7 +231,7 @@ impl RepeatPolicy {
 }
 
 /// A clone is for another call.
-impl Clone for RepeatPolicy {
+impl Clone for RetryPolicy {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
@@ -239,18 +239,18 @@ impl Clone for RepeatPolicy {
             // tower sends the first attempt before it clones
             sent: self.sent,
             refused: 0,
-            repeats: None,
+            retries: None,
         }
     }
 }
 
-impl Default for RepeatPolicy {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self::of_valid(RetryConfig::default(), None)
     }
 }
 
-impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
+impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
     /// Boxed, as few calls have a pause and all would carry the timer's bytes.
     type Future = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -262,32 +262,32 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         self.pay_once(call);
         // an `isError` is an answer, and passes here
         let Err(error) = result else {
-            if self.repeats.is_some() {
+            if self.retries.is_some() {
                 self.shared.counters.ends(RetryOutcome::Recovered);
             }
             return None;
         };
         let was_paid = self
-            .repeats
+            .retries
             .as_ref()
-            .is_some_and(|repeats| repeats.was_paid);
+            .is_some_and(|retries| retries.was_paid);
         if was_paid && is_refusal(error) {
             // it cost no server anything
             self.with_budget(call, TokenBucket::refund);
         }
         match self.decide(call, error) {
             Ok(pause) => {
-                self.shared.counters.repeats();
+                self.shared.counters.retries();
                 debug!(
                     tool = %call.tool().name(),
                     attempt = call.attempt().number,
                     error = %error.kind(),
                     pause_ms = pause.longest().as_secs_f64() * 1000.0,
-                    "repeats a failed call"
+                    "retries a failed call"
                 );
                 Some(match pause {
                     Pause::For(time) => {
-                        call.decided(|| repeated(error, time));
+                        call.decided(|| retried(error, time));
                         if let Some(record) = call.record() {
                             record.spent().add_pause(time);
                         }
@@ -314,25 +314,25 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
                     attempt = call.attempt().number,
                     error = %error.kind(),
                     ?reason,
-                    "does not repeat a failed call"
+                    "does not retry a failed call"
                 );
                 call.decided(|| reason.decision(call, error));
-                let repeats = self.repeats.take();
-                let told = given_up(call, error.clone(), &reason, repeats.as_deref(), self.sent);
+                let retries = self.retries.take();
+                let told = given_up(call, error.clone(), &reason, retries.as_deref(), self.sent);
                 *result = Err(told);
                 None
             }
         }
     }
 
-    /// Every call is kept, also one that is never repeated: its failure may have to be told as
+    /// Every call is kept, also one that is never retried: its failure may have to be told as
     /// [`ErrorKind::OutcomeUnknown`]. It costs a few pointers. Tower asks for this just before it
-    /// sends an attempt, so here a repeat is made that was only paid for until now.
+    /// sends an attempt, so here a retry is made that was only paid for until now.
     fn clone_request(&mut self, call: &ToolCall) -> Option<ToolCall> {
         if let Some(hold) = self
-            .repeats
+            .retries
             .as_mut()
-            .and_then(|repeats| repeats.end_pause())
+            .and_then(|retries| retries.end_pause())
         {
             hold.spend();
         }
@@ -352,10 +352,10 @@ mod tests {
     use super::*;
     use crate::{Backoff, Jitter};
 
-    fn pauses(policy: &RepeatPolicy) -> Vec<Duration> {
+    fn pauses(policy: &RetryPolicy) -> Vec<Duration> {
         let call = call(&tool("get").read_only().build(), json!({}));
         let mut running = policy.shared.schedule(&call);
-        let pause = |repeat| running.next(&Step::new(repeat, Duration::ZERO)).unwrap();
+        let pause = |retry| running.next(&Step::new(retry, Duration::ZERO)).unwrap();
         (0..4).map(pause).collect()
     }
 
@@ -364,7 +364,7 @@ mod tests {
         for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
             let backoff = Backoff::new(jitter, Duration::from_secs(10));
             let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
-            let policy = RepeatPolicy::new(config).unwrap();
+            let policy = RetryPolicy::new(config).unwrap();
             let all: Vec<_> = (0..500).flat_map(|_| pauses(&policy)).collect();
             // with nanoseconds to choose from, one meeting by chance is possible, two are not
             let different = all.iter().collect::<HashSet<_>>().len();
@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn layers_without_a_seed_differ() {
         assert_ne!(
-            pauses(&RepeatPolicy::default()),
-            pauses(&RepeatPolicy::default())
+            pauses(&RetryPolicy::default()),
+            pauses(&RetryPolicy::default())
         );
     }
 }

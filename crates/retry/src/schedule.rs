@@ -8,11 +8,11 @@ use crate::Pauses;
 
 /// The pauses of one call, in place of [`Backoff`](crate::Backoff).
 ///
-/// Only the length of the pauses is left to it. Whether a call may be repeated at all, what a server
+/// Only the length of the pauses is left to it. Whether a call may be retried at all, what a server
 /// asks for, the deadline and the budget are decided as with any other schedule.
 pub trait Schedule: Send {
-    /// Returns the pause before the next repeat; `None` ends the call with its last failure. `step`
-    /// says which repeat it is.
+    /// Returns the pause before the next retry; `None` ends the call with its last failure. `step`
+    /// says which retry it is.
     fn next(&mut self, step: &Step) -> Option<Duration>;
 }
 
@@ -22,12 +22,12 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     }
 }
 
-/// Which repeat of a call a pause is for.
+/// Which retry of a call a pause is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
     /// Counts from 0.
-    pub repeat: u32,
+    pub retry: u32,
     /// The step that the plan of the call would begin with: half of what it usually takes, or the
     /// profile's default.
     pub first: Duration,
@@ -36,12 +36,12 @@ pub struct Step {
 impl Step {
     /// States a step.
     #[must_use]
-    pub const fn new(repeat: u32, first: Duration) -> Self {
-        Self { repeat, first }
+    pub const fn new(retry: u32, first: Duration) -> Self {
+        Self { retry, first }
     }
 }
 
-/// Makes the schedule of each call that has a repeat coming. Any function that returns a schedule
+/// Makes the schedule of each call that has a retry coming. Any function that returns a schedule
 /// does.
 ///
 /// ```

@@ -5,20 +5,20 @@ use std::task::{Context, Poll};
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use crate::{RepeatPolicy, RetryFuture};
+use crate::{RetryFuture, RetryPolicy};
 
-/// Repeats a failed call of the inner service when that is certainly safe.
+/// Retries a failed call of the inner service when that is certainly safe.
 #[derive(Debug, Clone)]
 pub struct Retry<S> {
-    inner: tower::retry::Retry<RepeatPolicy, S>,
+    inner: tower::retry::Retry<RetryPolicy, S>,
     /// The same one that `inner` holds, which does not show it.
-    policy: RepeatPolicy,
+    policy: RetryPolicy,
 }
 
 impl<S> Retry<S> {
     /// Wraps a service. Services that are given clones of one policy share its budgets.
     #[must_use]
-    pub fn new(inner: S, policy: RepeatPolicy) -> Self {
+    pub fn new(inner: S, policy: RetryPolicy) -> Self {
         Self {
             inner: tower::retry::Retry::new(policy.clone(), inner),
             policy,

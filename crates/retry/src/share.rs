@@ -1,4 +1,4 @@
-//! The share of an attempt, which ends it only for a repeat that is paid for.
+//! The share of an attempt, which ends it only for a retry that is paid for.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,8 +14,8 @@ use crate::deadline::{Outlook, ends_in_time};
 
 /// What an attempt has of the time to the deadline.
 ///
-/// When it is over, the repeat is taken out of the budget, before the attempt is ended: an attempt
-/// that was ended and then not repeated would have been better off without us. The repeat is put back
+/// When it is over, the retry is taken out of the budget, before the attempt is ended: an attempt
+/// that was ended and then not retried would have been better off without us. The retry is put back
 /// if it comes to nothing, by whoever drops this last or takes it out.
 pub(crate) struct Paid {
     /// Not known before the attempt begins, if it waits for a breaker: that may end at any moment.
@@ -47,7 +47,7 @@ impl Paid {
         })
     }
 
-    /// Takes the repeat that was paid for.
+    /// Takes the retry that was paid for.
     pub(crate) fn take(&self) -> Option<Hold> {
         self.hold.lock().take()
     }
@@ -72,7 +72,7 @@ impl TimeShare for Paid {
             return false;
         }
         let mut hold = self.hold.lock();
-        // of two attempts side by side, both end for the one repeat
+        // of two attempts side by side, both end for the one retry
         if hold.is_none() {
             *hold = (self.pay)();
         }

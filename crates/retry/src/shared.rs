@@ -40,11 +40,11 @@ impl Shared {
     }
 
     /// Says whether the deadline of a call has to last for several attempts. Where one that ran out
-    /// of time could not be repeated, there is nothing to save for.
+    /// of time could not be retried, there is nothing to save for.
     pub(crate) fn splits(&self, call: &ToolCall) -> bool {
         call.deadline().is_some()
             && self.config.max_attempts > 1
-            && call.plan().is_repeatable()
+            && call.plan().is_retryable()
             && !call.purpose().is_background()
     }
 
@@ -58,14 +58,14 @@ impl Shared {
         refused: u32,
     ) {
         let limits = &call.plan().limits;
-        let (first, repeat) = (limits.first_backoff, repeat_of(call));
+        let (first, retry) = (limits.first_backoff, retry_of(call));
         let outlook = left(call, || begin).map(|left| Outlook {
             left,
-            attempts: (self.config.max_attempts.saturating_add(refused)).saturating_sub(repeat),
+            attempts: (self.config.max_attempts.saturating_add(refused)).saturating_sub(retry),
             pause: match self.schedule {
                 // nobody knows: it is asked when the time has come
                 Some(_) => first,
-                None => self.config.backoff.longest(first, repeat),
+                None => self.config.backoff.longest(first, retry),
             },
             usual: limits.estimated_duration,
             least: first,
@@ -78,14 +78,14 @@ impl Shared {
         call.attempt_mut().share = outlook.and_then(paid);
     }
 
-    /// Takes a repeat of the call out of the budget.
+    /// Takes a retry of the call out of the budget.
     pub(crate) fn hold(&self, call: &ToolCall) -> Option<Hold> {
         self.budgets.hold(call.tool().set(), &self.config)
     }
 }
 
-/// Returns the number of the repeat that would follow the current attempt, counted from 0.
-pub(crate) fn repeat_of(call: &ToolCall) -> u32 {
+/// Returns the number of the retry that would follow the current attempt, counted from 0.
+pub(crate) fn retry_of(call: &ToolCall) -> u32 {
     call.attempt().number.saturating_sub(1)
 }
 

@@ -14,12 +14,12 @@ pub enum RetryOutcome {
     BreakerOpen,
     /// Given up: the budget is spent.
     Budget,
-    /// Given up: a repeat would not be over before the deadline.
+    /// Given up: a retry would not be over before the deadline.
     Deadline,
     /// Given up: all attempts that are allowed were made.
     Exhausted,
     /// Given up: the failure will not pass, or the tool must not be called again.
-    NotRepeatable,
+    NotRetryable,
     /// A later attempt was answered.
     Recovered,
     /// Given up: the server asked to be left alone for longer than is waited.
@@ -36,7 +36,7 @@ impl RetryOutcome {
         Self::Budget,
         Self::Deadline,
         Self::Exhausted,
-        Self::NotRepeatable,
+        Self::NotRetryable,
         Self::Recovered,
         Self::RetryAfter,
         Self::Schedule,
@@ -51,7 +51,7 @@ impl RetryOutcome {
             Self::Budget => "budget",
             Self::Deadline => "deadline",
             Self::Exhausted => "exhausted",
-            Self::NotRepeatable => "not_repeatable",
+            Self::NotRetryable => "not_retryable",
             Self::Recovered => "recovered",
             Self::RetryAfter => "retry_after",
             Self::Schedule => "schedule",
@@ -68,7 +68,7 @@ impl From<&Reason> for RetryOutcome {
             Reason::Deadline { .. } => Self::Deadline,
             Reason::Open { .. } | Reason::StillOpen { .. } => Self::BreakerOpen,
             Reason::RetryAfter { .. } => Self::RetryAfter,
-            Reason::Rule => Self::NotRepeatable,
+            Reason::Rule => Self::NotRetryable,
             Reason::Schedule => Self::Schedule,
         }
     }
@@ -79,7 +79,7 @@ impl From<&Reason> for RetryOutcome {
 #[non_exhaustive]
 pub struct RetryStats {
     /// Attempts after a call's first.
-    pub repeats: u64,
+    pub retries: u64,
     /// Calls whose first attempt failed and that ended. One that was dropped before is none of them.
     pub outcomes: RetryOutcomes,
 }
@@ -105,13 +105,13 @@ impl RetryOutcomes {
 /// Written on the way of failures only: calls that succeed at once count nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    repeats: AtomicU64,
+    retries: AtomicU64,
     outcomes: [AtomicU64; RetryOutcome::ALL.len()],
 }
 
 impl Counters {
-    pub(crate) fn repeats(&self) {
-        self.repeats.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn retries(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
     #[expect(clippy::indexing_slicing, reason = "there is a place for each variant")]
@@ -125,7 +125,7 @@ impl Counters {
             *count = counter.load(Ordering::Relaxed);
         }
         RetryStats {
-            repeats: self.repeats.load(Ordering::Relaxed),
+            retries: self.retries.load(Ordering::Relaxed),
             outcomes,
         }
     }

@@ -1,4 +1,4 @@
-//! How many repeats a replica set gets.
+//! How many retries a replica set gets.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use callward_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_retry::{Retry, RetryConfig, RetryLayer, RetryPolicy};
 use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ async fn a_hundred_failing_reads_cost_a_fifth_and_the_reserve() {
     let calls = (0..100).map(|_| service.clone().oneshot(read_of("orders")));
     let results = join_all(calls).await;
     assert!(results.iter().all(Result::is_err));
-    // all fail at once, so all have paid in before a second repeat is due: nothing is left over
+    // all fail at once, so all have paid in before a second retry is due: nothing is left over
     assert_eq!(mock.started(), 100 + 20 + 3);
 }
 
@@ -70,7 +70,7 @@ async fn a_spent_budget_is_told_and_leaves_the_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_one_replica_set_leaves_the_others_their_repeats() {
+async fn an_outage_of_one_replica_set_leaves_the_others_their_retries() {
     let layer = RetryLayer::default();
     let (sick, flaky) = (refusing(), refusing());
     for _ in 0..50 {
@@ -83,7 +83,7 @@ async fn an_outage_of_one_replica_set_leaves_the_others_their_repeats() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn successes_pay_for_later_repeats() {
+async fn successes_pay_for_later_retries() {
     let layer = RetryLayer::new(RetryConfig::default().with_budget_reserve(0)).unwrap();
     let service = layer.layer(MockService::counting());
     for _ in 0..10 {
@@ -173,7 +173,7 @@ proptest! {
             })
         };
         let config = RetryConfig::default().with_max_attempts(max_attempts);
-        let service = Retry::new(mock, RepeatPolicy::new(config).unwrap());
+        let service = Retry::new(mock, RetryPolicy::new(config).unwrap());
         runtime.block_on(make(calls, together, service));
         let excess = excess.load(Ordering::SeqCst);
         prop_assert!(excess <= 5 * 3, "{excess} fifths beyond 1.2 attempts per call");
@@ -181,7 +181,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refused_repeat_is_counted_and_says_so() {
+async fn every_refused_retry_is_counted_and_says_so() {
     let layer = RetryLayer::default();
     let mut told = 0;
     for _ in 0..50 {
@@ -198,7 +198,7 @@ async fn every_refused_repeat_is_counted_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_that_a_gate_of_our_own_refused_costs_nothing() {
+async fn a_retry_that_a_gate_of_our_own_refused_costs_nothing() {
     for (kind, delivery, spent) in [
         (ErrorKind::BreakerOpen, Delivery::NotSent, 0),
         (ErrorKind::Overloaded, Delivery::NotSent, 0),
@@ -239,6 +239,6 @@ async fn a_set_that_is_gone_takes_its_budget_along_and_comes_back_with_the_reser
     for _ in 0..3 {
         let _ = service.clone().oneshot(call(&read, json!({}))).await;
     }
-    // three repeats of the reserve, and what three calls pay in is not one more
+    // three retries of the reserve, and what three calls pay in is not one more
     assert_eq!(mock.started(), 3 + 3);
 }

@@ -72,7 +72,7 @@ async fn poll_times(
 #[tokio::test(start_paused = true)]
 async fn a_drop_at_any_await_spends_no_more_than_was_sent_and_leaves_nothing_behind() {
     let mut polls = 0;
-    let mut drops_before_a_paid_repeat = 0;
+    let mut drops_before_a_paid_retry = 0;
     loop {
         let config = RetryConfig::default().with_budget_reserve(10);
         let layer = RetryLayer::new(config).unwrap();
@@ -85,20 +85,20 @@ async fn a_drop_at_any_await_spends_no_more_than_was_sent_and_leaves_nothing_beh
         let service = layer.layer(slow.clone());
         let call = call(&tool("get_order").read_only().build(), json!({}));
         let done = poll_times(service.oneshot(call), polls).await;
-        let repeats = mock.started().saturating_sub(1);
+        let retries = mock.started().saturating_sub(1);
         let left = layer.budgets().first().map_or(10, |budget| budget.tokens);
-        assert_eq!(left as usize, 10 - repeats, "after {polls} polls");
+        assert_eq!(left as usize, 10 - retries, "after {polls} polls");
         let waits = slow.waits.load(Ordering::SeqCst);
-        drops_before_a_paid_repeat += usize::from(waits > mock.started());
+        drops_before_a_paid_retry += usize::from(waits > mock.started());
         assert_eq!(mock.running(), 0);
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert_eq!(
             mock.started(),
-            repeats + usize::from(mock.started() > 0),
+            retries + usize::from(mock.started() > 0),
             "nothing runs on"
         );
         if done {
-            assert_eq!(repeats, 2);
+            assert_eq!(retries, 2);
             break;
         }
         polls += 1;
@@ -108,7 +108,7 @@ async fn a_drop_at_any_await_spends_no_more_than_was_sent_and_leaves_nothing_beh
         "each wait, each attempt and each pause is an await"
     );
     assert!(
-        drops_before_a_paid_repeat >= 3,
-        "also while a repeat waits to be let in"
+        drops_before_a_paid_retry >= 3,
+        "also while a retry waits to be let in"
     );
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 use callward_retry::{Verdict, classify};
 
-/// What is done about each failure: `R` repeats, `-` does not. Three columns for each rule: not
+/// What is done about each failure: `R` retries, `-` does not. Three columns for each rule: not
 /// sent, sent and not answered, answered.
 ///
 /// - Refused connections, open breakers, full queues and limits may pass; so may lost connections
 ///   and sessions, timeouts, answers that are none, and faults that a server reports of itself.
 /// - The caller's faults, a caller who went away or ran out of time, a tool that nobody offers and
 ///   the runtime's own faults do not pass; and an unknown outcome is a verdict already.
-/// - A tool that is safe to repeat is repeated however far the call got. One that an operator lets
-///   go elsewhere while it was not sent is repeated only then. Any other tool never is.
+/// - A tool that is safe to retry is retried however far the call got. One that an operator lets
+///   go elsewhere while it was not sent is retried only then. Any other tool never is.
 const TABLE: &str = "
     kind                 safe     only_unsent  never
     breaker_open         R R R    R - -        - - -
@@ -36,7 +36,7 @@ const TABLE: &str = "
     unknown_tool         - - -    - - -        - - -
 ";
 
-const RULES: [RepeatRule; 3] = [RepeatRule::Safe, RepeatRule::OnlyUnsent, RepeatRule::Never];
+const RULES: [RetryRule; 3] = [RetryRule::Safe, RetryRule::OnlyUnsent, RetryRule::Never];
 const DELIVERIES: [Delivery; 3] = [Delivery::NotSent, Delivery::Unknown, Delivery::Answered];
 
 fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
@@ -58,7 +58,7 @@ fn every_failure_is_treated_as_the_table_says() {
         for ((rule, delivery), cell) in places.zip(row) {
             let error = ToolError::new(kind, delivery, "scripted");
             let expected = match cell {
-                "R" => Verdict::Repeat { floor: None },
+                "R" => Verdict::Retry { floor: None },
                 "-" => Verdict::Give,
                 other => panic!("{kind}: {other:?} is no cell"),
             };

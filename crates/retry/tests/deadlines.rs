@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
-use callward_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_retry::{Backoff, Jitter, Retry, RetryConfig, RetryLayer, RetryPolicy};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -59,7 +59,7 @@ fn retry(inner: MockService, attempts: u32) -> Retry<MockService> {
         .with_max_attempts(attempts)
         .with_budget_reserve(100)
         .with_backoff(Backoff::new(Jitter::None, Duration::from_secs(10)));
-    Retry::new(inner, RepeatPolicy::new(config).unwrap())
+    Retry::new(inner, RetryPolicy::new(config).unwrap())
 }
 
 /// How long each attempt was given.
@@ -116,7 +116,7 @@ async fn without_a_deadline_or_a_second_attempt_nothing_is_shared_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_that_would_not_finish_is_not_started_and_both_figures_are_told() {
+async fn a_retry_that_would_not_finish_is_not_started_and_both_figures_are_told() {
     let mock = failing(fault());
     let start = Instant::now();
     // a pause of 0.2 s and a usual 0.4 s fit into 0.7 s; one of 0.4 s and as much again does not
@@ -130,7 +130,7 @@ async fn a_repeat_that_would_not_finish_is_not_started_and_both_figures_are_told
     );
     let told = error.message();
     for part in [
-        "busy; not repeated",
+        "busy; not retried",
         "a pause of 400ms",
         "the usual 400ms",
         "500ms away",
@@ -140,7 +140,7 @@ async fn a_repeat_that_would_not_finish_is_not_started_and_both_figures_are_told
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_has_passed_starts_no_repeat() {
+async fn a_deadline_that_has_passed_starts_no_retry() {
     let mock = failing(fault());
     let call = within(&read(None), Duration::ZERO);
     retry(mock.clone(), 3).oneshot(call).await.unwrap_err();
@@ -154,13 +154,13 @@ fn budget(percent: u32, reserve: u32) -> RetryConfig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_repeat() {
+async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
     let (mock, start) = (silent(), Instant::now());
-    let policy = RepeatPolicy::new(budget(0, 1)).unwrap();
+    let policy = RetryPolicy::new(budget(0, 1)).unwrap();
     let retry = Retry::new(mock.clone(), policy);
     let calls = (0..4).map(|_| retry.clone().oneshot(within(&read(None), ms(8_000))));
     let errors = join_all(calls).await;
-    // one of the four is repeated; the others have all their time
+    // one of the four is retried; the others have all their time
     assert_eq!(mock.started(), 5);
     assert_eq!(start.elapsed(), ms(8_000));
     for error in errors {
@@ -169,7 +169,7 @@ async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_repeat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_is_not_made() {
+async fn a_retry_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_is_not_made() {
     let layer = RetryLayer::new(budget(0, 2)).unwrap();
     let left = || layer.budgets()[0].tokens;
     let call = || within(&read(None), ms(8_000));
@@ -193,7 +193,7 @@ async fn a_repeat_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_
     drop(running);
     drop(given_up);
     assert_eq!(left(), 1);
-    // where too little time is left for a repeat, nobody asks for one
+    // where too little time is left for a retry, nobody asks for one
     let late = MockService::new(|call: ToolCall, _| async move {
         let share = call.attempt().share.clone();
         assert!(!share.unwrap().end(Duration::ZERO));
@@ -205,7 +205,7 @@ async fn a_repeat_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_
 
 proptest! {
     /// Whatever the deadline, no attempt is given more than there is, each but the last leaves time
-    /// for one more, and no repeat begins that would not finish.
+    /// for one more, and no retry begins that would not finish.
     #[test]
     fn every_attempt_fits(
         limit in 1_u64..60_000,

@@ -1,4 +1,4 @@
-//! When a call is repeated: schedule, stated times, deadline.
+//! When a call is retried: schedule, stated times, deadline.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward_core::trail::Verdict;
 use callward_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use callward_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_retry::{Backoff, Jitter, Retry, RetryConfig, RetryLayer, RetryPolicy};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::Instant;
@@ -38,11 +38,11 @@ fn plain() -> RetryConfig {
 }
 
 fn retry(inner: MockService, config: RetryConfig) -> Retry<MockService> {
-    Retry::new(inner, RepeatPolicy::new(config).unwrap())
+    Retry::new(inner, RetryPolicy::new(config).unwrap())
 }
 
 /// The pauses of one call that fails each time.
-async fn pauses(policy: &RepeatPolicy) -> Vec<Duration> {
+async fn pauses(policy: &RetryPolicy) -> Vec<Duration> {
     let (mock, begins) = failing(fault());
     let service = Retry::new(mock, policy.clone());
     service.oneshot(read()).await.unwrap_err();
@@ -52,7 +52,7 @@ async fn pauses(policy: &RepeatPolicy) -> Vec<Duration> {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_pause_is_the_plans_and_the_next_are_twice_the_one_before() {
-    let policy = RepeatPolicy::new(plain().with_max_attempts(4)).unwrap();
+    let policy = RetryPolicy::new(plain().with_max_attempts(4)).unwrap();
     let millis: Vec<_> = pauses(&policy)
         .await
         .iter()
@@ -67,7 +67,7 @@ async fn two_calls_of_one_layer_pause_differently() {
         .with_max_attempts(4)
         .with_budget_reserve(10)
         .with_seed(1);
-    let policy = RepeatPolicy::new(config).unwrap();
+    let policy = RetryPolicy::new(config).unwrap();
     assert_ne!(pauses(&policy).await, pauses(&policy).await);
 }
 
@@ -77,7 +77,7 @@ async fn a_seed_replays_the_pauses_exactly() {
         .with_max_attempts(4)
         .with_budget_reserve(10);
     let replay = async |seed| {
-        let policy = RepeatPolicy::new(config.with_seed(seed)).unwrap();
+        let policy = RetryPolicy::new(config.with_seed(seed)).unwrap();
         [pauses(&policy).await, pauses(&policy).await]
     };
     assert_eq!(replay(7).await, replay(7).await);
@@ -159,7 +159,7 @@ async fn how_long_a_breaker_was_waited_for_is_told_when_it_is_known() {
         answer.unwrap();
         let waited = Duration::from_millis(waited);
         let (told, _) = record.decisions();
-        assert_eq!(told[0].verdict, Verdict::Repeat);
+        assert_eq!(told[0].verdict, Verdict::Retry);
         assert_eq!(told[0].waited, Some(waited));
         assert_eq!(record.spent().pauses(), waited);
     }
@@ -225,7 +225,7 @@ async fn a_breaker_that_stays_open_for_longer_than_the_call_may_last_ends_it_at_
 async fn a_pause_never_reaches_past_the_deadline() {
     let (mock, begins) = failing(fault());
     let start = Instant::now();
-    // repeats are due after 100 ms, 300 ms and 700 ms
+    // retries are due after 100 ms, 300 ms and 700 ms
     let deadline = start + Duration::from_millis(700);
     let service = retry(mock.clone(), plain().with_max_attempts(9));
     let call = read().with_deadline(deadline.into_std());
@@ -234,7 +234,7 @@ async fn a_pause_never_reaches_past_the_deadline() {
     assert_eq!(start.elapsed(), Duration::from_millis(300));
     assert!(begins.lock().unwrap().iter().all(|begin| *begin < deadline));
     assert_eq!(error.kind(), ErrorKind::ServerFault);
-    assert!(error.message().starts_with("busy; not repeated"), "{error}");
+    assert!(error.message().starts_with("busy; not retried"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

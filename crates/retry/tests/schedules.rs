@@ -82,7 +82,7 @@ async fn what_the_server_asks_for_is_a_floor_here_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_makes_no_call_repeatable_and_costs_nothing_where_none_is_repeated() {
+async fn it_makes_no_call_retryable_and_costs_nothing_where_none_is_retried() {
     let made = Arc::default();
     let layer = layer(&made);
     let mock = failing(None);

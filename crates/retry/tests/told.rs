@@ -8,7 +8,7 @@ use std::time::Duration;
 use callward_core::{
     Delivery, ErrorKind, FailedAttempt, ServerId, Tool, ToolError, ToolOutput, Verifier,
 };
-use callward_retry::{Backoff, Jitter, RepeatPolicy, Retry, RetryConfig};
+use callward_retry::{Backoff, Jitter, Retry, RetryConfig, RetryPolicy};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::ServiceExt;
@@ -16,7 +16,7 @@ use tower::ServiceExt;
 fn retry(inner: MockService) -> Retry<MockService> {
     let plain = Backoff::new(Jitter::None, Duration::from_secs(10));
     let config = RetryConfig::default().with_backoff(plain);
-    Retry::new(inner, RepeatPolicy::new(config).unwrap())
+    Retry::new(inner, RetryPolicy::new(config).unwrap())
 }
 
 fn lost_on(server: &str) -> ToolError {
@@ -91,9 +91,9 @@ async fn an_error_of_several_attempts_tells_of_all_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_a_repeat_tells_of_the_attempts_before() {
+async fn what_was_refused_a_retry_tells_of_the_attempts_before() {
     let config = RetryConfig::default().with_budget_reserve(1);
-    let policy = RepeatPolicy::new(config).unwrap();
+    let policy = RetryPolicy::new(config).unwrap();
     let mock = MockService::new(|_, _| async { Err::<ToolOutput, _>(refused()) });
     let service = Retry::new(mock, policy);
     let error = service.oneshot(call(&read(), json!({}))).await.unwrap_err();
@@ -170,10 +170,10 @@ async fn an_unknown_outcome_says_what_was_sent_when_where_and_what_to_check_with
 
 #[tokio::test(start_paused = true)]
 async fn the_time_told_is_that_of_the_attempt_that_was_sent() {
-    use callward_core::{CallPlan, Profile, RepeatRule};
+    use callward_core::{CallPlan, Profile, RetryRule};
     let write = tool("pay").build();
     let mut plan = CallPlan::derive(write.resolved(), &Profile::standard());
-    plan.repeat = RepeatRule::OnlyUnsent;
+    plan.retry = RetryRule::OnlyUnsent;
     let tool = Tool::new(
         write.set().clone(),
         write.definition().clone(),

@@ -281,7 +281,7 @@ enum Fate {
 }
 
 proptest! {
-    /// Who waits and was not sent before holds nothing. Who was sent keeps the one repeat that it is
+    /// Who waits and was not sent before holds nothing. Who was sent keeps the one retry that it is
     /// going to be; and gives it back when it goes away.
     #[test]
     fn who_waits_holds_no_budget(new in 0_u32..60, sent in 0_u32..30) {
@@ -313,7 +313,7 @@ proptest! {
     }
 
     /// However often calls are refused on their way, no more of their attempts get out than there are
-    /// calls, and repeats in reserve; and what is not made is there again at the end.
+    /// calls, and retries in reserve; and what is not made is there again at the end.
     #[test]
     fn what_gets_out_is_paid_for(calls in prop::collection::vec(fates(), 1..40), reserve in 0_u32..10) {
         runtime().block_on(async {
@@ -344,9 +344,9 @@ proptest! {
                 layer.layer(mock.clone()).oneshot(within(600, json!({"id": id})))
             });
             join_all(all).await;
-            let repeats: u32 = firsts.lock().iter().map(|runs| runs.saturating_sub(1)).sum();
+            let retries: u32 = firsts.lock().iter().map(|runs| runs.saturating_sub(1)).sum();
             let left = layer.budgets()[0].tokens;
-            prop_assert_eq!(repeats + left, reserve, "{} got out", out.load(Ordering::SeqCst));
+            prop_assert_eq!(retries + left, reserve, "{} got out", out.load(Ordering::SeqCst));
             Ok(())
         })?;
     }

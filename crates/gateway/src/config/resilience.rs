@@ -1,4 +1,4 @@
-//! How failures are met, as it is written: repeats, second attempts, loops, breakers, listing.
+//! How failures are met, as it is written: retries, second attempts, loops, breakers, listing.
 
 use std::time::Duration;
 

@@ -56,11 +56,11 @@ pub(crate) struct PlacesView {
     pub(crate) expired: u64,
 }
 
-/// The budget of repeats of one replica set.
+/// The retry budget of one replica set.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BudgetView {
     pub(crate) set: String,
-    /// How many repeats it would pay for now.
+    /// How many retries it would pay for now.
     pub(crate) tokens: u32,
     pub(crate) refused: u32,
 }

@@ -11,7 +11,7 @@
 //!
 //! | of a call | hedged |
 //! | --- | --- |
-//! | read-only by its plan, and safe to repeat | yes |
+//! | read-only by its plan, and safe to retry | yes |
 //! | anything else, idempotent writes too: two at a time may overtake each other | never |
 //! | made by the runtime itself ([`Purpose`](callward_core::Purpose)): nobody waits for it | never |
 //! | itself a hedge | never |
@@ -28,7 +28,7 @@
 //! ours, is not hedged: a second one would wait behind it. Where nobody tells, as before a load balancer
 //! that chooses by itself, [`HedgeConfig::unnamed_servers`] takes its word for it.
 //!
-//! *The budget* is the retry layer's own: a hedge takes a token of the same bucket as a repeat, so the
+//! *The budget* is the retry layer's own: a hedge takes a token of the same bucket as a retry, so the
 //! two together stay within one share of the load. A hedge that was not sent gives its token back. A
 //! layer that stands alone has a budget of its own.
 //!

@@ -10,13 +10,13 @@ use tower::retry::budget::Budget;
 use super::HedgeConfig;
 use super::measures::Measures;
 use super::quantile::Quantile;
-use crate::{RepeatPolicy, TokenBucket};
+use crate::{RetryPolicy, TokenBucket};
 
 /// What all services of one layer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: HedgeConfig,
-    budget: RepeatPolicy,
+    budget: RetryPolicy,
     /// No retry layer pays into the budget.
     pays: bool,
     measures: Measures,
@@ -48,7 +48,7 @@ pub struct HedgeStats {
 
 impl Shared {
     /// Shares the budget of a retry layer, or has one of its own. `config` is valid.
-    pub(crate) fn new(config: HedgeConfig, budget: Option<RepeatPolicy>) -> Self {
+    pub(crate) fn new(config: HedgeConfig, budget: Option<RetryPolicy>) -> Self {
         Self {
             config,
             pays: budget.is_none(),
@@ -107,7 +107,7 @@ impl Shared {
 fn may_hedge(call: &ToolCall) -> bool {
     let plan = call.plan();
     !plan.is_write()
-        && plan.is_repeatable()
+        && plan.is_retryable()
         && !call.purpose().is_background()
         && !call.attempt().elsewhere_only
 }

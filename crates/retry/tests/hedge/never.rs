@@ -1,6 +1,6 @@
 //! What is never sent twice at a time.
 
-use callward_core::{Annotations, Effect, Profile, Purpose, RepeatRule, ToolCall};
+use callward_core::{Annotations, Effect, Profile, Purpose, RetryRule, ToolCall};
 use callward_retry::RetryConfig;
 use callward_retry::hedge::{HedgeConfig, HedgeLayer};
 use callward_testkit::{MockService, call, contract, tool};
@@ -68,7 +68,7 @@ proptest! {
         let tool = tool("any").hint(|all| *all = hints).profile(profile).build();
         let asked = call(&tool, json!({}));
         let plan = asked.plan();
-        let reads = plan.effect == Effect::ReadOnly && plan.repeat == RepeatRule::Safe;
+        let reads = plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe;
         let any_slow = slow.contains(&true);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

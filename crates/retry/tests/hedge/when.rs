@@ -73,7 +73,7 @@ async fn quick_tools_are_not_hedged_before_the_least_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hedge_costs_a_token_of_the_budget_that_repeats_are_paid_from() {
+async fn a_hedge_costs_a_token_of_the_budget_that_retries_are_paid_from() {
     let budget = RetryConfig::default()
         .with_budget_reserve(1)
         .with_budget_percent(0);

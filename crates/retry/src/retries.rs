@@ -1,4 +1,4 @@
-//! What is known of a call that was repeated, or is about to be.
+//! What is known of a call that was retried, or is about to be.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use tokio::time::Instant;
 use crate::budget::Hold;
 use crate::schedule::Running;
 
-/// What is known of a call that was repeated, or is about to be.
+/// What is known of a call that was retried, or is about to be.
 #[derive(Debug)]
-pub(crate) struct Repeats {
+pub(crate) struct Retries {
     pub(crate) pauses: Running,
-    /// The repeat that is paid for and not yet made.
+    /// The retry that is paid for and not yet made.
     pub(crate) hold: Option<Hold>,
     /// The current attempt was paid for.
     pub(crate) was_paid: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Repeats {
     may_have_run: bool,
 }
 
-impl Repeats {
+impl Retries {
     pub(crate) const fn new(pauses: Running) -> Self {
         Self {
             pauses,
@@ -54,7 +54,7 @@ impl Repeats {
         self.may_have_run |= error.delivery() != Delivery::NotSent;
     }
 
-    /// Takes note that the pause is over, which a server that is back cuts short; returns the repeat
+    /// Takes note that the pause is over, which a server that is back cuts short; returns the retry
     /// that is paid for.
     pub(crate) fn end_pause(&mut self) -> Option<Hold> {
         self.was_paid = self.hold.is_some();

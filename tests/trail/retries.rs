@@ -47,20 +47,20 @@ async fn what_was_not_sent_goes_elsewhere_after_a_pause() {
             "cache:miss".to_owned(),
             format!("route#1:chosen@{first}"),
             format!("attempt#1:failed@{first}"),
-            format!("retry#1:repeat@{first}"),
+            format!("retry#1:retry@{first}"),
             format!("route#2:chosen@{second}"),
             format!("attempt#2:answered@{second}"),
             "answer:answered".to_owned(),
         ]
     );
-    let repeat = trail.first(Stage::Retry).unwrap();
+    let retry = trail.first(Stage::Retry).unwrap();
     assert!(
-        repeat
+        retry
             .reason
             .starts_with("connect_failed, delivery not_sent"),
-        "{repeat:?}"
+        "{retry:?}"
     );
-    assert!(repeat.waited.is_some_and(|pause| !pause.is_zero()));
+    assert!(retry.waited.is_some_and(|pause| !pause.is_zero()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn attempts_that_all_fail_end_with_a_reason() {
     let verdicts: Vec<_> = trail.of(Stage::Retry).map(|told| told.verdict).collect();
     assert_eq!(
         verdicts,
-        [Verdict::Repeat, Verdict::Repeat, Verdict::Stop],
+        [Verdict::Retry, Verdict::Retry, Verdict::Stop],
         "{trail}"
     );
     assert_eq!(trail.of(Stage::Attempt).count(), 3);

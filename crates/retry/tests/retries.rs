@@ -1,13 +1,13 @@
-//! What is repeated, and what becomes of what is not.
+//! What is retried, and what becomes of what is not.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use callward_core::{
-    CallPlan, CallRecord, Delivery, ErrorKind, Profile, RepeatRule, ServerId, Tool, ToolError,
+    CallPlan, CallRecord, Delivery, ErrorKind, Profile, RetryRule, ServerId, Tool, ToolError,
     ToolOutput,
 };
-use callward_retry::{RepeatPolicy, Retry, RetryConfig, RetryLayer};
+use callward_retry::{Retry, RetryConfig, RetryLayer, RetryPolicy};
 use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use serde_json::json;
@@ -39,7 +39,7 @@ fn write() -> Arc<Tool> {
 fn only_unsent() -> Arc<Tool> {
     let write = write();
     let mut plan = CallPlan::derive(write.resolved(), &Profile::standard());
-    plan.repeat = RepeatRule::OnlyUnsent;
+    plan.retry = RetryRule::OnlyUnsent;
     Arc::new(Tool::new(
         write.set().clone(),
         write.definition().clone(),
@@ -83,13 +83,13 @@ async fn a_read_that_keeps_failing_is_given_up_on_after_three_attempts() {
 async fn a_nested_retry_does_not_multiply_the_attempts() {
     let mock =
         MockService::new(|_, _| async { failed(ErrorKind::ConnectFailed, Delivery::NotSent) });
-    let nested = Retry::new(retry(mock.clone()), RepeatPolicy::default());
+    let nested = Retry::new(retry(mock.clone()), RetryPolicy::default());
     let error = nested.oneshot(call(&read(), json!({}))).await.unwrap_err();
     assert_eq!((mock.started(), error.attempts()), (3, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_avoids_the_servers_that_failed() {
+async fn a_retry_avoids_the_servers_that_failed() {
     let ids = ["a", "b"].map(|id| ServerId::new(id).unwrap());
     let script = ids.clone();
     let mock = MockService::new(move |_, n| {
@@ -114,7 +114,7 @@ async fn a_repeat_avoids_the_servers_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mutation_is_never_repeated_not_even_when_it_certainly_did_not_run() {
+async fn a_mutation_is_never_retried_not_even_when_it_certainly_did_not_run() {
     for kind in [
         ErrorKind::BreakerOpen,
         ErrorKind::ConnectFailed,
@@ -193,7 +193,7 @@ async fn an_opted_in_write_goes_elsewhere_until_it_was_sent_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_callers_fault_is_never_repeated() {
+async fn the_callers_fault_is_never_retried() {
     for kind in [
         ErrorKind::InvalidCall,
         ErrorKind::Unauthorized,
@@ -270,7 +270,7 @@ proptest! {
         let tool = if opted_in { only_unsent() } else { write() };
         let mock = MockService::sequence(script.clone());
         let config = RetryConfig::default().with_max_attempts(max_attempts).with_budget_reserve(100);
-        let service = Retry::new(mock.clone(), RepeatPolicy::new(config).unwrap());
+        let service = Retry::new(mock.clone(), RetryPolicy::new(config).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -310,6 +310,6 @@ async fn what_is_known_of_the_last_attempt_is_not_said_of_the_call() {
         let error = retry(mock).oneshot(call).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BreakerOpen);
         assert_eq!(error.delivery(), told, "after {first:?}");
-        assert_eq!(record.was_repeated(), first != Delivery::NotSent);
+        assert_eq!(record.was_retried(), first != Delivery::NotSent);
     }
 }
