@@ -177,7 +177,7 @@ async fn a_limit_that_refuses_or_holds_up_is_told() {
         assert_eq!(steps(&third)[0], "cache:bypass");
         assert_eq!(
             why(&third, Stage::Limit),
-            "12 calls a minute for its tool",
+            "12 calls a minute for a::rare",
             "{third}"
         );
         let waited = third.first(Stage::Limit).unwrap().waited.unwrap();

@@ -1,28 +1,38 @@
-//! The limit of calls at once.
+//! The limit of concurrent calls, on a paused clock.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use callward_limit::{AdaptiveConfig, ConcurrencyLimit, ConcurrencyLimitLayer, Shed};
+use callward_limit::{ConcurrencyLimit, ConcurrencyLimitLayer, PermitStatus, Shed};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Layer, ServiceExt};
 
 type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
+
+fn status(limit: &ConcurrencyLimit<MockService>) -> PermitStatus {
+    limit.handle().status().server
+}
+
+/// Returns the numbers of calls in flight and in the queue.
+fn counts(limit: &ConcurrencyLimit<MockService>) -> (usize, usize) {
+    let PermitStatus {
+        in_flight, waiting, ..
+    } = status(limit);
+    (in_flight, waiting)
+}
 
 fn request() -> ToolCall {
     call(&tool("x").build(), json!({}))
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_more_calls_at_once_than_allowed() {
+async fn calls_in_flight_never_exceed_the_limit() {
     let service = MockService::new(|_, _| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(ToolOutput::text("ok"))
@@ -33,21 +43,11 @@ async fn never_more_calls_at_once_than_allowed() {
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(service.peak(), 3);
     assert_eq!(start.elapsed().as_secs(), 4, "ten calls, three at a time");
-    assert_eq!((limit.in_flight(), limit.waiting()), (0, 0));
+    assert_eq!(counts(&limit), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_not_polled_takes_no_place() {
-    let service = MockService::counting();
-    let mut limit = ConcurrencyLimitLayer::new(1).layer(service);
-    let idle = limit.ready().await.unwrap().call(request());
-    assert_eq!(limit.in_flight(), 0);
-    assert!(limit.oneshot(request()).now_or_never().is_some());
-    drop(idle);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_full_line_refuses_without_sending() {
+async fn a_full_queue_refuses_the_call_unsent() {
     let (service, gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1)
         .with_max_waiting(1)
@@ -56,15 +56,13 @@ async fn a_full_line_refuses_without_sending() {
     assert!(running.as_mut().now_or_never().is_none());
     let mut waiting = Box::pin(limit.clone().oneshot(request()));
     assert!(waiting.as_mut().now_or_never().is_none());
-    assert_eq!((limit.in_flight(), limit.waiting()), (1, 1));
+    assert_eq!(counts(&limit), (1, 1));
 
     let error = limit.clone().oneshot(request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert!(
-        error
-            .message()
-            .contains("1 calls of the server run and 1 wait"),
+        error.message().contains("1 are in flight and 1 wait"),
         "{error}"
     );
     assert_eq!(service.started(), 1);
@@ -72,11 +70,11 @@ async fn a_full_line_refuses_without_sending() {
     gate.open(2);
     running.await.unwrap();
     waiting.await.unwrap();
-    assert_eq!((limit.in_flight(), limit.waiting()), (0, 0));
+    assert_eq!(counts(&limit), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_leaves_no_place_and_no_line_behind() {
+async fn a_dropped_call_leaves_the_queue_or_releases_its_permit() {
     let (service, gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1).layer(service.clone());
     let mut running = Box::pin(limit.clone().oneshot(request()));
@@ -87,33 +85,33 @@ async fn a_dropped_call_leaves_no_place_and_no_line_behind() {
     assert!(second.as_mut().now_or_never().is_none());
 
     drop(first);
-    assert_eq!(limit.waiting(), 1);
+    assert_eq!(status(&limit).waiting, 1);
     drop(running);
-    // the place goes to the one that still waits
+    // the permit goes to the call that still waits
     assert!(second.as_mut().now_or_never().is_none());
-    assert_eq!((limit.in_flight(), limit.waiting()), (1, 0));
+    assert_eq!(counts(&limit), (1, 0));
     gate.open(1);
     second.await.unwrap();
-    assert_eq!(limit.in_flight(), 0);
+    assert_eq!(status(&limit).in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_is_dropped_with_the_place_in_hand_passes_it_on() {
+async fn a_permit_of_a_dropped_waiter_goes_to_the_next() {
     let (service, gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1).layer(service);
     let mut running = Box::pin(limit.clone().oneshot(request()));
     assert!(running.as_mut().now_or_never().is_none());
     let mut waiting = Box::pin(limit.clone().oneshot(request()));
     assert!(waiting.as_mut().now_or_never().is_none());
-    drop(running); // hands the place over, and the waiter is not polled again
+    drop(running); // assigns the permit, and the waiter is not polled again
     drop(waiting);
-    assert_eq!((limit.in_flight(), limit.waiting()), (0, 0));
+    assert_eq!(counts(&limit), (0, 0));
     gate.open(1);
     limit.oneshot(request()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_at_the_deadline() {
+async fn the_queue_is_left_at_the_deadline() {
     let (service, _gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1).layer(service.clone());
     let mut running = Box::pin(limit.clone().oneshot(request()));
@@ -129,11 +127,11 @@ async fn waiting_ends_at_the_deadline() {
     assert_eq!(start.elapsed().as_secs(), 2);
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     assert_eq!(error.delivery(), Delivery::NotSent);
-    assert_eq!((service.started(), limit.waiting()), (1, 0));
+    assert_eq!((service.started(), status(&limit).waiting), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_come_first_served() {
+async fn the_queue_is_first_in_first_out() {
     let (service, gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1).layer(service.clone());
     let numbered = |n: u32| call(&tool("x").build(), json!({ "n": n }));
@@ -155,11 +153,15 @@ async fn first_come_first_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_place_is_free_as_soon_as_the_answer_is_there() {
+async fn the_permit_is_free_as_soon_as_the_result_is_there() {
     let limit = ConcurrencyLimitLayer::new(1).layer(MockService::counting());
     let mut done = Box::pin(limit.clone().oneshot(request()));
     assert!(done.as_mut().now_or_never().is_some());
-    assert_eq!(limit.in_flight(), 0, "although the future is still held");
+    assert_eq!(
+        status(&limit).in_flight,
+        0,
+        "although the future is still held"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +171,7 @@ async fn each_wrapped_service_has_a_limit_of_its_own() {
     let [one, other] = [layer.layer(service.clone()), layer.layer(service)];
     let mut running = Box::pin(one.clone().oneshot(request()));
     assert!(running.as_mut().now_or_never().is_none());
-    assert_eq!((one.in_flight(), other.in_flight()), (1, 0));
+    assert_eq!((status(&one).in_flight, status(&other).in_flight), (1, 0));
     assert!(one.oneshot(request()).await.is_err());
     assert!(other.oneshot(request()).now_or_never().is_none());
 }
@@ -183,7 +185,7 @@ fn begin(limit: &ConcurrencyLimit<MockService>, call: ToolCall) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_line_may_refuse_who_has_waited_longest() {
+async fn shed_oldest_refuses_the_call_that_waited_longest() {
     let (service, gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1)
         .with_max_waiting(2)
@@ -191,7 +193,7 @@ async fn a_full_line_may_refuse_who_has_waited_longest() {
         .layer(service.clone());
     let running = begin(&limit, request());
     let [first, second, third] = [0; 3].map(|_| begin(&limit, request()));
-    assert_eq!(limit.waiting(), 2);
+    assert_eq!(status(&limit).waiting, 2);
     let error = first.await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     assert_eq!(error.delivery(), Delivery::NotSent);
@@ -203,7 +205,7 @@ async fn a_full_line_may_refuse_who_has_waited_longest() {
             .iter()
             .all(Result::is_ok)
     );
-    let status = limit.handle().status().server;
+    let status = status(&limit);
     assert_eq!(
         (service.started(), status.refused, status.in_flight),
         (3, 1, 0)
@@ -211,7 +213,7 @@ async fn a_full_line_may_refuse_who_has_waited_longest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_without_room_refuses_the_newest_whoever_is_to_be_shed() {
+async fn a_queue_of_size_0_refuses_the_new_call_with_either_shed() {
     let (service, _gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1)
         .with_max_waiting(0)
@@ -223,7 +225,7 @@ async fn a_line_without_room_refuses_the_newest_whoever_is_to_be_shed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_with_places_of_its_own_takes_no_more_of_the_servers() {
+async fn a_tool_limit_leaves_permits_of_the_server_to_other_tools() {
     let (service, gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(3)
         .with_per_tool(2)
@@ -232,12 +234,12 @@ async fn a_tool_with_places_of_its_own_takes_no_more_of_the_servers() {
     let of = |name: &str| call(&tool(name).build(), json!({}));
     let calls = [0; 4].map(|_| begin(&limit, of("x")));
     assert_eq!(
-        limit.in_flight(),
+        status(&limit).in_flight,
         2,
         "two wait for the tool, not for the server"
     );
     let only = [0; 2].map(|_| begin(&limit, of("only")));
-    assert_eq!((limit.in_flight(), limit.waiting()), (3, 0));
+    assert_eq!(counts(&limit), (3, 0));
     let status = limit.handle().status();
     assert_eq!(
         (status.tools["x"].waiting, status.tools["only"].waiting),
@@ -252,7 +254,7 @@ async fn a_tool_with_places_of_its_own_takes_no_more_of_the_servers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_could_not_be_answered_in_time_any_more_waits_no_longer() {
+async fn a_call_that_would_miss_its_deadline_leaves_the_queue() {
     let (service, _gate) = MockService::gated();
     let limit = ConcurrencyLimitLayer::new(1).layer(service);
     let _running = begin(&limit, request());
@@ -265,11 +267,11 @@ async fn who_could_not_be_answered_in_time_any_more_waits_no_longer() {
         (start.elapsed().as_secs(), error.kind()),
         (3, ErrorKind::Overloaded)
     );
-    assert_eq!(limit.handle().status().server.expired, 1);
+    assert_eq!(status(&limit).expired, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drop_after_any_number_of_polls_leaks_no_place() {
+async fn a_drop_after_any_number_of_polls_leaks_no_permit() {
     for polls in 0..6 {
         let service = MockService::new(|_, _| async {
             for _ in 0..2 {
@@ -301,34 +303,4 @@ async fn a_drop_after_any_number_of_polls_leaks_no_place() {
         }
         limit.oneshot(request()).await.unwrap();
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_adaptive_limit_backs_off_under_timeouts_and_recovers() {
-    let down = Arc::new(AtomicBool::new(true));
-    let seen = down.clone();
-    let service = MockService::new(move |_, _| {
-        let down = seen.load(Ordering::Relaxed);
-        async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            if down {
-                let error = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
-                return Err(error);
-            }
-            Ok(ToolOutput::text("ok"))
-        }
-    });
-    let config = AdaptiveConfig::default().between(4, 40);
-    let layer = ConcurrencyLimitLayer::new(32)
-        .with_adaptive(config)
-        .unwrap();
-    let limit = layer.layer(service.clone());
-    join_all((0..300).map(|_| limit.clone().oneshot(request()))).await;
-    assert_eq!(limit.handle().status().server.limit, 4);
-    down.store(false, Ordering::Relaxed);
-    let answers = join_all((0..900).map(|_| limit.clone().oneshot(request()))).await;
-    assert!(answers.iter().all(Result::is_ok));
-    let places = limit.handle().status().server;
-    assert!((20..=40).contains(&places.limit), "{places:?}");
-    assert_eq!((places.in_flight, places.waiting), (0, 0));
 }

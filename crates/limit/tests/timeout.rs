@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
-/// A tool that may take 20 s: ten times what it says it takes.
+/// A call with an attempt timeout of 20 s, ten times the estimated duration.
 fn request() -> ToolCall {
     let slow = tool("slow").hint(|hints| hints.estimated_duration = Some(2000.0));
     call(&slow.build(), json!({}))
@@ -36,14 +36,14 @@ async fn an_attempt_ends_after_the_timeout_of_its_plan() {
     assert_eq!(error.delivery(), Delivery::Unknown);
     assert_eq!(
         error.message(),
-        "no answer and no progress within the attempt timeout of 20s (at most 200s with progress); \
-         no progress was reported; the call has no deadline"
+        "no answer and no progress within 20s (attempt timeout of 20s, at most 200s with progress); \
+         no progress was reported"
     );
     assert_eq!(service.cancelled(), 1, "the server's call is dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sooner_deadline_ends_it_and_is_not_called_a_timeout() {
+async fn a_sooner_deadline_ends_it_with_deadline_exceeded() {
     let (service, _gate) = MockService::gated();
     let start = Instant::now();
     let error = run(&service, request().with_deadline(within(7)))
@@ -58,15 +58,12 @@ async fn a_sooner_deadline_ends_it_and_is_not_called_a_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_deadline_changes_nothing_but_the_message() {
+async fn a_later_deadline_changes_nothing() {
     let (service, _gate) = MockService::gated();
     let error = run(&service, request().with_deadline(within(90)))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    for number in ["20s", "90s"] {
-        assert!(error.message().contains(number), "{error}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,14 +74,12 @@ async fn a_call_whose_deadline_has_passed_is_not_sent() {
     let error = run(&service, late).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
     assert_eq!(error.delivery(), Delivery::NotSent);
-    for number in ["3s ago", "20s"] {
-        assert!(error.message().contains(number), "{error}");
-    }
+    assert!(error.message().contains("3s ago"), "{error}");
     assert_eq!(service.started(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_there_when_the_time_ends_is_passed_on() {
+async fn an_answer_at_the_moment_of_the_timeout_is_passed_on() {
     let service = MockService::new(|_, _| async {
         tokio::time::sleep(Duration::from_secs(20)).await;
         Ok(ToolOutput::text("just in time"))
@@ -102,7 +97,7 @@ async fn a_failure_of_the_server_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_yields_its_budget_is_ended_too() {
+async fn a_server_that_exhausts_the_coop_budget_times_out() {
     // uses up tokio's cooperative budget in every poll
     let service = MockService::new(|_, _| async {
         loop {

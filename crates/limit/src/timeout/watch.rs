@@ -1,4 +1,4 @@
-//! Where progress reports go: noted here, and passed on.
+//! A progress sink that measures the attempt and forwards to the caller's sink.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::meter::Meter;
 
-/// Notes when the server got on, and while a person is waited for.
-pub(crate) struct Watch {
-    /// Where the caller wants reports to go.
+/// Measures progress and the time in which a person decides.
+pub(crate) struct ProgressWatch {
+    /// The caller's sink.
     next: Option<Arc<dyn ProgressSink>>,
     inner: Mutex<Inner>,
 }
@@ -19,11 +19,11 @@ pub(crate) struct Watch {
 #[derive(Default)]
 struct Inner {
     meter: Meter,
-    /// Who set no timer because a person is waited for.
+    /// The task to wake when the person has decided: until then it has no timer.
     paused: Option<Waker>,
 }
 
-impl Watch {
+impl ProgressWatch {
     pub(crate) fn before(next: Option<Arc<dyn ProgressSink>>) -> Self {
         Self {
             next,
@@ -31,12 +31,11 @@ impl Watch {
         }
     }
 
-    /// Reads the meter, which starts if it has not. The waker is kept while a person is waited for,
-    /// and woken when that ends.
+    /// Reads the meter, and starts it on the first call. Keeps the waker while a person decides.
     pub(crate) fn read(&self, now: Instant, waker: &Waker) -> Meter {
         let mut inner = self.inner.lock();
         inner.meter.start(now);
-        if inner.meter.is_asking() {
+        if inner.meter.is_paused() {
             match &mut inner.paused {
                 Some(paused) => paused.clone_from(waker),
                 none => *none = Some(waker.clone()),
@@ -46,7 +45,7 @@ impl Watch {
     }
 }
 
-impl ProgressSink for Watch {
+impl ProgressSink for ProgressWatch {
     fn report(&self, params: &[u8]) {
         self.inner.lock().meter.report(Instant::now());
         if let Some(next) = &self.next {
@@ -57,10 +56,10 @@ impl ProgressSink for Watch {
     fn waits_for_person(&self, waits: bool) {
         let woken = {
             let mut inner = self.inner.lock();
-            let over = inner.meter.ask(waits, Instant::now());
-            if over { inner.paused.take() } else { None }
+            let resumed = inner.meter.wait_for_person(waits, Instant::now());
+            if resumed { inner.paused.take() } else { None }
         };
-        // a timer has to be set again; outside of the lock, which who is woken takes
+        // the timer must be set again; outside the lock, which the woken task takes
         if let Some(waker) = woken {
             waker.wake();
         }
