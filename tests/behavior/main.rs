@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use callward::core::{Delivery, ErrorKind, RetryRule};
-use callward::retry::{Verdict, classify};
+use callward::retry::{RetryDecision, classify};
 use callward::telemetry::names;
 use callward::telemetry::names::metric::{self, label};
 use callward::{ToolError, core};
@@ -121,7 +121,7 @@ fn errors() -> String {
     };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let retried = |rule, kind, delivery| {
-        classify(rule, &ToolError::new(kind, delivery, "x")) != Verdict::Give
+        classify(rule, &ToolError::new(kind, delivery, "x")) != RetryDecision::Fail
     };
     let rows = ErrorKind::ALL.iter().map(|&kind| {
         let error = ToolError::new(kind, Delivery::Answered, "x");

@@ -139,7 +139,8 @@
 //! counts there, and a retry may go to another server. The wrong way round, with this layer inside
 //! the router, every retry would go to the server that has just failed.
 
-mod backoff;
+#[cfg(feature = "backoff")]
+pub mod backoff;
 mod budget;
 mod classify;
 mod config;
@@ -151,6 +152,7 @@ pub mod hedge;
 mod interleavings;
 mod layer;
 mod pause;
+mod pauses;
 mod policy;
 mod retries;
 mod schedule;
@@ -160,12 +162,12 @@ mod shared;
 mod stats;
 mod sync;
 
-pub use backoff::{Backoff, Jitter, Pauses};
 pub use budget::{BudgetStatus, TokenBucket};
-pub use classify::{Verdict, classify};
+pub use classify::{RetryDecision, classify};
 pub use config::RetryConfig;
 pub use future::RetryFuture;
 pub use layer::RetryLayer;
+pub use pauses::{Backoff, Jitter, Pauses};
 pub use policy::RetryPolicy;
 pub use schedule::{MakeSchedule, Schedule, Step};
 pub use service::Retry;

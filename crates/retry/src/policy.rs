@@ -22,8 +22,8 @@ use crate::share::Paid;
 use crate::shared::{Shared, left, retry_of};
 use crate::stats::Counters;
 use crate::{
-    BudgetStatus, MakeSchedule, RetryConfig, RetryOutcome, RetryStats, Step, TokenBucket, Verdict,
-    classify,
+    BudgetStatus, MakeSchedule, RetryConfig, RetryDecision, RetryOutcome, RetryStats, Step,
+    TokenBucket, classify,
 };
 
 /// Decides after each attempt of a call whether and when there is another.
@@ -122,7 +122,7 @@ impl RetryPolicy {
         let paid = share.and_then(|share| share.downcast_ref::<Paid>()?.take());
         let shared = &*self.shared;
         let config = &shared.config;
-        let Verdict::Retry { floor } = classify(call.plan().retry, error) else {
+        let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {
             return Err(Reason::Rule);
         };
         if call.purpose().is_background() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
-use callward_retry::{Verdict, classify};
+use callward_retry::{RetryDecision, classify};
 
 /// What is done about each failure: `R` retries, `-` does not. Three columns for each rule: not
 /// sent, sent and not answered, answered.
@@ -58,8 +58,8 @@ fn every_failure_is_treated_as_the_table_says() {
         for ((rule, delivery), cell) in places.zip(row) {
             let error = ToolError::new(kind, delivery, "scripted");
             let expected = match cell {
-                "R" => Verdict::Retry { floor: None },
-                "-" => Verdict::Give,
+                "R" => RetryDecision::Retry { floor: None },
+                "-" => RetryDecision::Fail,
                 other => panic!("{kind}: {other:?} is no cell"),
             };
             assert_eq!(
@@ -70,7 +70,7 @@ fn every_failure_is_treated_as_the_table_says() {
             let counted = error.with_attempts(1);
             assert_eq!(
                 classify(rule, &counted),
-                Verdict::Give,
+                RetryDecision::Fail,
                 "{kind} was retried already"
             );
             cells += 1;
