@@ -38,7 +38,7 @@ const TURNED: (&str, ErrorKind, Delivery) = (
 );
 
 /// Where a failure is given the delivery of the whole call, once it was attempted more than once.
-const OF_ALL_ATTEMPTS: &str = "crates/retry/src/retries.rs";
+const OF_ALL_ATTEMPTS: &str = "crates/retry/src/attempts.rs";
 
 /// A failure that is made somewhere.
 type Made = (ErrorKind, Delivery);

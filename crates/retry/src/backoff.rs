@@ -48,7 +48,7 @@ impl Clock for TokioClock {
 pub fn schedule<F, B>(make: F) -> impl MakeSchedule
 where
     F: Fn() -> B + Send + Sync + 'static,
-    B: Backoff + Send + 'static,
+    B: Backoff + Send + Sync + 'static,
 {
     move || {
         let mut backoff = make();
@@ -67,7 +67,7 @@ where
 
 struct Adapted<B>(B);
 
-impl<B: Backoff + Send> Schedule for Adapted<B> {
+impl<B: Backoff + Send + Sync> Schedule for Adapted<B> {
     fn next(&mut self, _: &Step) -> Option<Duration> {
         self.0.next_backoff()
     }

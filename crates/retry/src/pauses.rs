@@ -1,4 +1,4 @@
-//! How long to wait before each retry: a pure function of the settings, the first step and a seed.
+//! The pauses before retries: a pure function of the settings, the first step and a seed.
 
 use std::time::Duration;
 
@@ -6,27 +6,24 @@ use serde::{Deserialize, Serialize};
 
 /// The schedule of the pauses: exponential with factor 2, jittered, never above a ceiling.
 ///
-/// The ceiling is applied after the jitter, so that nothing drawn is above it. The step that is
-/// drawn from stops growing there as well: otherwise most pauses of a long outage would be cut to
-/// exactly the ceiling, and all callers would meet.
+/// The step to draw from stops growing at the ceiling, so that the pauses of a long outage differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backoff {
-    /// What is left to chance. Default: [`Jitter::Full`].
+    /// The jitter. Default: [`Jitter::Full`].
     pub jitter: Jitter,
     /// The longest pause, unless a server asks for a longer one. Default: 10 s.
     pub ceiling: Duration,
 }
 
 impl Backoff {
-    /// States a schedule.
+    /// Makes a schedule.
     #[must_use]
     pub const fn new(jitter: Jitter, ceiling: Duration) -> Self {
         Self { jitter, ceiling }
     }
 
-    /// Returns the pauses of one call, without end: a pure function of the settings, of the step
-    /// that comes first and of the seed. What a server asks for is not in it.
+    /// Returns the endless pauses of one call: a pure function of settings, first step and seed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -53,7 +50,7 @@ impl Backoff {
         }
     }
 
-    /// Returns the longest pause that this retry can have, counted from 0, whatever is drawn.
+    /// Returns the longest possible pause before this retry, counted from 0.
     #[must_use]
     pub fn longest(self, first: Duration, retry: u32) -> Duration {
         let factor = match self.jitter {
@@ -70,24 +67,23 @@ impl Default for Backoff {
     }
 }
 
-/// What of a pause is left to chance, so that calls which failed together do not return together.
+/// The random part of a pause, so that calls which failed together do not retry together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Jitter {
-    /// Between the first step and three times the pause before (at first, three times the first
-    /// step): grows unevenly, forgets the number of the retry.
+    /// Between the first step and three times the pause before.
     Decorrelated,
-    /// Half of the step is certain, the other half is chance: never too soon.
+    /// Half of the step is fixed, the other half random.
     Equal,
-    /// All of the step is chance: spreads best.
+    /// The whole step is random: spreads best.
     #[default]
     Full,
-    /// Nothing: the step itself. Calls that failed together return together.
+    /// The step itself. Calls that failed together retry together.
     None,
 }
 
-/// The pauses of one call, in their order. See [`Backoff::pauses`].
+/// The pauses of one call. See [`Backoff::pauses`].
 #[derive(Debug, Clone)]
 pub struct Pauses {
     backoff: Backoff,
@@ -98,7 +94,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    fn pause(&mut self) -> Duration {
+    pub(crate) fn pause(&mut self) -> Duration {
         let Self { first, rng, .. } = self;
         let Backoff { jitter, ceiling } = self.backoff;
         let step = first.saturating_mul(power_of_two(self.retry)).min(ceiling);
@@ -129,8 +125,7 @@ fn power_of_two(exponent: u32) -> u32 {
     1_u32.checked_shl(exponent).unwrap_or(u32::MAX)
 }
 
-/// Draws between two durations, both included, `low` not above `high`. In integers: no step is too
-/// coarse to be jittered, and none can overflow.
+/// Draws between two durations, both included, `low` not above `high`.
 fn between(low: Duration, high: Duration, rng: &mut fastrand::Rng) -> Duration {
     let range = u64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(u64::MAX);
     low.saturating_add(Duration::from_nanos(rng.u64(0..=range)))
@@ -153,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn without_jitter_each_pause_is_twice_the_one_before_up_to_the_ceiling() {
+    fn without_jitter_pauses_double_up_to_the_ceiling() {
         let millis: Vec<_> = pauses(Jitter::None, 0, 9)
             .iter()
             .map(Duration::as_millis)
@@ -165,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn long_steps_are_jittered_as_finely_as_short_ones() {
+    fn long_steps_are_jittered_to_the_nanosecond() {
         for seed in 0..20 {
             for jitter in JITTERED {
                 let last = pauses(jitter, seed, 9)[8];
@@ -175,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn full_jitter_uses_the_whole_step_and_equal_jitter_its_upper_half() {
+    fn full_jitter_uses_the_step_and_equal_jitter_its_upper_half() {
         let fourth = |jitter| (0..200).map(move |seed| pauses(jitter, seed, 4)[3]);
         let (quarter, whole) = (Duration::from_millis(200), Duration::from_millis(800));
         for jitter in [Jitter::Full, Jitter::Equal] {
@@ -185,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_of_a_long_outage_do_not_meet_at_the_ceiling() {
+    fn pauses_of_a_long_outage_differ_at_the_ceiling() {
         for jitter in JITTERED {
             let late: HashSet<_> = (0..100).map(|seed| pauses(jitter, seed, 20)[19]).collect();
             assert!(late.len() > 95, "{jitter:?}: {} differ", late.len());
@@ -211,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pause_is_above_the_ceiling_whatever_is_drawn(
+        fn no_pause_is_above_the_ceiling(
             jitter in jitters(),
             ceiling in durations(),
             first in durations(),
@@ -226,7 +221,7 @@ mod tests {
 
         /// The bounds of each jitter, from its definition.
         #[test]
-        fn each_jitter_keeps_to_its_bounds(
+        fn each_jitter_keeps_its_bounds(
             first in 1_u64..10_000,
             ceiling in 1_u64..100_000,
             seed in any::<u64>(),
@@ -248,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn a_seed_decides_all_pauses_and_another_gives_others(
+        fn a_seed_decides_all_pauses(
             jitter in prop::sample::select(&JITTERED[..]),
             seed in any::<u64>(),
             other in any::<u64>(),

@@ -221,44 +221,6 @@ async fn an_attempt_that_waited_for_less_than_it_might_has_the_time_that_is_left
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn of_many_that_wait_few_come_first_and_twice_as_many_in_each_step() {
-    let gate = Gate::default();
-    let begins = Arc::new(Mutex::new(Vec::new()));
-    let opens = Instant::now() + Duration::from_secs(2);
-    let mock = MockService::new({
-        let (gate, begins) = (gate.clone(), begins.clone());
-        move |_, _| {
-            let result = if Instant::now() < opens {
-                Err(refused(30).with_reopening(Reopening::new(gate.clone())))
-            } else {
-                begins.lock().push((Instant::now() - opens).as_millis());
-                Ok(ToolOutput::text("done"))
-            };
-            async { result }
-        }
-    });
-    // a spent budget: to wait costs nothing
-    let config = plain().with_budget_reserve(0).with_budget_percent(0);
-    let layer = RetryLayer::new(config).unwrap();
-    let waiting = (0..31).map(|_| layer.layer(mock.clone()).oneshot(within(60, json!({}))));
-    let opening = async {
-        tokio::time::sleep_until(opens).await;
-        gate.0.notify_waiters();
-    };
-    let (answers, ()) = tokio::join!(join_all(waiting), opening);
-    assert!(answers.iter().all(Result::is_ok));
-    let begins = begins.lock().clone();
-    let at = |step: u128| begins.iter().filter(|begin| **begin == step * 100).count();
-    assert_eq!([1, 2, 3, 4, 5].map(at), [1, 2, 4, 8, 16]);
-    // all have come, and whoever waits next is the first again
-    let start = Instant::now();
-    let late = MockService::sequence(vec![Err(refused(3)), Ok(ToolOutput::text("done"))]);
-    let answer = layer.layer(late).oneshot(within(60, json!({}))).await;
-    answer.unwrap();
-    assert_eq!(start.elapsed(), ms(3_100));
-}
-
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()

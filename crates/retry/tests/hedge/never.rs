@@ -41,7 +41,6 @@ async fn a_call_nobody_waits_for_is_not_hedged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_layer_that_is_off_hedges_nothing() {
-    assert!(!HedgeLayer::default().is_on());
     assert_eq!(HedgeLayer::off().stats(), Default::default());
 }
 
