@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callward_breaker::{BreakerConfig, Risk};
 use callward_core::{RetryRule, Verifier};
-use callward_loopguard::{LoopGuardConfig, WithoutSession};
+use callward_loopguard::{LoopGuardConfig, Sessionless};
 use callward_retry::hedge::HedgeConfig;
 
 use super::prose::seconds;
@@ -127,7 +127,7 @@ pub(super) fn hedge(of: &Explanation) -> Option<String> {
 pub(super) fn loops(of: &Explanation) -> Option<String> {
     let guard = of.loop_guard()?;
     let whose = match guard.without_session {
-        WithoutSession::ByPrincipal => "one session, or one caller without any,",
+        Sessionless::ByPrincipal => "one session, or one caller without any,",
         _ => "one session",
     };
     let often = match guard.failures {

@@ -1,52 +1,83 @@
-//! The layer.
+//! The layer, and what its services share.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use callward_core::InvalidConfig;
+use callward_core::{FingerprintKey, InvalidConfig};
 use tower_layer::Layer;
 
-use crate::shared::Shared;
-use crate::{LoopGuard, LoopGuardConfig, LoopGuardStats};
+use crate::table::Table;
+use crate::{LoopGuard, LoopGuardConfig, Sessionless};
 
-/// Puts a [`LoopGuard`] around a service. All services of one layer share what failed.
+/// Puts a [`LoopGuard`] around a service. All services of one layer share their state.
 #[derive(Debug, Clone)]
 pub struct LoopGuardLayer {
     shared: Option<Arc<Shared>>,
 }
 
+/// What all services of one layer share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) table: Table,
+    pub(crate) key: FingerprintKey,
+    pub(crate) sessionless: Sessionless,
+    pub(crate) answered: AtomicU64,
+}
+
+/// What a guard holds, and what it did since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LoopGuardStats {
+    /// How many calls it answered in their servers' place.
+    pub answered: u64,
+    /// How many failing calls it holds now.
+    pub held: usize,
+}
+
 impl LoopGuardLayer {
-    /// Makes a layer of these settings.
+    /// Makes a layer.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: LoopGuardConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(&config))
+        config.validate().map(|()| Self::of_valid(config))
     }
 
-    fn of_valid(config: &LoopGuardConfig) -> Self {
+    fn of_valid(config: LoopGuardConfig) -> Self {
+        // std seeds each state from the system's random source
+        let random = || RandomState::new().hash_one(0_u8);
         Self {
-            shared: Some(Arc::new(Shared::new(config))),
+            shared: Some(Arc::new(Shared {
+                table: Table::new(config),
+                key: FingerprintKey::new(random(), random()),
+                sessionless: config.without_session,
+                answered: AtomicU64::new(0),
+            })),
         }
     }
 
-    /// Makes a layer that passes every call, and costs a look at an empty pointer.
+    /// Makes a layer that passes every call.
     #[must_use]
     pub const fn off() -> Self {
         Self { shared: None }
     }
 
-    /// Returns what it holds and did so far.
+    /// Returns what the guard holds and did.
     #[must_use]
     pub fn stats(&self) -> LoopGuardStats {
         let shared = self.shared.as_ref();
-        shared.map_or_else(LoopGuardStats::default, |shared| shared.stats())
+        shared.map_or_else(LoopGuardStats::default, |shared| LoopGuardStats {
+            answered: shared.answered.load(Ordering::Relaxed),
+            held: shared.table.len(),
+        })
     }
 }
 
 impl Default for LoopGuardLayer {
     fn default() -> Self {
-        Self::of_valid(&LoopGuardConfig::default())
+        Self::of_valid(LoopGuardConfig::default())
     }
 }
 

@@ -8,7 +8,7 @@ use callward_core::{
     CallRecord, Caller, Delivery, ErrorKind, Principal, Purpose, SessionId, ToolCall, ToolError,
     ToolOutput,
 };
-use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, WithoutSession};
+use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, Sessionless};
 use callward_testkit::{MockService, call, tool};
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -61,7 +61,7 @@ async fn is_held_back(guard: &LoopGuard<MockService>, call: ToolCall) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_five_failures_the_model_is_told_what_failed_and_no_server_is_asked() {
+async fn after_five_failures_the_guard_answers_and_asks_no_server() {
     let server = server();
     let layer = LoopGuardLayer::default();
     let guard = layer.layer(server.clone());
@@ -82,7 +82,7 @@ async fn after_five_failures_the_model_is_told_what_failed_and_no_server_is_aske
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_arguments_other_tools_and_other_sessions_are_never_held_back() {
+async fn other_arguments_tools_and_sessions_are_not_held_back() {
     let guard = LoopGuardLayer::default().layer(server());
     let failing = || ask(json!({"fails": true, "n": 1}));
     for _ in 0..5 {
@@ -134,7 +134,7 @@ enum Between {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_may_have_changed_something_resets_all_sessions() {
+async fn a_write_that_may_have_changed_something_clears_all_sessions() {
     use Between::{Dropped, Ends, IsError, Nothing, Read};
     use Delivery::{Answered, NotSent, Unknown};
     let cases = [
@@ -182,7 +182,7 @@ async fn a_write_that_may_have_changed_something_resets_all_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_between_starts_anew() {
+async fn a_success_resets_the_failures() {
     let no = || Ok(ToolOutput::error_text("no"));
     let yes = || Ok(ToolOutput::text("yes"));
     let mut results = vec![no(), no(), no(), no(), yes()];
@@ -195,7 +195,7 @@ async fn a_success_between_starts_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_wait_one_try_is_let_through_and_its_success_opens() {
+async fn after_the_wait_one_trial_is_admitted_and_its_success_opens() {
     let no = || Ok(ToolOutput::error_text("no"));
     let mut results = vec![no(); 6];
     results.push(Ok(ToolOutput::text("yes")));
@@ -218,7 +218,7 @@ async fn after_the_wait_one_try_is_let_through_and_its_success_opens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_says_later_neither_counts_nor_takes_the_try() {
+async fn an_error_that_says_later_neither_counts_nor_uses_the_trial() {
     let busy = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "slow down");
     let no = || Ok(ToolOutput::error_text("no"));
     let mut results = vec![no(); 4];
@@ -237,7 +237,7 @@ async fn what_says_later_neither_counts_nor_takes_the_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_counts_as_nothing_and_leaves_the_try_to_the_next() {
+async fn a_dropped_call_is_no_failure_and_its_trial_is_taken_back() {
     let server = MockService::new(|_, n| async move {
         if n == 6 {
             std::future::pending::<()>().await;
@@ -257,11 +257,8 @@ async fn a_dropped_call_counts_as_nothing_and_leaves_the_try_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_without_a_session_are_counted_only_by_choice() {
-    for (choice, held_back) in [
-        (WithoutSession::Pass, false),
-        (WithoutSession::ByPrincipal, true),
-    ] {
+async fn calls_without_a_session_count_only_by_config() {
+    for (choice, held_back) in [(Sessionless::Pass, false), (Sessionless::ByPrincipal, true)] {
         let config = LoopGuardConfig::default().with_without_session(choice);
         let guard = LoopGuardLayer::new(config).unwrap().layer(server());
         let stateless = || ask(json!({"fails": true})).with_caller(Caller::local());
@@ -273,7 +270,7 @@ async fn callers_without_a_session_are_counted_only_by_choice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_call_itself_counts_like_an_answer() {
+async fn an_error_of_the_call_itself_counts_like_is_error() {
     let lost = ToolError::new(
         ErrorKind::OutcomeUnknown,
         Delivery::Unknown,
