@@ -53,11 +53,11 @@ impl Watch {
                 tracing::info!(%tool, failures, "answers a call that keeps failing");
                 if let Some(record) = call.record() {
                     record.note_guarded();
+                    record.decided(|| {
+                        let why = format!("it failed {failures} times in this session");
+                        Decision::new(Stage::LoopGuard, Verdict::Answered, why)
+                    });
                 }
-                call.decided(|| {
-                    let why = format!("it failed {failures} times in this session");
-                    Decision::new(Stage::LoopGuard, Verdict::Answered, why)
-                });
                 return Err(answer(tool.as_str(), failures, &message, wait));
             }
         }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct LoopGuardConfig {
     /// After how many failures in a row. Default: 5.
     pub failures: u32,
-    /// How long after the last failure a trial is admitted. Default: 2 s, so that a call which polls
-    /// for a change from outside is not held back for longer.
+    /// How long after the last failure a trial is admitted. Default: 2 s, so that a call which
+    /// polls for a change from outside is not held back for longer.
     pub wait: Duration,
     /// Failures further apart than this are not in a row. Default: 5 min.
     pub window: Duration,

@@ -3,8 +3,8 @@
 //! That crate is unmaintained; the feature is for users whose settings or policies are written for
 //! it. [`schedule`] and [`cloned`] make the pauses of a retry layer from any [`Backoff`]. What is
 //! retried, how often, `Retry-After`, deadline and budget stay the layer's. [`from_backoff`] and
-//! [`to_backoff`] convert errors. A transient error says that a retry may help, not that it is safe:
-//! hence the [`Delivery`] beside it.
+//! [`to_backoff`] convert errors. A transient error says that a retry may help, not that it is
+//! safe: hence the [`Delivery`] beside it.
 //!
 //! ```
 //! use std::time::Duration;

@@ -38,7 +38,8 @@ pub struct TokenBucket {
     refused: AtomicU64,
     deposit: u64,
     capacity: u64,
-    /// Wakes the calls of the set that wait for a breaker.
+    /// Calls of the set that wait for a breaker, and what wakes them.
+    waiting: AtomicU64,
     pub(crate) server_is_back: Notify,
 }
 
@@ -58,6 +59,7 @@ impl TokenBucket {
             refused: AtomicU64::new(0),
             deposit: u64::from(config.budget_percent),
             capacity: u64::from(config.budget_capacity) * TOKEN,
+            waiting: AtomicU64::new(0),
             server_is_back: Notify::new(),
         }
     }
@@ -130,6 +132,29 @@ impl Drop for Hold {
         if let Some(bucket) = &self.0 {
             bucket.refund();
         }
+    }
+}
+
+/// A call that waits for a breaker, counted until dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<TokenBucket>);
+
+impl Waiting {
+    /// Returns the call with the number of those that waited before it.
+    pub(crate) fn join(bucket: Arc<TokenBucket>) -> (Self, u64) {
+        let before = bucket.waiting.fetch_add(1, Ordering::Relaxed);
+        (Self(bucket), before)
+    }
+
+    /// Completes when a server of the set is connected again.
+    pub(crate) async fn server_is_back(&self) {
+        self.0.server_is_back.notified().await;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -6,8 +6,8 @@ use callward_core::InvalidConfig;
 
 use crate::Backoff;
 
-/// How often, how soon and for how much a failed call is retried. Whether it may be is in the tool's
-/// plan.
+/// How often, how soon and for how much a failed call is retried. Whether it may be is in the
+/// tool's plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryConfig {
@@ -15,8 +15,8 @@ pub struct RetryConfig {
     pub max_attempts: u32,
     /// The schedule of the pauses. Default: full jitter, at most 10 s.
     pub backoff: Backoff,
-    /// The longest `Retry-After` that a call waits for, and the longest it waits for open breakers in
-    /// all. Default: 60 s.
+    /// The longest `Retry-After` that a call waits for, and the longest it waits for open breakers
+    /// in all. Default: 60 s.
     pub max_retry_after: Duration,
     /// How many retries each hundred calls of a replica set pay for. Default: 20.
     pub budget_percent: u32,

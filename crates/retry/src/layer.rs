@@ -1,9 +1,12 @@
 //! The layer.
 
+use std::sync::Arc;
+
 use tower_layer::Layer;
 
 use callward_core::{InvalidConfig, ReplicaSetId};
 
+use crate::shared::Shared;
 use crate::{BudgetStatus, MakeSchedule, Retry, RetryConfig, RetryPolicy, RetryStats};
 
 /// Puts a [`Retry`] around a service. All services of one layer share its budgets.
@@ -34,28 +37,30 @@ impl RetryLayer {
     /// Returns what is left of each budget, ordered by replica set.
     #[must_use]
     pub fn budgets(&self) -> Vec<BudgetStatus> {
-        self.policy.budgets()
+        self.policy.shared.budgets.status()
     }
 
     /// Returns the outcomes of calls whose first attempt failed.
     #[must_use]
     pub fn stats(&self) -> RetryStats {
-        self.policy.stats()
+        *self.policy.shared.stats.lock()
     }
 
     /// Drops the budgets of replica sets that are not kept. A set that returns starts with its
     /// reserve.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
-        self.policy.retain_sets(keep);
+        self.policy.shared.budgets.retain(keep);
     }
 
     /// Wakes the calls that wait for a breaker of this set, as a server of it is connected again.
     pub fn server_is_back(&self, set: &ReplicaSetId) {
-        self.policy.server_is_back(set);
+        let shared = &self.policy.shared;
+        let bucket = shared.budgets.bucket(set, &shared.config);
+        bucket.server_is_back.notify_waiters();
     }
 
-    pub(crate) fn policy(&self) -> &RetryPolicy {
-        &self.policy
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.policy.shared.clone()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Retries a failed call when that is safe.
 //!
-//! A [`RetryLayer`] puts `tower::retry` around a service. **Rule:** retry only if the call certainly
-//! did not run or its tool is safe to retry, only a transient failure, and only within budget and
-//! deadline.
+//! A [`RetryLayer`] puts `tower::retry` around a service. **Rule:** retry only if the call
+//! certainly did not run or its tool is safe to retry, only a transient failure, and only within
+//! budget and deadline.
 //!
 //! | failure | safe tool | `OnlyUnsent` | other tool |
 //! | --- | --- | --- | --- |
@@ -12,9 +12,10 @@
 //! | not transient | error | error | error |
 //! | `isError: true` | an answer | an answer | an answer |
 //!
-//! **Pauses** are a [`Backoff`] or a custom [`Schedule`], with `Retry-After` as a floor. A call with
-//! a deadline also waits for an open breaker. **Deadline:** all attempts have one, and each gets a
-//! share that ends it only if a retry follows. **Budget:** a [`TokenBucket`] per replica set.
+//! **Pauses** are a [`Backoff`] or a custom [`Schedule`], with `Retry-After` as a floor. A call
+//! with a deadline also waits for an open breaker. **Deadline:** all attempts have one, and each
+//! gets a share that ends it only if a retry follows. **Budget:** a [`TokenBucket`] per replica
+//! set.
 //!
 //! **Errors.** Adds [`OutcomeUnknown`](callward_core::ErrorKind::OutcomeUnknown). Other errors keep
 //! their kind, with attempts, history and why no retry followed.

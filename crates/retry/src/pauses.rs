@@ -31,8 +31,8 @@ impl Backoff {
     ///
     /// let first = Duration::from_millis(100);
     /// let plain = Backoff::new(Jitter::None, Duration::from_millis(300));
-    /// let millis: Vec<_> = plain.pauses(first, 7).take(4).map(|pause| pause.as_millis()).collect();
-    /// assert_eq!(millis, [100, 200, 300, 300]);
+    /// let millis: Vec<_> = plain.pauses(first, 7).take(4).map(|pause|
+    /// pause.as_millis()).collect(); assert_eq!(millis, [100, 200, 300, 300]);
     ///
     /// let drawn: Vec<_> = Backoff::default().pauses(first, 7).take(4).collect();
     /// assert_eq!(drawn, Backoff::default().pauses(first, 7).take(4).collect::<Vec<_>>());
@@ -237,7 +237,8 @@ mod tests {
             }
             let mut before = first;
             for pause in of(Jitter::Decorrelated) {
-                prop_assert!(pause >= first.min(ceiling) && pause <= (before * 3).min(ceiling).max(first.min(ceiling)));
+                let least = first.min(ceiling);
+                prop_assert!(pause >= least && pause <= (before * 3).min(ceiling).max(least));
                 before = pause;
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward_core::trail::Writer;
 use callward_core::{
-    CallRecord, Delivery, ErrorKind, InvalidConfig, ReplicaSetId, ToolCall, ToolError, ToolOutput,
+    CallRecord, Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tower::retry::Policy;
@@ -14,22 +14,19 @@ use tower::retry::budget::Budget;
 use tracing::debug;
 
 use crate::attempts::{Attempts, is_own_refusal};
-use crate::budget::Hold;
+use crate::budget::{Hold, Waiting};
 use crate::deadline::ends_in_time;
 use crate::failure::{Rounded, Stop, may_have_an_effect, retried};
 use crate::share::PaidShare;
 use crate::shared::{Shared, retry_of, time_left};
-use crate::{
-    BudgetStatus, MakeSchedule, RetryConfig, RetryDecision, RetryOutcome, RetryStats, Step,
-    TokenBucket, classify,
-};
+use crate::{MakeSchedule, RetryConfig, RetryDecision, RetryOutcome, Step, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///
 /// Tower clones the policy for each call. Clones share settings, budgets and the source of jitter.
 #[derive(Debug)]
 pub struct RetryPolicy {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// The call has paid into the budget, as each does once.
     paid: bool,
     /// When the current attempt was sent, if it may have an effect.
@@ -41,12 +38,13 @@ pub struct RetryPolicy {
 }
 
 /// The pause before a retry.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Pause {
     /// A wait for a breaker or a server, which may end early.
     wait: Duration,
     /// The rest, in any case.
     rest: Duration,
+    waiting: Option<Waiting>,
 }
 
 impl RetryPolicy {
@@ -75,33 +73,6 @@ impl RetryPolicy {
             refused: 0,
             attempts: None,
         }
-    }
-
-    pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
-        self.shared.budgets.status()
-    }
-
-    pub(crate) fn stats(&self) -> RetryStats {
-        *self.shared.stats.lock()
-    }
-
-    pub(crate) fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
-        self.shared.budgets.retain(keep);
-    }
-
-    /// Wakes the calls of the set that wait for a breaker.
-    pub(crate) fn server_is_back(&self, set: &ReplicaSetId) {
-        let bucket = self.shared.budgets.bucket(set, &self.shared.config);
-        bucket.server_is_back.notify_waiters();
-    }
-
-    /// Gives the first attempt its share of the time to the deadline.
-    pub(crate) fn share_out(&self, call: &mut ToolCall) {
-        self.shared.share_out(call, Instant::now(), 0);
-    }
-
-    pub(crate) fn bucket(&self, call: &ToolCall) -> Arc<TokenBucket> {
-        self.shared.bucket(call)
     }
 
     /// Returns the pause before a retry, or why there is none. The budget comes last: a retry that
@@ -139,16 +110,29 @@ impl RetryPolicy {
         let rest = attempts.pauses.next(&step).ok_or_else(no_pause)?;
         let usual = limits.estimated_duration;
         let mut pause = match wait {
-            Some(wait) => Pause { wait, rest },
+            Some(wait) => {
+                // of the calls that wait together, one comes in the first step, two in the next,
+                // then four: if the first fails, the breaker opens before the others come
+                let (waiting, before) = Waiting::join(shared.bucket(call));
+                let steps = before.saturating_add(1).ilog2();
+                Pause {
+                    wait,
+                    rest: rest.saturating_add(limits.first_backoff.saturating_mul(steps)),
+                    waiting: Some(waiting),
+                }
+            }
             None => Pause {
                 wait: Duration::ZERO,
                 rest: rest.max(floor.unwrap_or_default()),
+                waiting: None,
             },
         };
         if let Some(left) = left {
             if error.reopening().is_some() {
                 // it may end at any moment, so it is worth all the time there is
-                let needed = rest.saturating_add(usual.unwrap_or(limits.first_backoff));
+                let needed = pause
+                    .rest
+                    .saturating_add(usual.unwrap_or(limits.first_backoff));
                 pause.wait = pause.wait.min(left.saturating_sub(needed));
             }
             if !ends_in_time(left, pause.longest(), usual) {
@@ -254,19 +238,12 @@ impl RetryPolicy {
         }
         call.attempt_mut().advance(error.server());
         self.shared.share_out(call, begin + longest, self.refused);
-        let bucket = self.shared.bucket(call);
         async move {
-            if !pause.wait.is_zero() {
-                let woken = async {
-                    match recorder.error.reopening() {
-                        Some(reopening) => reopening.reopened().await,
-                        None => std::future::pending().await,
-                    }
-                };
+            if let Some(waiting) = &pause.waiting {
                 let woken = async {
                     tokio::select! {
-                        () = woken => {}
-                        () = bucket.server_is_back.notified() => {}
+                        () = reopened(&recorder.error) => {}
+                        () = waiting.server_is_back() => {}
                     }
                 };
                 let _ended = timeout(pause.wait, woken).await;
@@ -274,6 +251,14 @@ impl RetryPolicy {
             sleep(pause.rest).await;
             drop(recorder);
         }
+    }
+}
+
+/// Completes when what refused the call, or the server it was for, is worth another attempt.
+async fn reopened(error: &ToolError) {
+    match error.reopening() {
+        Some(reopening) => reopening.reopened().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -298,7 +283,7 @@ impl Drop for PauseRecorder {
 }
 
 impl Pause {
-    const fn longest(self) -> Duration {
+    const fn longest(&self) -> Duration {
         self.wait.saturating_add(self.rest)
     }
 }
@@ -329,7 +314,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
         result: &mut Result<ToolOutput, ToolError>,
     ) -> Option<Self::Future> {
         if !std::mem::replace(&mut self.paid, true) {
-            self.bucket(call).deposit();
+            self.shared.bucket(call).deposit();
         }
         // an `isError` is an answer
         let Err(error) = result else {
@@ -342,7 +327,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
         let was_paid = self.attempts.as_ref().is_some_and(|made| made.was_paid);
         if was_paid && is_own_refusal(error) {
             // it was no load on a server
-            self.bucket(call).refund();
+            self.shared.bucket(call).refund();
         }
         let decided = self.decide(call, error);
         debug!(

@@ -3,6 +3,7 @@
 use std::task::{Context, Poll};
 
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use tokio::time::Instant;
 use tower::retry::future::ResponseFuture;
 use tower_service::Service;
 
@@ -60,7 +61,8 @@ impl<S: ToolService> Service<ToolCall> for Retry<S> {
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
         // before the first attempt, so that all attempts have one key
         call.ensure_idempotency_key();
-        self.policy.share_out(&mut call);
+        let shared = &self.policy.shared;
+        shared.share_out(&mut call, Instant::now(), 0);
         self.inner.call(call)
     }
 }

@@ -15,8 +15,8 @@
 //! **Errors.** Adds [`Overloaded`](callward_core::ErrorKind::Overloaded), not sent, with the number
 //! of calls in flight and in the queue.
 //!
-//! **Order.** Inside the breaker, so that a call it refuses takes no permit, and outside the attempt
-//! timeout, so that waiting here does not count as the server's time.
+//! **Order.** Inside the breaker, so that a call it refuses takes no permit, and outside the
+//! attempt timeout, so that waiting here does not count as the server's time.
 
 mod layer;
 mod permits;

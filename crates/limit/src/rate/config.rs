@@ -14,8 +14,8 @@ pub struct RateLimitConfig {
     pub per_principal: Option<f64>,
     /// How many calls a minute may pass in all. Default: no limit.
     pub in_all: Option<f64>,
-    /// How large a burst may be: as many calls as the rate allows in this time, at least 1. Default:
-    /// 10 s.
+    /// How large a burst may be: as many calls as the rate allows in this time, at least 1.
+    /// Default: 10 s.
     pub burst: Duration,
     /// How long a call waits at most; zero refuses each call that cannot pass at once. A deadline
     /// may end the wait sooner. Default: 30 s.

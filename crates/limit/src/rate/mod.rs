@@ -12,8 +12,8 @@
 //!
 //! **Clone.** Clones of a layer, and all services it makes, share the limits.
 //!
-//! **Errors.** Adds [`RateLimited`](callward_core::ErrorKind::RateLimited), not sent, with the limit
-//! and the time until the call's turn.
+//! **Errors.** Adds [`RateLimited`](callward_core::ErrorKind::RateLimited), not sent, with the
+//! limit and the time until the call's turn.
 //!
 //! **Order.** Inside retry, so that each attempt counts, and outside the router. Around one server,
 //! outside its concurrency limit: a call that waits here holds no permit.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The environment variable with the attempt timeout, in milliseconds, of tools without an estimated
-/// duration.
+/// The environment variable with the attempt timeout, in milliseconds, of tools without an
+/// estimated duration.
 pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
 
 /// Reads the value of [`TOOL_TIMEOUT_VAR`]: whole milliseconds from 1 to a day. White space around

@@ -27,7 +27,8 @@ pin_project! {
 
 /// Waits for the end of an attempt's time.
 struct Timer {
-    // made when the inner future is first pending; boxed, as a call that is ready at once needs none
+    // made when the inner future is first pending; boxed, as a call that is ready at once needs
+    // none
     sleep: Option<Pin<Box<Sleep>>>,
     bounds: Bounds,
     watch: Arc<ProgressWatch>,
@@ -87,8 +88,8 @@ where
 }
 
 impl Timer {
-    /// Completes when the attempt is over. The sleep checks again when it fires: the server may have
-    /// reported progress in between.
+    /// Completes when the attempt is over. The sleep checks again when it fires: the server may
+    /// have reported progress in between.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToolError> {
         loop {
             let sleeps = self.sleep.as_mut().is_some_and(|sleep| {

@@ -8,8 +8,8 @@ use callward_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HedgeConfig {
-    /// The percentile of a tool's latency above which a call is slow. Default: 95, so that about one
-    /// call in twenty is sent twice.
+    /// The percentile of a tool's latency above which a call is slow. Default: 95, so that about
+    /// one call in twenty is sent twice.
     pub percentile: u32,
     /// How many calls of a tool must be known before one is hedged. Default: 20, the fewest with a
     /// 95th percentile below the slowest.

@@ -9,7 +9,7 @@ use tower_layer::Layer;
 
 use super::latency::Latencies;
 use super::{Hedge, HedgeConfig};
-use crate::{RetryLayer, RetryPolicy};
+use crate::{RetryLayer, shared};
 
 /// Puts a [`Hedge`] around a service. All services of one layer share latencies, counts and budget.
 ///
@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub(super) config: HedgeConfig,
     pub(super) latencies: Latencies,
     pub(super) stats: Mutex<HedgeStats>,
-    budget: RetryPolicy,
+    budget: Arc<shared::Shared>,
     /// The layer stands alone: no retry layer pays into the budget.
     pays: bool,
 }
@@ -52,12 +52,12 @@ impl HedgeLayer {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: HedgeConfig) -> Result<Self, InvalidConfig> {
-        Self::with_budget(config, RetryPolicy::default(), true)
+        Self::with_budget(config, RetryLayer::default().shared(), true)
     }
 
     fn with_budget(
         config: HedgeConfig,
-        budget: RetryPolicy,
+        budget: Arc<shared::Shared>,
         pays: bool,
     ) -> Result<Self, InvalidConfig> {
         config.validate()?;
@@ -94,7 +94,7 @@ impl RetryLayer {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn hedge(&self, config: HedgeConfig) -> Result<HedgeLayer, InvalidConfig> {
-        HedgeLayer::with_budget(config, self.policy().clone(), false)
+        HedgeLayer::with_budget(config, self.shared(), false)
     }
 }
 

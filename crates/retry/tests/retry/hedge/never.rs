@@ -9,7 +9,7 @@ use serde_json::json;
 use tower::util::MapRequest;
 use tower::{Layer, ServiceExt};
 
-use crate::bed::{Bed, answers, ms, read};
+use crate::hedge::bed::{Bed, answers, ms, read};
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract_whether_it_hedges_a_call_or_not() {

@@ -117,8 +117,11 @@ async fn a_stated_time_that_is_too_long_ends_the_call_at_once() {
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(mock.started(), 1);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(61)));
-    let told = error.message();
-    assert!(told.contains("61s") && told.contains("60s"), "{told}");
+    let message = error.message();
+    assert!(
+        message.contains("61s") && message.contains("60s"),
+        "{message}"
+    );
 }
 
 fn open() -> ToolError {
@@ -141,7 +144,7 @@ async fn an_open_breaker_is_asked_again_when_it_lets_a_call_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_long_a_breaker_was_waited_for_is_told_when_it_is_known() {
+async fn the_record_has_the_real_time_of_a_wait() {
     for (back_after, waited) in [(Some(5_000), 5_100), (None, 30_100)] {
         let mock = MockService::sequence(vec![Err(open()), Ok(ToolOutput::text("done"))]);
         let layer = RetryLayer::new(plain()).unwrap();
@@ -158,9 +161,9 @@ async fn how_long_a_breaker_was_waited_for_is_told_when_it_is_known() {
         let (answer, ()) = tokio::join!(layer.layer(mock).oneshot(call), back);
         answer.unwrap();
         let waited = Duration::from_millis(waited);
-        let (told, _) = record.decisions();
-        assert_eq!(told[0].verdict, Verdict::Retry);
-        assert_eq!(told[0].waited, Some(waited));
+        let (decisions, _) = record.decisions();
+        assert_eq!(decisions[0].verdict, Verdict::Retry);
+        assert_eq!(decisions[0].waited, Some(waited));
         assert_eq!(record.spent().pauses(), waited);
     }
     // a call that is given up waited until then
@@ -175,7 +178,7 @@ async fn how_long_a_breaker_was_waited_for_is_told_when_it_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_be_refused_by_a_breaker_is_no_attempt_while_the_deadline_is_far() {
+async fn a_refusal_of_a_breaker_is_no_attempt_before_the_deadline() {
     let mock = MockService::new(|_, n| async move {
         match n {
             1..=7 => Err(open()),
@@ -189,7 +192,7 @@ async fn to_be_refused_by_a_breaker_is_no_attempt_while_the_deadline_is_far() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_breaker_after_the_other_is_not_waited_for_however_far_the_deadline_is() {
+async fn all_waits_for_breakers_together_are_bounded() {
     let (mock, _) = failing(open());
     let start = Instant::now();
     let error = retry(mock.clone(), plain())
@@ -204,8 +207,8 @@ async fn one_breaker_after_the_other_is_not_waited_for_however_far_the_deadline_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_breaker_that_stays_open_for_longer_than_the_call_may_last_ends_it_at_once() {
-    for (call, told) in [
+async fn a_breaker_open_beyond_the_deadline_ends_the_call_at_once() {
+    for (call, message) in [
         (within(30), "30s away"),
         (read(), "30s, and it has no deadline"),
     ] {
@@ -217,7 +220,7 @@ async fn a_breaker_that_stays_open_for_longer_than_the_call_may_last_ends_it_at_
             .unwrap_err();
         assert_eq!((mock.started(), start.elapsed()), (1, Duration::ZERO));
         assert_eq!(error.kind(), ErrorKind::BreakerOpen);
-        assert!(error.message().contains(told), "{error}");
+        assert!(error.message().contains(message), "{error}");
     }
 }
 

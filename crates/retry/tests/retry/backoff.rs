@@ -83,7 +83,7 @@ proptest! {
         let back = pass_on(there);
         prop_assert_eq!((back.kind(), back.delivery()), (kind, delivery));
         prop_assert_eq!(classify(rule, &back), classify(rule, &error));
-        // what that crate took for permanent stays so, whoever looks next
+        // a permanent error stays permanent
         if !transient {
             prop_assert_eq!(classify(RetryRule::Safe, &back), RetryDecision::Fail);
         }

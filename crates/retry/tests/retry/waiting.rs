@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-/// A gate that says when it is open again.
+/// A breaker that notifies when it admits calls.
 #[derive(Clone, Default)]
 struct Gate(Arc<Notify>);
 
@@ -54,7 +54,8 @@ fn within(secs: u64, arguments: Value) -> ToolCall {
     read(arguments).with_deadline(deadline.into_std())
 }
 
-/// One call, refused by a gate that states this time and opens after that one, and when it was tried.
+/// One call, refused by a gate that states this time and opens after that one, and when it was
+/// tried.
 async fn tried(stated: u64, opens: Option<u64>, limit: u64) -> (Vec<Duration>, Option<ToolError>) {
     let (gate, begins) = (Gate::default(), Arc::new(Mutex::new(Vec::new())));
     let start = Instant::now();
@@ -90,7 +91,7 @@ fn ms(ms: u64) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_is_sent_soon_after_the_gate_opens() {
+async fn a_waiting_call_is_sent_soon_after_the_breaker_closes() {
     // also where the time stated is beyond what is waited for, or beyond the deadline
     for (stated, limit) in [(30, 600), (300, 600), (30, 20)] {
         let (begins, error) = tried(stated, Some(2), limit).await;
@@ -100,7 +101,7 @@ async fn a_call_that_waits_is_sent_soon_after_the_gate_opens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_that_never_opens_is_asked_at_the_stated_time() {
+async fn a_breaker_that_stays_open_is_asked_at_the_stated_time() {
     let (begins, error) = tried(30, None, 600).await;
     // and once more, for what is left of a minute
     assert_eq!(begins, [ZERO, ms(30_100), ms(60_200)]);
@@ -109,7 +110,7 @@ async fn a_gate_that_never_opens_is_asked_at_the_stated_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_wait_is_longer_than_calls_wait_nor_than_the_deadline_leaves_room_for() {
+async fn no_wait_exceeds_max_retry_after_or_the_deadline() {
     let (begins, error) = tried(300, None, 600).await;
     assert_eq!(begins, [ZERO, ms(60_100)]);
     assert_eq!(error.unwrap().kind(), ErrorKind::BreakerOpen);
@@ -121,7 +122,7 @@ async fn no_wait_is_longer_than_calls_wait_nor_than_the_deadline_leaves_room_for
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_a_deadline_waits_for_no_gate() {
+async fn a_call_without_a_deadline_waits_for_no_breaker() {
     let gate = Reopening::new(Gate::default());
     let mock = MockService::new(move |_, _| {
         let error = refused(30).with_reopening(gate.clone());
@@ -140,8 +141,8 @@ fn gone() -> ToolError {
 
 /// A server that was lost and is expected back is waited for, where its breaker lets calls through.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_expected_back_is_waited_for() {
-    // it comes back, after two seconds; not before the deadline; and is known to come by nobody
+async fn a_call_waits_for_a_server_that_restarts() {
+    // it is back after two seconds; after the deadline; without notice
     for (returns, is_known, expected) in [
         (2, true, vec![ZERO, ms(2_100)]),
         (30, true, vec![ZERO, ms(9_900)]),
@@ -175,7 +176,7 @@ async fn a_server_that_is_expected_back_is_waited_for() {
 
 /// To wait for a server is no way around the budget, nor around the attempts that are allowed.
 #[tokio::test(start_paused = true)]
-async fn to_wait_for_a_server_is_paid_for_and_counted() {
+async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
     for (reserve, attempts) in [(0, 1), (1, 2), (9, 3)] {
         let mock = MockService::new(|_, _| async {
             let gate = Gate::default();
@@ -189,10 +190,10 @@ async fn to_wait_for_a_server_is_paid_for_and_counted() {
     }
 }
 
-/// What an attempt may take is a share of the time that is left when it is sent, not of what would be left
-/// if it had waited for as long as it might.
+/// What an attempt may take is a share of the time that is left when it is sent, not of what would
+/// be left if it had waited for as long as it might.
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_waited_for_less_than_it_might_has_the_time_that_is_left() {
+async fn an_attempt_after_a_short_wait_shares_all_time_left() {
     for (opens, left) in [(2_u64, 58_u64), (30, 30)] {
         let gate = Gate::default();
         let share = Arc::new(Mutex::new(None));
@@ -221,6 +222,44 @@ async fn an_attempt_that_waited_for_less_than_it_might_has_the_time_that_is_left
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn waiting_calls_come_in_steps_that_double() {
+    let gate = Gate::default();
+    let begins = Arc::new(Mutex::new(Vec::new()));
+    let opens = Instant::now() + Duration::from_secs(2);
+    let mock = MockService::new({
+        let (gate, begins) = (gate.clone(), begins.clone());
+        move |_, _| {
+            let result = if Instant::now() < opens {
+                Err(refused(30).with_reopening(Reopening::new(gate.clone())))
+            } else {
+                begins.lock().push((Instant::now() - opens).as_millis());
+                Ok(ToolOutput::text("done"))
+            };
+            async { result }
+        }
+    });
+    // a spent budget: to wait costs nothing
+    let config = plain().with_budget_reserve(0).with_budget_percent(0);
+    let layer = RetryLayer::new(config).unwrap();
+    let waiting = (0..31).map(|_| layer.layer(mock.clone()).oneshot(within(60, json!({}))));
+    let opening = async {
+        tokio::time::sleep_until(opens).await;
+        gate.0.notify_waiters();
+    };
+    let (answers, ()) = tokio::join!(join_all(waiting), opening);
+    assert!(answers.iter().all(Result::is_ok));
+    let begins = begins.lock().clone();
+    let at = |step: u128| begins.iter().filter(|begin| **begin == step * 100).count();
+    assert_eq!([1, 2, 3, 4, 5].map(at), [1, 2, 4, 8, 16]);
+    // a call that waits later is the first again
+    let start = Instant::now();
+    let late = MockService::sequence(vec![Err(refused(3)), Ok(ToolOutput::text("done"))]);
+    let answer = layer.layer(late).oneshot(within(60, json!({}))).await;
+    answer.unwrap();
+    assert_eq!(start.elapsed(), ms(3_100));
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -246,7 +285,7 @@ proptest! {
     /// Who waits and was not sent before holds nothing. Who was sent keeps the one retry that it is
     /// going to be; and gives it back when it goes away.
     #[test]
-    fn who_waits_holds_no_budget(new in 0_u32..60, sent in 0_u32..30) {
+    fn a_call_that_only_waits_holds_no_token(new in 0_u32..60, sent in 0_u32..30) {
         runtime().block_on(async {
             let mock = MockService::new(|call: ToolCall, _| async move {
                 let first = call.attempt().number == 1;
@@ -274,10 +313,13 @@ proptest! {
         })?;
     }
 
-    /// However often calls are refused on their way, no more of their attempts get out than there are
-    /// calls, and retries in reserve; and what is not made is there again at the end.
+    /// However often calls are refused on their way, no more of their attempts get out than there
+    /// are calls, and retries in reserve; and what is not made is there again at the end.
     #[test]
-    fn what_gets_out_is_paid_for(calls in prop::collection::vec(fates(), 1..40), reserve in 0_u32..10) {
+    fn each_retry_that_is_sent_is_paid_for(
+        calls in prop::collection::vec(fates(), 1..40),
+        reserve in 0_u32..10,
+    ) {
         runtime().block_on(async {
             let out = Arc::new(AtomicU32::new(0));
             let firsts = Arc::new(Mutex::new(vec![0_u32; calls.len()]));

@@ -3,7 +3,7 @@
 use callward_core::{Delivery, HedgeStatus, ToolError};
 use tower::ServiceExt;
 
-use crate::bed::{Bed, Ended, Fate, answers, ms, name, read};
+use crate::hedge::bed::{Bed, Ended, Fate, answers, ms, name, read};
 
 /// Twenty quick calls, and then one whose two attempts have these fates.
 async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
@@ -38,7 +38,7 @@ async fn the_first_attempt_may_still_win() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn if_the_first_fails_the_second_is_awaited() {
+async fn if_the_first_attempt_fails_the_hedge_is_awaited() {
     let fails = Fate::Fails(ms(150), Delivery::Unknown);
     let (_, ended) = hedged(fails, answers(1000)).await;
     assert_eq!(ended.result.unwrap().to_text(), "22");
@@ -46,7 +46,7 @@ async fn if_the_first_fails_the_second_is_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn if_the_second_fails_the_first_is_awaited() {
+async fn if_the_hedge_fails_the_first_attempt_is_awaited() {
     let fails = Fate::Fails(ms(10), Delivery::Unknown);
     let (_, ended) = hedged(answers(1000), fails).await;
     assert_eq!(ended.result.unwrap().to_text(), "21");
@@ -54,7 +54,7 @@ async fn if_the_second_fails_the_first_is_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn if_both_fail_the_call_fails_as_its_first_attempt_did() {
+async fn if_both_fail_the_first_failure_is_returned() {
     for (first, second) in [(150, 500), (500, 10)] {
         let fails = |millis| Fate::Fails(ms(millis), Delivery::Unknown);
         let (_, ended) = hedged(fails(first), fails(second)).await;
@@ -63,7 +63,7 @@ async fn if_both_fail_the_call_fails_as_its_first_attempt_did() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_of_which_one_attempt_was_sent_does_not_end_as_not_sent() {
+async fn a_call_with_one_sent_attempt_does_not_end_as_not_sent() {
     // whichever of the two fails first
     for (first, second) in [(150, 500), (500, 10)] {
         let first = Fate::Fails(ms(first), Delivery::NotSent);
@@ -88,7 +88,7 @@ async fn a_failure_before_a_hedge_is_due_ends_the_attempt_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_leaves_drops_both() {
+async fn a_drop_of_the_call_drops_both_attempts() {
     let bed = Bed::new(2, |n| match n {
         1..=20 => answers(100),
         _ => Fate::Hangs,

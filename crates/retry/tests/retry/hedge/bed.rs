@@ -47,7 +47,8 @@ pub(crate) struct Ended {
 }
 
 impl Bed {
-    /// Servers that take turns; the n-th attempt of all, counted from 1, has the fate of that number.
+    /// Servers that take turns; the n-th attempt of all, counted from 1, has the fate of that
+    /// number.
     pub(crate) fn new(
         servers: usize,
         fate: impl Fn(usize) -> Fate + Send + Sync + 'static,

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
 
-/// What a server does after so many seconds since the step before.
+/// What a server does, some seconds after the step before.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Answer,

@@ -60,9 +60,12 @@ async fn a_spent_budget_is_told_and_leaves_the_kind() {
     assert_eq!(mock.started(), 1);
     assert_eq!(error.kind(), ErrorKind::ConnectFailed);
     assert_eq!(error.delivery(), Delivery::NotSent);
-    let told = error.to_string();
-    assert!(told.contains("connection refused"), "{told}");
-    assert!(told.contains("budget") && told.contains("orders"), "{told}");
+    let message = error.to_string();
+    assert!(message.contains("connection refused"), "{message}");
+    assert!(
+        message.contains("budget") && message.contains("orders"),
+        "{message}"
+    );
     let cause = error.source().unwrap().to_string();
     assert!(cause.starts_with("connection refused ("), "{cause}");
     let budget = &layer.budgets()[0];
@@ -113,8 +116,8 @@ fn scripted() -> impl Strategy<Value = Scripted> {
         })
 }
 
-/// Makes the calls, each at its time, one after the other or all together. Says how many attempts
-/// there were after each moment, and how many calls by then.
+/// Makes the calls, each at its time, one after the other or all together. Returns how many
+/// attempts there were after each moment, and how many calls by then.
 async fn make(calls: Vec<Scripted>, together: bool, service: Retry<MockService>) {
     let ms = Duration::from_millis;
     let make = |scripted: Scripted| {
@@ -138,7 +141,7 @@ async fn make(calls: Vec<Scripted>, together: bool, service: Retry<MockService>)
 
 proptest! {
     /// At no moment are there more attempts than calls, a fifth of them and the reserve, whatever
-    /// fails, and whoever goes away.
+    /// fails, and also if callers leave.
     #[test]
     fn attempts_stay_within_a_fifth_of_the_calls_and_the_reserve(
         calls in prop::collection::vec(scripted(), 1..120),
@@ -183,18 +186,18 @@ proptest! {
 #[tokio::test(start_paused = true)]
 async fn every_refused_retry_is_counted_and_says_so() {
     let layer = RetryLayer::default();
-    let mut told = 0;
+    let mut refused = 0;
     for _ in 0..50 {
         let service = layer.layer(refusing());
         let error = service.oneshot(read_of("orders")).await.unwrap_err();
-        told += u32::from(
+        refused += u32::from(
             error
                 .message()
                 .contains("budget of replica set `orders` is spent"),
         );
     }
-    assert_eq!(layer.budgets()[0].refused, told);
-    assert!(told > 30, "{told}");
+    assert_eq!(layer.budgets()[0].refused, refused);
+    assert!(refused > 30, "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,7 +225,7 @@ async fn a_retry_that_a_gate_of_our_own_refused_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_gone_takes_its_budget_along_and_comes_back_with_the_reserve() {
+async fn a_set_that_returns_has_a_new_budget_with_the_reserve() {
     let layer = RetryLayer::default();
     let service = layer.layer(refusing());
     for set in ["orders", "kept"] {

@@ -146,7 +146,7 @@ async fn a_mutation_without_an_answer_has_an_unknown_outcome_and_says_so() {
         assert_eq!(mock.started(), 1);
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
         assert_eq!(error.delivery(), Delivery::Unknown);
-        let told = error.to_string();
+        let message = error.to_string();
         for part in [
             "was sent",
             "no answer",
@@ -154,7 +154,7 @@ async fn a_mutation_without_an_answer_has_an_unknown_outcome_and_says_so() {
             "not sent again",
             "check",
         ] {
-            assert!(told.contains(part), "{part:?} in {told:?}");
+            assert!(message.contains(part), "{part:?} in {message:?}");
         }
         let cause = error.source().and_then(|e| e.downcast_ref::<ToolError>());
         assert_eq!(cause.map(ToolError::kind), Some(ErrorKind::Timeout));
@@ -282,7 +282,7 @@ proptest! {
         if !opted_in {
             prop_assert_eq!(mock.started(), 1);
         }
-        // whoever reads "unknown" must not take the call for one that certainly failed
+        // an unknown outcome must not look like a certain failure
         if let Err(error) = result {
             prop_assert_eq!(
                 error.delivery() == Delivery::Unknown,
@@ -294,7 +294,7 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_known_of_the_last_attempt_is_not_said_of_the_call() {
-    for (first, told) in [
+    for (first, delivery) in [
         (Delivery::Unknown, Delivery::Unknown),
         (Delivery::Answered, Delivery::Unknown),
         (Delivery::NotSent, Delivery::NotSent),
@@ -309,7 +309,7 @@ async fn what_is_known_of_the_last_attempt_is_not_said_of_the_call() {
         let call = call(&tool("set").idempotent().build(), json!({})).with_record(record.clone());
         let error = retry(mock).oneshot(call).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BreakerOpen);
-        assert_eq!(error.delivery(), told, "after {first:?}");
+        assert_eq!(error.delivery(), delivery, "after {first:?}");
         assert_eq!(record.was_retried(), first != Delivery::NotSent);
     }
 }

@@ -70,7 +70,7 @@ async fn poll_times(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drop_at_any_await_spends_no_more_than_was_sent_and_leaves_nothing_behind() {
+async fn a_drop_at_any_await_spends_only_what_was_sent() {
     let mut polls = 0;
     let mut drops_before_a_paid_retry = 0;
     loop {

@@ -88,9 +88,9 @@ async fn other_arguments_tools_and_sessions_are_not_held_back() {
     for _ in 0..5 {
         send(&guard, failing()).await;
     }
-    let spelt = ToolCall::new(failing().tool().clone(), r#"{ "n":1, "fails":true }"#)
+    let spaced = ToolCall::new(failing().tool().clone(), r#"{ "n":1, "fails":true }"#)
         .with_caller(session("1"));
-    assert!(is_held_back(&guard, spelt).await, "the same value");
+    assert!(is_held_back(&guard, spaced).await, "the same value");
     let other_tool = call(&tool("other").build(), json!({"fails": true, "n": 1}));
     for call in [
         ask(json!({"fails": true, "n": 2})),

@@ -1,4 +1,4 @@
-//! What the caller of a call that failed is told.
+//! The error of a call that failed.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::error::Error;
@@ -38,7 +38,7 @@ fn read() -> Arc<Tool> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_several_attempts_tells_of_all_of_them() {
+async fn an_error_has_the_history_of_all_attempts() {
     let script = vec![
         Err(lost_on("a")),
         Err(refused()),
@@ -49,7 +49,7 @@ async fn an_error_of_several_attempts_tells_of_all_of_them() {
         .oneshot(call(&read(), json!({})))
         .await
         .unwrap_err();
-    let told: Vec<_> = error
+    let messages: Vec<_> = error
         .history()
         .iter()
         .map(|attempt| {
@@ -63,7 +63,7 @@ async fn an_error_of_several_attempts_tells_of_all_of_them() {
         .collect();
     let ms = Duration::from_millis;
     assert_eq!(
-        told,
+        messages,
         [
             ("a", ErrorKind::ConnectionLost, Delivery::Unknown, ms(0)),
             ("b", ErrorKind::ConnectFailed, Delivery::NotSent, ms(100)),
@@ -91,7 +91,7 @@ async fn an_error_of_several_attempts_tells_of_all_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_a_retry_tells_of_the_attempts_before() {
+async fn an_error_without_a_retry_has_the_attempts_before() {
     let config = RetryConfig::default().with_budget_reserve(1);
     let policy = RetryPolicy::new(config).unwrap();
     let mock = MockService::new(|_, _| async { Err::<ToolOutput, _>(refused()) });
@@ -99,16 +99,20 @@ async fn what_was_refused_a_retry_tells_of_the_attempts_before() {
     let error = service.oneshot(call(&read(), json!({}))).await.unwrap_err();
     assert!(error.message().contains("budget"), "{error}");
     assert_eq!(error.history().len(), 2);
-    let told: Vec<_> = error
+    let messages: Vec<_> = error
         .history()
         .iter()
         .map(|attempt| &*attempt.message)
         .collect();
-    assert_eq!(told, ["refused", "refused"], "each attempt's own words");
+    assert_eq!(
+        messages,
+        ["refused", "refused"],
+        "each attempt's own message"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_attempt_is_told_by_its_error_alone() {
+async fn a_single_attempt_has_no_history() {
     let mock = MockService::sequence(vec![Err(refused())]);
     let call = call(&tool("pay").build(), json!({}));
     let error = retry(mock).oneshot(call).await.unwrap_err();
@@ -125,7 +129,7 @@ fn losing(after: Duration) -> MockService {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_outcome_says_what_was_sent_when_where_and_what_to_check_with() {
+async fn an_unknown_outcome_states_call_time_server_and_verifier() {
     let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
     let pay = Tool::clone(&tool("create_payment").build()).with_verifier(Some(verifier));
     let call = call(&Arc::new(pay), json!({"card": "4111"}));
@@ -146,7 +150,7 @@ async fn an_unknown_outcome_says_what_was_sent_when_where_and_what_to_check_with
             "verifyWith": "shop__get_payment",
         })
     );
-    let told = error.message();
+    let message = error.message();
     for part in [
         "`create_payment`",
         "server `a`",
@@ -156,7 +160,7 @@ async fn an_unknown_outcome_says_what_was_sent_when_where_and_what_to_check_with
         "not sent again",
         "`shop__get_payment`",
     ] {
-        assert!(told.contains(part), "{part:?} in {told:?}");
+        assert!(message.contains(part), "{part:?} in {message:?}");
     }
     assert!(
         !format!("{error:?}").contains("4111"),
@@ -169,7 +173,7 @@ async fn an_unknown_outcome_says_what_was_sent_when_where_and_what_to_check_with
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_told_is_that_of_the_attempt_that_was_sent() {
+async fn the_stated_time_is_that_of_the_sent_attempt() {
     use callward_core::{CallPlan, Profile, RetryRule};
     let write = tool("pay").build();
     let mut plan = CallPlan::derive(write.resolved(), &Profile::standard());

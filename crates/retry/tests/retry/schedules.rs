@@ -1,4 +1,4 @@
-//! Pauses that are somebody else's.
+//! Custom schedules.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-/// Pauses of one second, two seconds, and so on, so many in all.
+/// Pauses of one second, two seconds, and so on, up to a number.
 struct Counted {
     left: u32,
     next: Duration,

@@ -126,16 +126,16 @@ async fn a_retry_that_would_not_finish_is_not_started_and_both_figures_are_told(
     assert_eq!(
         error.kind(),
         ErrorKind::ServerFault,
-        "what failed is still told"
+        "the failure is still stated"
     );
-    let told = error.message();
+    let message = error.message();
     for part in [
         "busy; not retried",
         "a pause of 400ms",
         "the usual 400ms",
         "500ms away",
     ] {
-        assert!(told.contains(part), "{part:?} in {told:?}");
+        assert!(message.contains(part), "{part:?} in {message:?}");
     }
 }
 
@@ -169,7 +169,7 @@ async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_is_not_made() {
+async fn a_retry_after_a_share_is_paid_once_and_refunded_if_not_sent() {
     let layer = RetryLayer::new(budget(0, 2)).unwrap();
     let left = || layer.budgets()[0].tokens;
     let call = || within(&read(None), ms(8_000));
@@ -193,7 +193,7 @@ async fn a_retry_that_an_attempt_was_ended_for_is_paid_once_and_put_back_if_it_i
     drop(running);
     drop(given_up);
     assert_eq!(left(), 1);
-    // where too little time is left for a retry, nobody asks for one
+    // no retry is asked for with too little time left
     let late = MockService::new(|call: ToolCall, _| async move {
         let share = call.attempt().share.clone();
         assert!(!share.unwrap().end(Duration::ZERO));

@@ -10,7 +10,8 @@ use callward_retry::{RetryDecision, classify};
 ///
 /// - Refused connections, open breakers, full queues and limits may pass; so may lost connections
 ///   and sessions, timeouts, answers that are none, and faults that a server reports of itself.
-/// - The caller's faults, a caller who went away or ran out of time, a tool that nobody offers and
+/// - The caller's faults, a caller who went away or ran out of time, a tool that no server offers
+/// and
 ///   the runtime's own faults do not pass; and an unknown outcome is a verdict already.
 /// - A tool that is safe to retry is retried however far the call got. One that an operator lets
 ///   go elsewhere while it was not sent is retried only then. Any other tool never is.
