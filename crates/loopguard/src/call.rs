@@ -30,7 +30,8 @@ impl Watch {
             return Ok(None);
         }
         let counts = !call.purpose().is_background()
-            && (call.caller().session.is_some() || shared.sessionless == Sessionless::ByPrincipal);
+            && (call.caller().session.is_some()
+                || shared.table.config.without_session == Sessionless::ByPrincipal);
         let mut watch = Self {
             shared: shared.clone(),
             key: counts.then(|| key(&shared.key, call)),

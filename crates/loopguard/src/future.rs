@@ -22,18 +22,15 @@ pin_project! {
 }
 
 impl<F> LoopGuardFuture<F> {
-    pub(crate) const fn answered(answer: ToolOutput) -> Self {
+    /// Of a call that is sent, or the guard's answer.
+    pub(crate) fn new(inner: Result<F, ToolOutput>, watch: Option<Watch>) -> Self {
+        let (inner, answer) = match inner {
+            Ok(inner) => (Some(inner), None),
+            Err(answer) => (None, Some(answer)),
+        };
         Self {
-            inner: None,
-            answer: Some(answer),
-            watch: None,
-        }
-    }
-
-    pub(crate) const fn sent(inner: F, watch: Option<Watch>) -> Self {
-        Self {
-            inner: Some(inner),
-            answer: None,
+            inner,
+            answer,
             watch,
         }
     }

@@ -8,9 +8,34 @@ use callward_core::{FingerprintKey, InvalidConfig};
 use tower_layer::Layer;
 
 use crate::table::Table;
-use crate::{LoopGuard, LoopGuardConfig, Sessionless};
+use crate::{LoopGuard, LoopGuardConfig};
 
 /// Puts a [`LoopGuard`] around a service. All services of one layer share their state.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use callward_core::{Caller, Principal, SessionId, ToolError, ToolOutput};
+/// use callward_loopguard::LoopGuardLayer;
+/// use callward_testkit::{MockService, call, tool};
+/// use serde_json::json;
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), ToolError> {
+/// let server = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no such order: 7")) });
+/// let service = ServiceBuilder::new()
+///     .layer(LoopGuardLayer::default())
+///     .service(server.clone());
+/// let ada = Caller::new(Principal::new("ada")).with_session(SessionId::new("1"));
+/// let order = call(&tool("cancel_order").build(), json!({"id": 7})).with_caller(Arc::new(ada));
+/// for _ in 0..6 {
+///     assert!(service.clone().oneshot(order.clone()).await?.is_error());
+/// }
+/// assert_eq!(server.started(), 5, "the guard answers the sixth call");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct LoopGuardLayer {
     shared: Option<Arc<Shared>>,
@@ -21,7 +46,6 @@ pub struct LoopGuardLayer {
 pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) key: FingerprintKey,
-    pub(crate) sessionless: Sessionless,
     pub(crate) answered: AtomicU64,
 }
 
@@ -52,7 +76,6 @@ impl LoopGuardLayer {
             shared: Some(Arc::new(Shared {
                 table: Table::new(config),
                 key: FingerprintKey::new(random(), random()),
-                sessionless: config.without_session,
                 answered: AtomicU64::new(0),
             })),
         }

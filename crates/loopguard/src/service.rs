@@ -35,8 +35,8 @@ impl<S: ToolService> Service<ToolCall> for LoopGuard<S> {
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let shared = self.shared.as_ref();
         match shared.map_or(Ok(None), |shared| Watch::begin(shared, &call)) {
-            Ok(watch) => LoopGuardFuture::sent(self.inner.call(call), watch),
-            Err(answer) => LoopGuardFuture::answered(answer),
+            Ok(watch) => LoopGuardFuture::new(Ok(self.inner.call(call)), watch),
+            Err(answer) => LoopGuardFuture::new(Err(answer), None),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::LoopGuardConfig;
 /// The calls that failed since they last succeeded, by their key.
 #[derive(Debug)]
 pub(crate) struct Table {
-    config: LoopGuardConfig,
+    pub(crate) config: LoopGuardConfig,
     calls: Mutex<HashMap<u128, Failing>>,
 }
 

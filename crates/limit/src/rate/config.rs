@@ -107,7 +107,7 @@ impl RateLimitConfig {
             return Err(InvalidConfig::new("in_all", reason));
         }
         if self.burst > Duration::from_secs(3600) {
-            let reason = "is above 1 hour";
+            let reason = "is above an hour";
             return Err(InvalidConfig::new("burst", reason));
         }
         if self.max_keys == 0 {
