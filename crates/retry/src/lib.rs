@@ -36,6 +36,7 @@ pub mod hedge;
 #[cfg(all(test, shuttle))]
 mod interleavings;
 mod layer;
+mod pause;
 mod pauses;
 mod policy;
 mod schedule;

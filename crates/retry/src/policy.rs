@@ -4,11 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::trail::Writer;
-use callward_core::{
-    CallRecord, Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput,
-};
-use tokio::time::{Instant, sleep, timeout};
+use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput};
+use tokio::time::Instant;
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
@@ -16,7 +13,8 @@ use tracing::debug;
 use crate::attempts::{Attempts, is_own_refusal};
 use crate::budget::{Hold, Waiting};
 use crate::deadline::ends_in_time;
-use crate::failure::{Rounded, Stop, may_have_an_effect, retried};
+use crate::failure::{Rounded, Stop, may_have_an_effect};
+use crate::pause::Pause;
 use crate::share::PaidShare;
 use crate::shared::{Shared, retry_of, time_left};
 use crate::{MakeSchedule, RetryConfig, RetryDecision, RetryOutcome, Step, classify};
@@ -35,16 +33,6 @@ pub struct RetryPolicy {
     refused: u32,
     /// Made when the first attempt has failed.
     attempts: Option<Box<Attempts>>,
-}
-
-/// The pause before a retry.
-#[derive(Debug)]
-struct Pause {
-    /// A wait for a breaker or a server, which may end early.
-    wait: Duration,
-    /// The rest, in any case.
-    rest: Duration,
-    waiting: Option<Waiting>,
 }
 
 impl RetryPolicy {
@@ -224,67 +212,16 @@ impl RetryPolicy {
         if let Some(attempts) = &mut self.attempts {
             attempts.add(error, longest);
         }
-        let begin = Instant::now();
-        let recorder = PauseRecorder {
-            began: begin,
-            error: error.clone(),
-            record: call.record().cloned(),
-            writer: Writer::of(call),
-        };
         if let Some(record) = call.record()
             && error.delivery() != Delivery::NotSent
         {
             record.note_retry();
         }
+        let pause = pause.after(call, error);
         call.attempt_mut().advance(error.server());
-        self.shared.share_out(call, begin + longest, self.refused);
-        async move {
-            if let Some(waiting) = &pause.waiting {
-                let woken = async {
-                    tokio::select! {
-                        () = reopened(&recorder.error) => {}
-                        () = waiting.server_is_back() => {}
-                    }
-                };
-                let _ended = timeout(pause.wait, woken).await;
-            }
-            sleep(pause.rest).await;
-            drop(recorder);
-        }
-    }
-}
-
-/// Completes when what refused the call, or the server it was for, is worth another attempt.
-async fn reopened(error: &ToolError) {
-    match error.reopening() {
-        Some(reopening) => reopening.reopened().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Records a pause when it ends, also with the call.
-struct PauseRecorder {
-    began: Instant,
-    error: ToolError,
-    record: Option<Arc<CallRecord>>,
-    writer: Option<Writer>,
-}
-
-impl Drop for PauseRecorder {
-    fn drop(&mut self) {
-        let paused = self.began.elapsed();
-        if let Some(record) = &self.record {
-            record.spent().add_pause(paused);
-        }
-        if let Some(writer) = &self.writer {
-            writer.decided(|| retried(&self.error, paused));
-        }
-    }
-}
-
-impl Pause {
-    const fn longest(&self) -> Duration {
-        self.wait.saturating_add(self.rest)
+        let begin = Instant::now() + longest;
+        self.shared.share_out(call, begin, self.refused);
+        pause
     }
 }
 

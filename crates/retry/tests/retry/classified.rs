@@ -8,13 +8,12 @@ use callward_retry::{RetryDecision, classify};
 /// What is done about each failure: `R` retries, `-` does not. Three columns for each rule: not
 /// sent, sent and not answered, answered.
 ///
-/// - Refused connections, open breakers, full queues and limits may pass; so may lost connections
-///   and sessions, timeouts, answers that are none, and faults that a server reports of itself.
-/// - The caller's faults, a caller who went away or ran out of time, a tool that no server offers
-/// and
-///   the runtime's own faults do not pass; and an unknown outcome is a verdict already.
-/// - A tool that is safe to retry is retried however far the call got. One that an operator lets
-///   go elsewhere while it was not sent is retried only then. Any other tool never is.
+/// - Transient: refused connections, open breakers, full queues, limits, lost connections and
+///   sessions, timeouts, invalid answers, and faults that a server reports.
+/// - Not transient: the caller's faults, cancellation, the deadline, a tool that no server offers,
+///   the runtime's own faults, and an outcome that is already unknown.
+/// - A safe tool is retried after any delivery, `only_unsent` if the call was not sent, any other
+///   tool never.
 const TABLE: &str = "
     kind                 safe     only_unsent  never
     breaker_open         R R R    R - -        - - -
