@@ -90,8 +90,6 @@ pub use service::{StackFuture, StackService};
 pub use stack::Stack;
 
 pub use callward_audit as audit;
-#[cfg(feature = "backoff")]
-pub use callward_backoff as backoff;
 pub use callward_breaker as breaker;
 pub use callward_cache as cache;
 pub use callward_core as core;
@@ -99,6 +97,8 @@ pub use callward_limit as limit;
 pub use callward_loopguard as loopguard;
 pub use callward_registry as registry;
 pub use callward_retry as retry;
+#[cfg(feature = "backoff")]
+pub use callward_retry::backoff;
 pub use callward_router as router;
 pub use callward_telemetry as telemetry;
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use callward_core::{InvalidConfig, ServerId, ToolName};
 use callward_limit::{
-    AdaptiveConfig, AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimitLayer,
-    ConcurrencyStatus, RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, Shed,
-    TimeoutConfig,
+    AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimitLayer, ConcurrencyStatus,
+    RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, Shed, TimeoutConfig,
 };
 
 /// The limits that hold for all servers of a stack. What holds for one is said of the
@@ -58,7 +57,6 @@ pub(crate) struct OfServer {
     pub(crate) max_concurrent_per_tool: Option<usize>,
     pub(crate) max_concurrent_of: HashMap<ToolName, usize>,
     pub(crate) calls_per_minute: Option<f64>,
-    pub(crate) adaptive: Option<AdaptiveConfig>,
 }
 
 impl Default for OfServer {
@@ -70,7 +68,6 @@ impl Default for OfServer {
             max_concurrent_per_tool: None,
             max_concurrent_of: HashMap::new(),
             calls_per_minute: None,
-            adaptive: None,
         }
     }
 }
@@ -98,9 +95,6 @@ impl ServerLayers {
         }
         for (tool, places) in &of_server.max_concurrent_of {
             concurrency = concurrency.with_tool(tool.clone(), *places);
-        }
-        if let Some(adaptive) = of_server.adaptive {
-            concurrency = concurrency.with_adaptive(adaptive)?;
         }
         Ok(Self {
             rate: RateLimitLayer::new(rate)?,

@@ -9,7 +9,7 @@ use callward_core::{
     Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ToolName,
     ToolServer, Trust, Weight,
 };
-use callward_limit::{AdaptiveConfig, Shed};
+use callward_limit::Shed;
 
 use crate::limits::OfServer;
 
@@ -181,14 +181,6 @@ impl Server {
     #[must_use]
     pub fn max_concurrent_of(mut self, tool: ToolName, calls: usize) -> Self {
         self.limits.max_concurrent_of.insert(tool, calls);
-        self
-    }
-
-    /// Lets the number of calls at once follow what the server bears, beginning with
-    /// [`max_concurrent`](Self::max_concurrent). Default: it does not move.
-    #[must_use]
-    pub fn adaptive(mut self, config: AdaptiveConfig) -> Self {
-        self.limits.adaptive = Some(config);
         self
     }
 

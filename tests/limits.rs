@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward::core::ServerEvent;
-use callward::limit::{AdaptiveConfig, Cap, Shed};
+use callward::limit::{Cap, Shed};
 use callward::{
     BuildError, Delivery, ErrorKind, LimitsConfig, Server, Stack, ToolError, ToolOutput, Trust,
 };
@@ -162,22 +162,6 @@ async fn a_server_has_places_and_so_has_each_of_its_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn places_follow_what_the_server_bears() {
-    let (service, _gate) = MockService::gated();
-    let adaptive = AdaptiveConfig::default().between(2, 100);
-    let stack = stack(server(&service), |server| {
-        server.max_concurrent(10).adaptive(adaptive)
-    });
-    let stack = stack.await;
-    let calls = (0..10).map(|_| stack.call("a.plain", json!({})));
-    for error in join_all(calls).await {
-        assert_eq!(error.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
-    }
-    let places = stack.limits().servers[0].concurrency.server;
-    assert_eq!((places.limit, places.in_flight), (8, 0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_tool_that_says_nothing_gets_the_time_the_operator_gives() {
     let (service, _gate) = MockService::gated();
     let mut limits = LimitsConfig::default();
@@ -214,7 +198,4 @@ async fn settings_that_make_no_sense_fail_the_build_and_are_named() {
     let plain = LimitsConfig::default();
     let told = build(plain, |server| server.calls_per_minute(0.0)).await;
     assert!(told.contains("server `a`: in_all"), "{told}");
-    let bounds = |server: Server| server.adaptive(AdaptiveConfig::default().between(5, 2));
-    let told = build(plain, bounds).await;
-    assert!(told.contains("server `a`: max is below min"), "{told}");
 }

@@ -17,7 +17,6 @@ const TESTKIT: &str = "callward-testkit";
 const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
     "callward-audit",
-    "callward-backoff",
     "callward-breaker",
     "callward-cache",
     "callward-limit",
@@ -72,8 +71,6 @@ const RULES: &[Rule] = &[
     Rule::only("callward-router", &[CORE]),
     Rule::only("callward-telemetry", &[CORE]),
     Rule::only("callward-registry", &[CORE]),
-    // An adapter to one layer, for the schedules of a crate that nobody else may name.
-    Rule::only("callward-backoff", &[CORE, "callward-retry"]),
     // The facade is for agent backends that may never speak MCP.
     Rule::only("callward", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
     Rule::only("callward-mcp", &[CORE, "callward"]),
@@ -309,9 +306,9 @@ fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
     Ok(())
 }
 
-/// Crates that nobody has who does not ask for them, and who may name the first of them.
+/// Crates that no package has with its default features, and the package with a feature for them.
 const UNMAINTAINED: [&str; 2] = ["backoff", "instant"];
-const ADAPTER: &str = "callward-backoff";
+const ADAPTER: &str = "callward-retry";
 
 /// The crates in the tree of a package for this machine, with its default features.
 #[expect(clippy::expect_used, reason = "metadata without a tree fails the test")]
@@ -335,27 +332,22 @@ fn tree_of(metadata: &Metadata, package: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn only_who_asks_for_it_has_the_unmaintained_backoff() -> Result<(), cargo_metadata::Error> {
+fn no_default_tree_has_the_unmaintained_backoff() -> Result<(), cargo_metadata::Error> {
     let metadata = MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .other_options(["--locked".to_owned()])
         .exec()?;
     for package in metadata.workspace_packages() {
         let tree = tree_of(&metadata, &package.name);
-        let found = UNMAINTAINED.map(|name| tree.contains(name));
-        let expected = [package.name.as_str() == ADAPTER; 2];
-        assert_eq!(
-            found, expected,
-            "{} with its default features",
-            package.name
-        );
+        let found = UNMAINTAINED.iter().find(|name| tree.contains(**name));
+        assert_eq!(found, None, "{} with its default features", package.name);
     }
     Ok(())
 }
 
 #[test]
-fn the_unmaintained_backoff_is_named_by_one_package_and_built_by_no_default()
--> Result<(), cargo_metadata::Error> {
+fn the_unmaintained_backoff_is_an_optional_dependency_of_retry() -> Result<(), cargo_metadata::Error>
+{
     let metadata = workspace()?;
     let (_, edges) = edges_of(&metadata);
     let by: BTreeSet<_> = edges
@@ -365,17 +357,6 @@ fn the_unmaintained_backoff_is_named_by_one_package_and_built_by_no_default()
         .collect();
     assert_eq!(by, BTreeSet::from([ADAPTER]));
     for package in metadata.workspace_packages() {
-        for dependency in package
-            .dependencies
-            .iter()
-            .filter(|dep| dep.name == ADAPTER)
-        {
-            assert!(
-                dependency.optional,
-                "{} must not need {ADAPTER}",
-                package.name
-            );
-        }
         let default = package.features.get("default").into_iter().flatten();
         assert!(
             default.clone().all(|on| !on.contains("backoff")),
@@ -383,10 +364,5 @@ fn the_unmaintained_backoff_is_named_by_one_package_and_built_by_no_default()
             package.name
         );
     }
-    let manifest = include_str!("../Cargo.toml");
-    let built = manifest
-        .lines()
-        .find(|line| line.starts_with("default-members"));
-    assert!(built.is_some_and(|built| !built.contains("backoff") && !built.contains('*')));
     Ok(())
 }

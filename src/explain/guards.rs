@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use callward_breaker::{BreakerConfig, Risk};
-use callward_core::{RepeatRule, Verifier};
-use callward_loopguard::{LoopGuardConfig, WithoutSession};
+use callward_core::{RetryRule, Verifier};
+use callward_loopguard::{LoopGuardConfig, Sessionless};
 use callward_retry::hedge::HedgeConfig;
 
 use super::prose::seconds;
@@ -22,7 +22,7 @@ impl Explanation {
     /// only reads, is safe to repeat, and hedging is on.
     #[must_use]
     pub fn hedge(&self) -> Option<&HedgeConfig> {
-        let may = !self.plan().is_write() && self.plan().is_repeatable();
+        let may = !self.plan().is_write() && self.plan().is_retryable();
         self.settings.hedge.as_ref().filter(|_| may)
     }
 
@@ -75,10 +75,10 @@ impl Explanation {
     }
 }
 
-pub(super) fn repeat(of: &Explanation) -> String {
+pub(super) fn retry(of: &Explanation) -> String {
     let plan = of.plan();
-    let never = match plan.repeat {
-        RepeatRule::Safe if of.max_attempts() > 1 => {
+    let never = match plan.retry {
+        RetryRule::Safe if of.max_attempts() > 1 => {
             return format!(
                 "If it fails in a way that may pass, it is sent again: at most {} attempts in all, \
                  after a first pause of up to about {} ms.",
@@ -86,10 +86,10 @@ pub(super) fn repeat(of: &Explanation) -> String {
                 plan.limits.first_backoff.as_millis()
             );
         }
-        RepeatRule::Safe => {
+        RetryRule::Safe => {
             return "It might be sent again, but only one attempt is configured.".into();
         }
-        RepeatRule::OnlyUnsent => "It is sent again only if it certainly was not sent",
+        RetryRule::OnlyUnsent => "It is sent again only if it certainly was not sent",
         _ => "It is never sent again, however it fails",
     };
     format!("{never}; if no answer comes, the caller is told that it may have run.")
@@ -127,7 +127,7 @@ pub(super) fn hedge(of: &Explanation) -> Option<String> {
 pub(super) fn loops(of: &Explanation) -> Option<String> {
     let guard = of.loop_guard()?;
     let whose = match guard.without_session {
-        WithoutSession::ByPrincipal => "one session, or one caller without any,",
+        Sessionless::ByPrincipal => "one session, or one caller without any,",
         _ => "one session",
     };
     let often = match guard.failures {

@@ -21,7 +21,7 @@ pub(super) fn sentences(of: &Explanation) -> Vec<String> {
         rule(of),
         Some(route(of)),
         Some(cache(of)),
-        Some(guards::repeat(of)),
+        Some(guards::retry(of)),
         guards::verify(of),
         guards::hedge(of),
         guards::loops(of),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Trail, Verdict};
-use callward_core::{CacheRule, RepeatRule};
+use callward_core::{CacheRule, RetryRule};
 
 use super::Explanation;
 use super::prose::seconds;
@@ -56,10 +56,10 @@ fn retry(of: &Explanation) -> Decision {
     let limits = &of.plan().limits;
     let attempts = of.max_attempts();
     let first = limits.first_backoff;
-    let (verdict, why) = match of.plan().repeat {
-        RepeatRule::Never => (Verdict::Never, "however it fails".to_owned()),
+    let (verdict, why) = match of.plan().retry {
+        RetryRule::Never => (Verdict::Never, "however it fails".to_owned()),
         _ if attempts < 2 => (Verdict::Never, "one attempt is configured".to_owned()),
-        RepeatRule::OnlyUnsent => (
+        RetryRule::OnlyUnsent => (
             Verdict::OnlyUnsent,
             format!("only what certainly was not sent, at most {attempts} attempts"),
         ),

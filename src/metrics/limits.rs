@@ -1,6 +1,6 @@
 //! What limits of rate and of calls at once count.
 
-use callward_limit::{PlacesStatus, RateStatus, RateSubject};
+use callward_limit::{PermitStatus, RateStatus, RateSubject};
 use callward_telemetry::metrics::Series;
 use callward_telemetry::names::metric::{self, Metric, label};
 use opentelemetry::KeyValue;
@@ -67,7 +67,7 @@ fn each_rate(stack: &Stack, mut tell: impl FnMut(Option<&RateStatus>, Vec<KeyVal
 fn places(
     watched: &Watched<'_>,
     metric: Metric,
-    read: impl Fn(&PlacesStatus) -> usize + Send + Sync + 'static,
+    read: impl Fn(&PermitStatus) -> usize + Send + Sync + 'static,
 ) {
     watched.gauge(metric, move |stack, series| {
         for one in stack.limits().servers {

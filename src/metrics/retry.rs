@@ -6,15 +6,15 @@ use opentelemetry::KeyValue;
 use super::{Watched, of_set, to_gauge};
 
 pub(super) fn observe(watched: &Watched<'_>) {
-    repeats(watched);
+    retries(watched);
     budgets(watched);
     hedges(watched);
     loop_guard(watched);
 }
 
-fn repeats(watched: &Watched<'_>) {
+fn retries(watched: &Watched<'_>) {
     watched.counter(metric::RETRY_REPEATS, |stack, series| {
-        series.add(stack.retry_stats().repeats, []);
+        series.add(stack.retry_stats().retries, []);
     });
     watched.counter(metric::RETRY_OUTCOMES, |stack, series| {
         for (outcome, count) in stack.retry_stats().outcomes.iter() {

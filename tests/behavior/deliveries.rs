@@ -27,10 +27,11 @@ const FOLDERS: &[&str] = &[
 const OUTSIDE: &[&str] = &[
     "crates/gateway/src/sample",
     "crates/gateway/src/commands/demo",
+    "crates/retry/src/backoff.rs",
 ];
 
 /// The one place where a failure turns into another kind. Its delivery is `unknown` there:
-/// `retry::give` asks before it does so.
+/// `retry::failure` asks before it does so.
 const TURNED: (&str, ErrorKind, Delivery) = (
     "crates/core/src/error.rs",
     ErrorKind::OutcomeUnknown,
@@ -38,7 +39,7 @@ const TURNED: (&str, ErrorKind, Delivery) = (
 );
 
 /// Where a failure is given the delivery of the whole call, once it was attempted more than once.
-const OF_ALL_ATTEMPTS: &str = "crates/retry/src/repeats.rs";
+const OF_ALL_ATTEMPTS: &str = "crates/retry/src/attempts.rs";
 
 /// A failure that is made somewhere.
 type Made = (ErrorKind, Delivery);

@@ -8,8 +8,8 @@ mod deliveries;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use callward::core::{Delivery, ErrorKind, RepeatRule};
-use callward::retry::{Verdict, classify};
+use callward::core::{Delivery, ErrorKind, RetryRule};
+use callward::retry::{RetryDecision, classify};
 use callward::telemetry::names;
 use callward::telemetry::names::metric::{self, label};
 use callward::{ToolError, core};
@@ -120,15 +120,15 @@ fn errors() -> String {
         far.copied().collect::<Vec<_>>()
     };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-    let repeated = |rule, kind, delivery| {
-        classify(rule, &ToolError::new(kind, delivery, "x")) != Verdict::Give
+    let retried = |rule, kind, delivery| {
+        classify(rule, &ToolError::new(kind, delivery, "x")) != RetryDecision::Fail
     };
     let rows = ErrorKind::ALL.iter().map(|&kind| {
         let error = ToolError::new(kind, Delivery::Answered, "x");
         let safe = DELIVERIES
             .iter()
-            .any(|&far| repeated(RepeatRule::Safe, kind, far));
-        let of_unsent = repeated(RepeatRule::OnlyUnsent, kind, Delivery::NotSent);
+            .any(|&far| retried(RetryRule::Safe, kind, far));
+        let of_unsent = retried(RetryRule::OnlyUnsent, kind, Delivery::NotSent);
         [
             code(kind.as_str()),
             kind.meaning().to_owned(),
@@ -147,8 +147,8 @@ fn errors() -> String {
         "means",
         "delivery",
         "code",
-        "safe tools repeated",
-        "other tools repeated",
+        "safe tools retried",
+        "other tools retried",
         "counts against the server",
     ];
     table(&columns, rows)

@@ -57,14 +57,14 @@ fn contradiction(expected: &Trail, observed: &Trail) -> Option<String> {
     let hit = observed.first(Stage::Cache).map(|told| told.verdict) == Some(Verdict::Hit);
     let repeats = observed
         .of(Stage::Retry)
-        .filter(|told| told.verdict == Verdict::Repeat)
+        .filter(|told| told.verdict == Verdict::Retry)
         .count();
     let may = expected.first(Stage::Retry).map(|told| told.verdict);
     let forbidden = match may {
         Some(Verdict::Safe) => repeats > 2,
         Some(Verdict::OnlyUnsent) => observed
             .of(Stage::Retry)
-            .any(|told| told.verdict == Verdict::Repeat && !told.reason.contains("not_sent")),
+            .any(|told| told.verdict == Verdict::Retry && !told.reason.contains("not_sent")),
         _ => repeats > 0,
     };
     // a hit asks no router; otherwise the first server is the one that was foretold

@@ -83,7 +83,7 @@ async fn an_answer_past_its_time_stands_in_for_a_failure_and_says_so() {
     );
     assert_eq!(
         why(&trail, Stage::Retry),
-        "server_fault: all attempts that are allowed were made"
+        "server_fault: all allowed attempts were made"
     );
 }
 
@@ -177,7 +177,7 @@ async fn a_limit_that_refuses_or_holds_up_is_told() {
         assert_eq!(steps(&third)[0], "cache:bypass");
         assert_eq!(
             why(&third, Stage::Limit),
-            "12 calls a minute for its tool",
+            "12 calls a minute for set::rare",
             "{third}"
         );
         let waited = third.first(Stage::Limit).unwrap().waited.unwrap();

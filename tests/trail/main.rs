@@ -5,4 +5,4 @@ mod agree;
 mod bed;
 mod kinds;
 mod page;
-mod repeats;
+mod retries;

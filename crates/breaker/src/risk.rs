@@ -19,7 +19,7 @@ impl Risk {
     /// Reads it off a plan.
     #[must_use]
     pub const fn of(plan: &CallPlan) -> Self {
-        if plan.is_write() && !plan.is_repeatable() {
+        if plan.is_write() && !plan.is_retryable() {
             Self::Write
         } else {
             Self::Safe

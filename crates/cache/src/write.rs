@@ -165,7 +165,7 @@ impl Write {
         if let Some(told) = call.record() {
             told.set_cache_scope(|| footprint.writes());
         }
-        if call.plan().is_repeatable() {
+        if call.plan().is_retryable() {
             if call.record().is_none() {
                 call = call.with_record(Arc::new(CallRecord::for_counting()));
             }
@@ -235,7 +235,7 @@ impl Write {
         now: Instant,
     ) -> Settling {
         let left = |deadline: Instant| deadline.saturating_duration_since(now);
-        let is_repeated = |record: &Arc<CallRecord>| record.was_repeated();
+        let is_repeated = |record: &Arc<CallRecord>| record.was_retried();
         let record = &self.version.record;
         let settling = Settling::of(&Ended {
             result,

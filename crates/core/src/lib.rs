@@ -89,7 +89,7 @@ pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use plan::{
     AuditLevel, AuditRule, AuditScope, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits,
-    RepeatRule, RouteRule,
+    RetryRule, RouteRule,
 };
 pub use profile::Profile;
 pub use progress::ProgressSink;

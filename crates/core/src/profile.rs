@@ -32,7 +32,7 @@ use crate::{AuditScope, Lifetime};
 ///
 /// let mut patient = Profile::epd();
 /// patient.attempt_timeout = Duration::from_secs(120);
-/// assert!(patient.repeat_destructive_idempotent);
+/// assert!(patient.retry_destructive_idempotent);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -59,7 +59,7 @@ pub struct Profile {
     /// The least weight of a server that may get a destructive call.
     pub primary_weight: u32,
     /// Tools that are destructive *and* idempotent are repeated.
-    pub repeat_destructive_idempotent: bool,
+    pub retry_destructive_idempotent: bool,
     /// Which calls leave a full audit record because of their effect.
     pub audit: AuditScope,
     /// Each call that may reach into an open world leaves an audit record.
@@ -90,7 +90,7 @@ impl Profile {
             idempotent_ttl: Some(Duration::from_secs(5)),
             idempotent_lifetime: Lifetime::Fixed,
             primary_weight: 50,
-            repeat_destructive_idempotent: false,
+            retry_destructive_idempotent: false,
             audit: AuditScope::Hinted,
             audit_open_world: false,
             attempt_timeout: Duration::from_secs(60),
@@ -141,7 +141,7 @@ impl Profile {
     pub const fn epd() -> Self {
         Self {
             name: "epd",
-            repeat_destructive_idempotent: true,
+            retry_destructive_idempotent: true,
             audit_open_world: true,
             ..Self::standard()
         }

@@ -219,13 +219,13 @@ impl CallRecord {
     }
 
     /// Notes that the call is sent again, after an attempt that may have run and may still land.
-    pub fn note_repeat(&self) {
+    pub fn note_retry(&self) {
         self.repeated.store(true, Ordering::Relaxed);
     }
 
     /// Says whether more than one attempt may have run: one may still land after the call's end.
     #[must_use]
-    pub fn was_repeated(&self) -> bool {
+    pub fn was_retried(&self) -> bool {
         self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
     }
 

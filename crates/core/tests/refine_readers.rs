@@ -11,7 +11,7 @@ use callward_core::infer::Inferred;
 use callward_core::refine::{Applied, ArgumentRule, Condition, Refinements, When};
 use callward_core::resolve::{Hints, Trust, resolve};
 use callward_core::{
-    Annotations, CacheRule, CallPlan, ConfirmRule, Effect, FingerprintKey, Profile, RepeatRule,
+    Annotations, CacheRule, CallPlan, ConfirmRule, Effect, FingerprintKey, Profile, RetryRule,
     SecurityLevel,
 };
 use proptest::prelude::*;
@@ -254,7 +254,7 @@ fn at_least(one: &CallPlan, other: &CallPlan) -> bool {
             .all(|tag| one.route.tags.contains(tag))
         && one.route.cost >= other.route.cost
         && cache(one) >= cache(other)
-        && !(one.repeat == RepeatRule::Safe && other.repeat != RepeatRule::Safe)
+        && !(one.retry == RetryRule::Safe && other.retry != RetryRule::Safe)
         && !(one.confirm == ConfirmRule::Skip && other.confirm != ConfirmRule::Skip)
         && one.audit.level >= other.audit.level
         && one.audit.open_world >= other.audit.open_world

@@ -3,7 +3,7 @@
 use callward_core::infer::{RuleSet, Subject};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
-    Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, RepeatRule, Resolved,
+    Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, Resolved, RetryRule,
     SecurityLevel, Source, Trust,
 };
 
@@ -141,7 +141,7 @@ fn idempotence_claimed_of_a_read_falls_with_the_reading() {
     let destroys = hints().with_destructive(true);
     let destroyed = resolve(&of_server.with_operator(&destroys));
     let plan = CallPlan::derive(&destroyed, &Profile::epd());
-    assert_eq!(plan.repeat, RepeatRule::Never);
+    assert_eq!(plan.retry, RetryRule::Never);
 
     // the defaults of a server claim it of what they call reads; the tool says it is none
     let of_tool = Hints::new(&nothing, &no_read, Trust::Trusted).with_server_defaults(&claimed);
@@ -274,13 +274,13 @@ fn a_clock_is_never_kept_and_a_cursor_never_repeated_whoever_calls_them_reads() 
     let declared = hints().with_read_only(true).with_idempotent(true);
     let rules = |name: &str, trust| {
         let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());
-        (plan.effect, plan.cache, plan.repeat)
+        (plan.effect, plan.cache, plan.retry)
     };
     for trust in [Trust::Standard, Trust::Trusted] {
-        let clock = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::Safe);
+        let clock = (Effect::ReadOnly, CacheRule::Bypass, RetryRule::Safe);
         assert_eq!(rules("get_current_time", trust), clock);
         assert_eq!(rules("dice", trust), clock);
-        let cursor = (Effect::ReadOnly, CacheRule::Bypass, RepeatRule::OnlyUnsent);
+        let cursor = (Effect::ReadOnly, CacheRule::Bypass, RetryRule::OnlyUnsent);
         assert_eq!(rules("next_page", trust), cursor);
     }
     // a write that repeats without harm keeps no result of the clock either

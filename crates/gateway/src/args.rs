@@ -31,7 +31,7 @@ pub(crate) use replay::Replay;
 pub(crate) use servers::{Events, Servers, ServersCommand};
 
 /// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
-/// repeats, routing and confirmation of every call.
+/// retries, routing and confirmation of every call.
 #[derive(Debug, Parser)]
 #[command(
     name = "callward",
@@ -83,7 +83,7 @@ pub(crate) enum Command {
     Cache(Cache),
     /// Show the breakers of a running gateway, or hold one open or closed
     Breakers(Breakers),
-    /// Show the limits of a running gateway: rates, places, budgets of repeats, what was refused
+    /// Show the limits of a running gateway: rates, places, retry budgets, what was refused
     Limits(Limits),
     /// Show the servers of a running gateway, drain one, or change what it weighs
     Servers(Servers),

@@ -229,10 +229,7 @@ const CONNECTIONS_EACH: usize = 2;
 /// calls wait in its queue.
 fn connections(config: &ServerConfig) -> usize {
     let limits = &config.limits;
-    let calls = limits.adaptive.map_or(limits.max_concurrent, |bounds| {
-        bounds.max.max(limits.max_concurrent)
-    });
-    let users = calls.saturating_add(config.instances.max);
+    let users = limits.max_concurrent.saturating_add(config.instances.max);
     users.saturating_mul(CONNECTIONS_EACH)
 }
 
@@ -296,9 +293,6 @@ fn limited(server: Server, limits: &ServerLimits) -> Server {
     if let Some(calls) = limits.calls_per_minute {
         server = server.calls_per_minute(calls);
     }
-    if let Some(adaptive) = limits.adaptive {
-        server = server.adaptive(adaptive);
-    }
     server
 }
 
@@ -318,7 +312,7 @@ fn endpoint(
 #[cfg(test)]
 mod tests {
     use callward::Tools;
-    use callward::limit::{AdaptiveConfig, Shed};
+    use callward::limit::Shed;
 
     use super::*;
 
@@ -330,7 +324,6 @@ mod tests {
             shed: Shed::Oldest,
             max_concurrent_per_tool: Some(13),
             calls_per_minute: Some(14.0),
-            adaptive: Some(AdaptiveConfig::default().between(15, 16)),
         };
         let server = limited(Server::new(Tools::new("a").unwrap()), &limits);
         let told = format!("{server:?}");
@@ -340,7 +333,6 @@ mod tests {
             "Oldest",
             "Some(13)",
             "Some(14.0)",
-            "min: 15, max: 16",
         ] {
             assert!(told.contains(part), "{part} in {told}");
         }

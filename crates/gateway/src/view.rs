@@ -8,8 +8,7 @@ use callward::core::activity::Activity;
 use callward::core::infer::Volatile;
 use callward::core::resolve::{Provenance, Resolved};
 use callward::core::{
-    Annotations, AuditLevel, CacheRule, Category, ConfirmRule, Field, Lifetime, RepeatRule,
-    Strength,
+    Annotations, AuditLevel, CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule, Strength,
 };
 use callward::registry::Entry;
 use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
@@ -106,7 +105,7 @@ pub(crate) struct PlanView {
     pub(crate) effect: String,
     pub(crate) safety: String,
     pub(crate) cache: String,
-    pub(crate) repeat: String,
+    pub(crate) retry: String,
     pub(crate) confirm: bool,
     /// What of each call is written to the audit log: `none`, `partial` or `full`.
     #[serde(default = "not_recorded")]
@@ -182,7 +181,7 @@ impl PlanView {
             effect: plan.effect.to_string(),
             safety: plan.safety_level().to_string(),
             cache: cache_words(plan.cache),
-            repeat: repeat_word(plan.repeat).to_owned(),
+            retry: retry_word(plan.retry).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
             recorded: plan.audit.level.as_str().to_owned(),
             risk: risk.get(),
@@ -259,10 +258,10 @@ const fn up_to(lifetime: Lifetime) -> &'static str {
     }
 }
 
-fn repeat_word(rule: RepeatRule) -> &'static str {
+fn retry_word(rule: RetryRule) -> &'static str {
     match rule {
-        RepeatRule::Safe => "yes",
-        RepeatRule::OnlyUnsent => "if unsent",
+        RetryRule::Safe => "yes",
+        RetryRule::OnlyUnsent => "if unsent",
         _ => "never",
     }
 }

@@ -1,36 +1,36 @@
-//! The settings of the layer, and what makes no sense among them.
+//! The settings of the layer.
 
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
 use serde::{Deserialize, Serialize};
 
-/// When a call is answered in its server's place.
+/// When the guard answers a call in its server's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopGuardConfig {
     /// After how many failures in a row. Default: 5.
     pub failures: u32,
-    /// How long after the last failure one try is let through. Default: 2 s, so that a call which waits
-    /// for something from outside of the gateway is not held back for longer.
+    /// How long after the last failure a trial is admitted. Default: 2 s, so that a call which
+    /// polls for a change from outside is not held back for longer.
     pub wait: Duration,
     /// Failures further apart than this are not in a row. Default: 5 min.
     pub window: Duration,
-    /// How many failing calls are remembered, of all sessions together. Default: 4096. When there are
-    /// more, those that failed longest ago are forgotten.
+    /// How many failing calls are held, of all sessions together. Default: 4096. With more, those
+    /// that failed longest ago are dropped.
     pub capacity: usize,
-    /// What becomes of callers without a session. Default: [`WithoutSession::Pass`].
-    pub without_session: WithoutSession,
+    /// How calls without a session count. Default: [`Sessionless::Pass`].
+    pub without_session: Sessionless,
 }
 
-/// What becomes of callers without a session.
+/// How calls without a session count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum WithoutSession {
-    /// All calls of one principal count as one session. Right where each principal is one agent.
+pub enum Sessionless {
+    /// All calls of one principal count as one session: right where each principal is one agent.
     ByPrincipal,
-    /// Their calls are passed and not counted: a principal may stand for many conversations.
+    /// They pass uncounted: a principal may stand for many conversations.
     #[default]
     Pass,
 }
@@ -42,20 +42,20 @@ impl Default for LoopGuardConfig {
             wait: Duration::from_secs(2),
             window: Duration::from_secs(5 * 60),
             capacity: 4096,
-            without_session: WithoutSession::default(),
+            without_session: Sessionless::default(),
         }
     }
 }
 
 impl LoopGuardConfig {
-    /// Sets after how many failures in a row a call is answered in its server's place.
+    /// Sets after how many failures in a row the guard answers.
     #[must_use]
     pub const fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures;
         self
     }
 
-    /// Sets how long after the last failure one try is let through.
+    /// Sets how long after the last failure a trial is admitted.
     #[must_use]
     pub const fn with_wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -69,65 +69,66 @@ impl LoopGuardConfig {
         self
     }
 
-    /// Sets how many failing calls are remembered.
+    /// Sets how many failing calls are held.
     #[must_use]
     pub const fn with_capacity(mut self, calls: usize) -> Self {
         self.capacity = calls;
         self
     }
 
-    /// Sets what becomes of callers without a session.
+    /// Sets how calls without a session count.
     #[must_use]
-    pub const fn with_without_session(mut self, choice: WithoutSession) -> Self {
+    pub const fn with_without_session(mut self, choice: Sessionless) -> Self {
         self.without_session = choice;
         self
     }
 
-    /// Checks the settings. Every constructor that takes them does so too.
+    /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
-        if self.failures == 0 {
-            return fault(
+        let day = Duration::from_secs(24 * 60 * 60);
+        let too_long = "is above 1 day; a call would be held back for ever";
+        let checks = [
+            (
+                self.failures > 0,
                 "failures",
                 "is 0, which would answer every call; use 1 or more",
-            );
-        }
-        if self.wait.is_zero() {
-            return fault("wait", "is 0, which would hold no call back");
-        }
-        if self.wait > LONGEST_WINDOW {
-            return fault("wait", "is above 1 day; a call would be held back for ever");
-        }
-        if self.window.is_zero() {
-            return fault("window", "is 0, in which nothing is in a row");
-        }
-        if self.window > LONGEST_WINDOW {
-            return fault(
+            ),
+            (
+                !self.wait.is_zero(),
+                "wait",
+                "is 0, which would hold no call back",
+            ),
+            (self.wait <= day, "wait", too_long),
+            (
+                !self.window.is_zero(),
                 "window",
-                "is above 1 day; a call would be held back for ever",
-            );
+                "is 0, in which nothing is in a row",
+            ),
+            (self.window <= day, "window", too_long),
+            // each takes about half a KiB
+            (
+                (1..=1_000_000).contains(&self.capacity),
+                "capacity",
+                "is not between 1 and 1000000",
+            ),
+        ];
+        match checks.into_iter().find(|(valid, ..)| !valid) {
+            Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
+            None => Ok(()),
         }
-        if !(1..=MOST_HELD).contains(&self.capacity) {
-            return fault("capacity", "is not between 1 and 1000000");
-        }
-        Ok(())
     }
 }
-
-const LONGEST_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-/// Each takes about half a KiB.
-const MOST_HELD: usize = 1_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_named() {
+    fn validate_names_the_invalid_setting() {
         let config = LoopGuardConfig::default();
         assert_eq!(config.validate(), Ok(()));
         for (config, field) in [

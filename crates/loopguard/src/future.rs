@@ -1,64 +1,57 @@
-//! The future of a call whose end may count.
+//! The future of a call under the guard.
 
 use std::fmt;
-use std::future::{Future, Ready};
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use callward_core::{ToolError, ToolOutput};
 use pin_project_lite::pin_project;
 
-use crate::shared::Watch;
+use crate::call::Watch;
 
 pin_project! {
-    /// The answer of a [`LoopGuard`](crate::LoopGuard).
+    /// The result of a [`LoopGuard`](crate::LoopGuard).
     pub struct LoopGuardFuture<F> {
+        // none if the guard answers
         #[pin]
-        stage: Stage<F>,
-    }
-}
-
-pin_project! {
-    #[project = StageProj]
-    enum Stage<F> {
-        // in the server's place
-        Answered { #[pin] answer: Ready<Result<ToolOutput, ToolError>> },
-        Sent { #[pin] answer: F, watch: Option<Watch> },
+        inner: Option<F>,
+        answer: Option<ToolOutput>,
+        watch: Option<Watch>,
     }
 }
 
 impl<F> LoopGuardFuture<F> {
-    pub(crate) fn answered(output: ToolOutput) -> Self {
-        let answer = std::future::ready(Ok(output));
+    /// Of a call that is sent, or the guard's answer.
+    pub(crate) fn new(inner: Result<F, ToolOutput>, watch: Option<Watch>) -> Self {
+        let (inner, answer) = match inner {
+            Ok(inner) => (Some(inner), None),
+            Err(answer) => (None, Some(answer)),
+        };
         Self {
-            stage: Stage::Answered { answer },
-        }
-    }
-
-    pub(crate) const fn sent(answer: F, watch: Option<Watch>) -> Self {
-        Self {
-            stage: Stage::Sent { answer, watch },
+            inner,
+            answer,
+            watch,
         }
     }
 }
 
-impl<F> Future for LoopGuardFuture<F>
-where
-    F: Future<Output = Result<ToolOutput, ToolError>>,
-{
+impl<F: Future<Output = Result<ToolOutput, ToolError>>> Future for LoopGuardFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().stage.project() {
-            StageProj::Answered { answer } => answer.poll(cx),
-            StageProj::Sent { answer, watch } => {
-                let result = ready!(answer.poll(cx));
-                if let Some(watch) = watch.take() {
-                    watch.end(&result);
-                }
-                Poll::Ready(result)
-            }
+        let this = self.project();
+        let Some(inner) = this.inner.as_pin_mut() else {
+            return this
+                .answer
+                .take()
+                .map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)));
+        };
+        let result = ready!(inner.poll(cx));
+        if let Some(watch) = this.watch.take() {
+            watch.end(&result);
         }
+        Poll::Ready(result)
     }
 }
 

@@ -1,52 +1,106 @@
-//! The layer.
+//! The layer, and what its services share.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use callward_core::InvalidConfig;
+use callward_core::{FingerprintKey, InvalidConfig};
 use tower_layer::Layer;
 
-use crate::shared::Shared;
-use crate::{LoopGuard, LoopGuardConfig, LoopGuardStats};
+use crate::table::Table;
+use crate::{LoopGuard, LoopGuardConfig};
 
-/// Puts a [`LoopGuard`] around a service. All services of one layer share what failed.
+/// Puts a [`LoopGuard`] around a service. All services of one layer share their state.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use callward_core::{Caller, Principal, SessionId, ToolError, ToolOutput};
+/// use callward_loopguard::LoopGuardLayer;
+/// use callward_testkit::{MockService, call, tool};
+/// use serde_json::json;
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), ToolError> {
+/// let server = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no such order: 7")) });
+/// let service = ServiceBuilder::new()
+///     .layer(LoopGuardLayer::default())
+///     .service(server.clone());
+/// let ada = Caller::new(Principal::new("ada")).with_session(SessionId::new("1"));
+/// let order = call(&tool("cancel_order").build(), json!({"id": 7})).with_caller(Arc::new(ada));
+/// for _ in 0..6 {
+///     assert!(service.clone().oneshot(order.clone()).await?.is_error());
+/// }
+/// assert_eq!(server.started(), 5, "the guard answers the sixth call");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct LoopGuardLayer {
     shared: Option<Arc<Shared>>,
 }
 
+/// What all services of one layer share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) table: Table,
+    pub(crate) key: FingerprintKey,
+    pub(crate) answered: AtomicU64,
+}
+
+/// What a guard holds, and what it did since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LoopGuardStats {
+    /// How many calls it answered in their servers' place.
+    pub answered: u64,
+    /// How many failing calls it holds now.
+    pub held: usize,
+}
+
 impl LoopGuardLayer {
-    /// Makes a layer of these settings.
+    /// Makes a layer.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: LoopGuardConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(&config))
+        config.validate().map(|()| Self::of_valid(config))
     }
 
-    fn of_valid(config: &LoopGuardConfig) -> Self {
+    fn of_valid(config: LoopGuardConfig) -> Self {
+        // std seeds each state from the system's random source
+        let random = || RandomState::new().hash_one(0_u8);
         Self {
-            shared: Some(Arc::new(Shared::new(config))),
+            shared: Some(Arc::new(Shared {
+                table: Table::new(config),
+                key: FingerprintKey::new(random(), random()),
+                answered: AtomicU64::new(0),
+            })),
         }
     }
 
-    /// Makes a layer that passes every call, and costs a look at an empty pointer.
+    /// Makes a layer that passes every call.
     #[must_use]
     pub const fn off() -> Self {
         Self { shared: None }
     }
 
-    /// Returns what it holds and did so far.
+    /// Returns what the guard holds and did.
     #[must_use]
     pub fn stats(&self) -> LoopGuardStats {
         let shared = self.shared.as_ref();
-        shared.map_or_else(LoopGuardStats::default, |shared| shared.stats())
+        shared.map_or_else(LoopGuardStats::default, |shared| LoopGuardStats {
+            answered: shared.answered.load(Ordering::Relaxed),
+            held: shared.table.len(),
+        })
     }
 }
 
 impl Default for LoopGuardLayer {
     fn default() -> Self {
-        Self::of_valid(&LoopGuardConfig::default())
+        Self::of_valid(LoopGuardConfig::default())
     }
 }
 

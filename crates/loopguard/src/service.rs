@@ -7,9 +7,10 @@ use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
 use crate::LoopGuardFuture;
-use crate::shared::{Decision, Shared};
+use crate::call::Watch;
+use crate::layer::Shared;
 
-/// Answers in a server's place when one session repeats the same failing call over and over.
+/// Answers in a server's place when one session sends the same failing call over and over.
 #[derive(Debug, Clone)]
 pub struct LoopGuard<S> {
     inner: S,
@@ -32,15 +33,10 @@ impl<S: ToolService> Service<ToolCall> for LoopGuard<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let decision = match &self.shared {
-            Some(shared) => shared.decide(&call),
-            None => Decision::Pass,
-        };
-        let watch = match decision {
-            Decision::Answer(output) => return LoopGuardFuture::answered(output),
-            Decision::Pass => None,
-            Decision::Watch(watch) => Some(watch),
-        };
-        LoopGuardFuture::sent(self.inner.call(call), watch)
+        let shared = self.shared.as_ref();
+        match shared.map_or(Ok(None), |shared| Watch::begin(shared, &call)) {
+            Ok(watch) => LoopGuardFuture::new(Ok(self.inner.call(call)), watch),
+            Err(answer) => LoopGuardFuture::new(Err(answer), None),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::infer::Readers;
-use callward_core::{CallPlan, Effect, RepeatRule, ReplicaSetId, Tool, ToolName, Verifier};
+use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, Tool, ToolName, Verifier};
 
 use crate::SetOptions;
 
@@ -66,7 +66,7 @@ pub(crate) fn bind(
 
 /// Says whether no call of the tool writes, and none takes what another would have got.
 fn only_reads(tool: &Tool) -> bool {
-    plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.repeat == RepeatRule::Safe)
+    plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe)
 }
 
 fn may_write(tool: &Tool) -> bool {

@@ -1,263 +1,135 @@
-//! How long to wait before each repeat: a pure function of the settings, the first step and a seed.
+//! Schedules and errors of the `backoff` crate, behind the feature `backoff`.
+//!
+//! That crate is unmaintained; the feature is for users whose settings or policies are written for
+//! it. [`schedule`] and [`cloned`] make the pauses of a retry layer from any [`Backoff`]. What is
+//! retried, how often, `Retry-After`, deadline and budget stay the layer's. [`from_backoff`] and
+//! [`to_backoff`] convert errors. A transient error says that a retry may help, not that it is
+//! safe: hence the [`Delivery`] beside it.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use callward_retry::backoff::backoff::exponential::ExponentialBackoffBuilder;
+//! use callward_retry::backoff::{TokioClock, cloned};
+//! use callward_retry::{RetryConfig, RetryLayer};
+//!
+//! let backoff = ExponentialBackoffBuilder::<TokioClock>::new()
+//!     .with_initial_interval(Duration::from_millis(200))
+//!     .with_max_elapsed_time(Some(Duration::from_secs(20)))
+//!     .build();
+//! let config = RetryConfig::default().with_max_attempts(5);
+//! let layer = RetryLayer::new(config)?.with_schedule(cloned(backoff));
+//! # Ok::<_, callward_core::InvalidConfig>(())
+//! ```
 
-use std::time::Duration;
+use std::fmt::Display;
+use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 
-/// The schedule of the pauses: exponential with factor 2, jittered, never above a ceiling.
+pub use ::backoff;
+pub use ::backoff::backoff::Backoff;
+use ::backoff::{Clock, Error};
+
+use crate::{MakeSchedule, RetryDecision, Schedule, Step, classify};
+
+/// Tokio's clock, which tests can pause.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct TokioClock;
+
+impl Clock for TokioClock {
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+}
+
+/// Makes a schedule from a function that makes a [`Backoff`] for each call.
+pub fn schedule<F, B>(make: F) -> impl MakeSchedule
+where
+    F: Fn() -> B + Send + Sync + 'static,
+    B: Backoff + Send + Sync + 'static,
+{
+    move || {
+        let mut backoff = make();
+        backoff.reset();
+        Adapted(backoff)
+    }
+}
+
+/// Makes a schedule from a [`Backoff`] that is cloned and reset for each call.
+pub fn cloned<B>(backoff: B) -> impl MakeSchedule
+where
+    B: Backoff + Clone + Send + Sync + 'static,
+{
+    schedule(move || backoff.clone())
+}
+
+struct Adapted<B>(B);
+
+impl<B: Backoff + Send + Sync> Schedule for Adapted<B> {
+    fn next(&mut self, _: &Step) -> Option<Duration> {
+        self.0.next_backoff()
+    }
+}
+
+/// Converts the error of a service, with how far the call got.
 ///
-/// The ceiling is applied after the jitter, so that nothing drawn is above it. The step that is
-/// drawn from stops growing there as well: otherwise most pauses of a long outage would be cut to
-/// exactly the ceiling, and all callers would meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Backoff {
-    /// What is left to chance. Default: [`Jitter::Full`].
-    pub jitter: Jitter,
-    /// The longest pause, unless a server asks for a longer one. Default: 10 s.
-    pub ceiling: Duration,
-}
-
-impl Backoff {
-    /// States a schedule.
-    #[must_use]
-    pub const fn new(jitter: Jitter, ceiling: Duration) -> Self {
-        Self { jitter, ceiling }
-    }
-
-    /// Returns the pauses of one call, without end: a pure function of the settings, of the step
-    /// that comes first and of the seed. What a server asks for is not in it.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use callward_retry::{Backoff, Jitter};
-    ///
-    /// let first = Duration::from_millis(100);
-    /// let plain = Backoff::new(Jitter::None, Duration::from_millis(300));
-    /// let millis: Vec<_> = plain.pauses(first, 7).take(4).map(|pause| pause.as_millis()).collect();
-    /// assert_eq!(millis, [100, 200, 300, 300]);
-    ///
-    /// let drawn: Vec<_> = Backoff::default().pauses(first, 7).take(4).collect();
-    /// assert_eq!(drawn, Backoff::default().pauses(first, 7).take(4).collect::<Vec<_>>());
-    /// assert_ne!(drawn, Backoff::default().pauses(first, 8).take(4).collect::<Vec<_>>());
-    /// ```
-    #[must_use]
-    pub fn pauses(self, first: Duration, seed: u64) -> Pauses {
-        let first = first.min(self.ceiling);
-        Pauses {
-            backoff: self,
-            first,
-            previous: first,
-            repeat: 0,
-            rng: fastrand::Rng::with_seed(seed),
+/// A transient error becomes a [`ServerFault`](ErrorKind::ServerFault), with its time as
+/// `Retry-After`; a permanent one an [`InvalidCall`](ErrorKind::InvalidCall), which is never
+/// retried.
+///
+/// ```
+/// use callward_core::{Delivery, RetryRule};
+/// use callward_retry::backoff::{backoff, from_backoff};
+/// use callward_retry::{RetryDecision, classify};
+///
+/// let busy = backoff::Error::transient("the printer is busy");
+/// let error = from_backoff(busy, Delivery::Unknown);
+/// // a retry may print twice
+/// assert_eq!(classify(RetryRule::Never, &error), RetryDecision::Fail);
+/// ```
+#[must_use]
+pub fn from_backoff<E: Display>(error: Error<E>, delivery: Delivery) -> ToolError {
+    match error {
+        Error::Permanent(error) => {
+            ToolError::new(ErrorKind::InvalidCall, delivery, error.to_string())
         }
-    }
-
-    /// Returns the longest pause that this repeat can have, counted from 0, whatever is drawn.
-    #[must_use]
-    pub fn longest(self, first: Duration, repeat: u32) -> Duration {
-        let factor = match self.jitter {
-            Jitter::Decorrelated => 3_u32.saturating_pow(repeat.saturating_add(1)),
-            Jitter::Equal | Jitter::Full | Jitter::None => power_of_two(repeat),
-        };
-        first.saturating_mul(factor).min(self.ceiling)
-    }
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self::new(Jitter::Full, Duration::from_secs(10))
-    }
-}
-
-/// What of a pause is left to chance, so that calls which failed together do not return together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Jitter {
-    /// Between the first step and three times the pause before (at first, three times the first
-    /// step): grows unevenly, forgets the number of the repeat.
-    Decorrelated,
-    /// Half of the step is certain, the other half is chance: never too soon.
-    Equal,
-    /// All of the step is chance: spreads best.
-    #[default]
-    Full,
-    /// Nothing: the step itself. Calls that failed together return together.
-    None,
-}
-
-/// The pauses of one call, in their order. See [`Backoff::pauses`].
-#[derive(Debug, Clone)]
-pub struct Pauses {
-    backoff: Backoff,
-    first: Duration,
-    previous: Duration,
-    repeat: u32,
-    rng: fastrand::Rng,
-}
-
-impl Pauses {
-    fn pause(&mut self) -> Duration {
-        let Self { first, rng, .. } = self;
-        let Backoff { jitter, ceiling } = self.backoff;
-        let step = first.saturating_mul(power_of_two(self.repeat)).min(ceiling);
-        let drawn = match jitter {
-            Jitter::Decorrelated => {
-                let widest = self.previous.saturating_mul(3).min(ceiling);
-                between(*first, widest.max(*first), rng)
-            }
-            Jitter::Equal => between(step / 2, step, rng),
-            Jitter::Full => between(Duration::ZERO, step, rng),
-            Jitter::None => step,
-        };
-        self.repeat = self.repeat.saturating_add(1);
-        self.previous = drawn.min(ceiling);
-        self.previous
-    }
-}
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        Some(self.pause())
-    }
-}
-
-fn power_of_two(exponent: u32) -> u32 {
-    1_u32.checked_shl(exponent).unwrap_or(u32::MAX)
-}
-
-/// Draws between two durations, both included, `low` not above `high`. In integers: no step is too
-/// coarse to be jittered, and none can overflow.
-fn between(low: Duration, high: Duration, rng: &mut fastrand::Rng) -> Duration {
-    let range = u64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(u64::MAX);
-    low.saturating_add(Duration::from_nanos(rng.u64(0..=range)))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const JITTERED: [Jitter; 3] = [Jitter::Decorrelated, Jitter::Equal, Jitter::Full];
-    const FIRST: Duration = Duration::from_millis(100);
-
-    fn pauses(jitter: Jitter, seed: u64, count: usize) -> Vec<Duration> {
-        let backoff = Backoff::new(jitter, Duration::from_secs(10));
-        backoff.pauses(FIRST, seed).take(count).collect()
-    }
-
-    #[test]
-    fn without_jitter_each_pause_is_twice_the_one_before_up_to_the_ceiling() {
-        let millis: Vec<_> = pauses(Jitter::None, 0, 9)
-            .iter()
-            .map(Duration::as_millis)
-            .collect();
-        assert_eq!(
-            millis,
-            [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
-        );
-    }
-
-    #[test]
-    fn long_steps_are_jittered_as_finely_as_short_ones() {
-        for seed in 0..20 {
-            for jitter in JITTERED {
-                let last = pauses(jitter, seed, 9)[8];
-                assert_ne!(last.subsec_nanos() % 1_000_000, 0, "{jitter:?} {last:?}");
+        Error::Transient { err, retry_after } => {
+            let error = ToolError::new(ErrorKind::ServerFault, delivery, err.to_string());
+            match retry_after {
+                Some(wait) => error.with_retry_after(wait),
+                None => error,
             }
         }
     }
+}
 
-    #[test]
-    fn full_jitter_uses_the_whole_step_and_equal_jitter_its_upper_half() {
-        let fourth = |jitter| (0..200).map(move |seed| pauses(jitter, seed, 4)[3]);
-        let (quarter, whole) = (Duration::from_millis(200), Duration::from_millis(800));
-        for jitter in [Jitter::Full, Jitter::Equal] {
-            assert!(fourth(jitter).any(|pause| pause > whole - quarter));
-        }
-        assert!(fourth(Jitter::Full).any(|pause| pause < quarter));
+/// Converts an error for a retry of that crate: transient, if the retry layer would retry it for a
+/// tool with this rule, budget and deadline aside.
+#[must_use]
+pub fn to_backoff(rule: RetryRule, error: ToolError) -> Error<ToolError> {
+    match classify(rule, &error) {
+        RetryDecision::Fail => Error::Permanent(error),
+        RetryDecision::Retry { floor } => Error::Transient {
+            err: error,
+            retry_after: floor,
+        },
     }
+}
 
-    #[test]
-    fn pauses_of_a_long_outage_do_not_meet_at_the_ceiling() {
-        for jitter in JITTERED {
-            let late: HashSet<_> = (0..100).map(|seed| pauses(jitter, seed, 20)[19]).collect();
-            assert!(late.len() > 95, "{jitter:?}: {} differ", late.len());
+/// Returns an error that passed through that crate. A retry layer does not retry a permanent one.
+#[must_use]
+pub fn pass_on(error: Error<ToolError>) -> ToolError {
+    match error {
+        // an error with attempts has been through a retry
+        Error::Permanent(error) => {
+            let attempts = error.attempts().max(1);
+            error.with_attempts(attempts)
         }
-    }
-
-    fn durations() -> impl Strategy<Value = Duration> {
-        prop_oneof![
-            (0_u64..100_000).prop_map(Duration::from_millis),
-            (any::<u64>(), 0_u32..1_000_000_000)
-                .prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
-        ]
-    }
-
-    fn jitters() -> impl Strategy<Value = Jitter> {
-        prop::sample::select(vec![
-            Jitter::Decorrelated,
-            Jitter::Equal,
-            Jitter::Full,
-            Jitter::None,
-        ])
-    }
-
-    proptest! {
-        #[test]
-        fn no_pause_is_above_the_ceiling_whatever_is_drawn(
-            jitter in jitters(),
-            ceiling in durations(),
-            first in durations(),
-            seed in any::<u64>(),
-        ) {
-            let backoff = Backoff::new(jitter, ceiling);
-            for (repeat, pause) in (0..).zip(backoff.pauses(first, seed).take(40)) {
-                prop_assert!(pause <= ceiling);
-                prop_assert!(pause <= backoff.longest(first, repeat), "{repeat}: {pause:?}");
-            }
-        }
-
-        /// The bounds of each jitter, from its definition.
-        #[test]
-        fn each_jitter_keeps_to_its_bounds(
-            first in 1_u64..10_000,
-            ceiling in 1_u64..100_000,
-            seed in any::<u64>(),
-        ) {
-            let [first, ceiling] = [first, ceiling].map(Duration::from_millis);
-            let of = |jitter| Backoff::new(jitter, ceiling).pauses(first, seed).take(12);
-            let step = |repeat: u32| (first * 2_u32.pow(repeat)).min(ceiling);
-            for (repeat, pause) in (0..).zip(of(Jitter::Full)) {
-                prop_assert!(pause <= step(repeat));
-            }
-            for (repeat, pause) in (0..).zip(of(Jitter::Equal)) {
-                prop_assert!(pause >= step(repeat) / 2 && pause <= step(repeat));
-            }
-            let mut before = first;
-            for pause in of(Jitter::Decorrelated) {
-                prop_assert!(pause >= first.min(ceiling) && pause <= (before * 3).min(ceiling).max(first.min(ceiling)));
-                before = pause;
-            }
-        }
-
-        #[test]
-        fn a_seed_decides_all_pauses_and_another_gives_others(
-            jitter in prop::sample::select(&JITTERED[..]),
-            seed in any::<u64>(),
-            other in any::<u64>(),
-        ) {
-            prop_assume!(seed != other);
-            prop_assert_eq!(pauses(jitter, seed, 8), pauses(jitter, seed, 8));
-            prop_assert_ne!(pauses(jitter, seed, 8), pauses(jitter, other, 8));
-            // calls that failed together do not even begin together
-            prop_assert_ne!(pauses(jitter, seed, 1), pauses(jitter, other, 1));
-        }
+        Error::Transient { err, retry_after } => match retry_after {
+            Some(wait) => err.with_retry_after(wait),
+            None => err,
+        },
     }
 }

@@ -1,36 +1,22 @@
-//! What repeats are paid from: a bucket of tokens for each replica set.
+//! The retry budget: a token bucket per replica set.
 //!
-//! Without a budget, three attempts for each call turn an outage into three times the load, just
-//! when the server can bear it least. With one, each first attempt pays in a fraction of a token
-//! and each repeat takes out a whole one, so repeats stay a fixed share of the traffic, however
-//! many callers fail at once. There is one bucket for each replica set, because a repeat may go to
-//! any server of it, and none for the caller: it is the servers that are protected. A replica set is
-//! what clients see as one server; a server that is in no set with others is a set of its own.
-//!
-//! So of any number of calls, at any moment, whatever failed: no more attempts were made than calls,
-//! a fifth of them, and the reserve. Savings change nothing about that. They were paid in by calls
-//! that needed no repeat; the capacity only bounds how much of that can come at once.
-//!
-//! A repeat is taken out when it is decided on, so that no two callers count on the same one, and
-//! put back if it is not made: the caller went away during the pause. It is put back, too, if a
-//! breaker or a limit of our own refused it, for it was no load on any server. A call that waits for a
-//! breaker and got past no gate before takes nothing: sent at last, it is the call and no repeat of it.
-//! One that did get past keeps the repeat that it was granted.
-//!
-//! A bucket does not fill by itself with time. A reserve that came back each second would be worth
-//! more repeats than the traffic of most agents, and would be the budget.
+//! Each first attempt pays in a share of a token, and each retry takes a whole one, so that retries
+//! stay a fixed share of the traffic: at any moment, attempts are at most calls, their share, and
+//! the reserve. A retry takes its token when it is decided on and returns it if it is not sent, or
+//! if a breaker or limit of our own refuses it. A bucket does not refill with time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use callward_core::{ByTool, ReplicaSetId, Tool};
+use callward_core::{InvalidConfig, ReplicaSetId};
+use parking_lot::RwLock;
+use tokio::sync::Notify;
 use tower::retry::budget::Budget;
 
 use crate::RetryConfig;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A budget of repeats, behind tower's [`Budget`] trait. One atomic, no lock.
+/// A retry budget behind tower's [`Budget`] trait, without a lock.
 ///
 /// ```
 /// use callward_retry::{RetryConfig, TokenBucket};
@@ -42,17 +28,19 @@ use crate::sync::{AtomicU64, Ordering};
 /// for _ in 0..5 {
 ///     budget.deposit();
 /// }
-/// assert!(budget.withdraw(), "five calls at 20 % pay for one repeat");
+/// assert!(budget.withdraw(), "five calls at 20 % pay for one retry");
 /// # Ok::<_, callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
 pub struct TokenBucket {
-    /// The balance in hundredths of a token in the upper half, the refusals in the lower.
-    packed: AtomicU64,
-    deposit: u32,
-    capacity: u32,
-    /// Calls of the set that wait for a breaker, or a server that is expected back, now.
+    /// In hundredths of a token.
+    balance: AtomicU64,
+    refused: AtomicU64,
+    deposit: u64,
+    capacity: u64,
+    /// Calls of the set that wait for a breaker, and what wakes them.
     waiting: AtomicU64,
+    pub(crate) server_is_back: Notify,
 }
 
 impl TokenBucket {
@@ -60,59 +48,49 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`](callward_core::InvalidConfig) names the first setting that makes no sense.
-    pub fn new(config: &RetryConfig) -> Result<Self, callward_core::InvalidConfig> {
+    /// [`InvalidConfig`] names the first invalid setting.
+    pub fn new(config: &RetryConfig) -> Result<Self, InvalidConfig> {
         config.validate().map(|()| Self::of_valid(config))
     }
 
     fn of_valid(config: &RetryConfig) -> Self {
-        let held = Held {
-            balance: config.budget_reserve.saturating_mul(TOKEN),
-            refused: 0,
-        };
         Self {
-            packed: AtomicU64::new(held.pack()),
-            deposit: config.budget_percent,
-            capacity: config.budget_capacity.saturating_mul(TOKEN),
+            balance: AtomicU64::new(u64::from(config.budget_reserve) * TOKEN),
+            refused: AtomicU64::new(0),
+            deposit: u64::from(config.budget_percent),
+            capacity: u64::from(config.budget_capacity) * TOKEN,
             waiting: AtomicU64::new(0),
+            server_is_back: Notify::new(),
         }
     }
 
-    /// Returns how many repeats it would pay for now.
+    /// Returns how many retries it pays for now.
     #[must_use]
     pub fn tokens(&self) -> u32 {
-        self.held().balance / TOKEN
+        saturate(self.balance.load(Ordering::Relaxed) / TOKEN)
     }
 
-    /// Returns how many repeats it refused.
+    /// Returns how many retries it refused.
     #[must_use]
     pub fn refused(&self) -> u32 {
-        self.held().refused
+        saturate(self.refused.load(Ordering::Relaxed))
     }
 
-    /// Puts a repeat back that was taken out and not made.
+    /// Returns the token of a retry that was not sent.
     pub(crate) fn refund(&self) {
         self.add(TOKEN);
     }
 
     /// Pays in, up to the capacity.
-    fn add(&self, amount: u32) {
-        // a full bucket is the common case, and is only read
-        let pay = |packed| {
-            let mut held = Held::unpack(packed);
-            if held.balance >= self.capacity {
-                return None;
-            }
-            held.balance = held.balance.saturating_add(amount).min(self.capacity);
-            Some(held.pack())
+    fn add(&self, amount: u64) {
+        // a full bucket, the common case, is only read
+        let add = |balance: u64| {
+            let sum = (balance + amount).min(self.capacity);
+            (balance < self.capacity).then_some(sum)
         };
         let _full = self
-            .packed
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
-    }
-
-    fn held(&self) -> Held {
-        Held::unpack(self.packed.load(Ordering::Relaxed))
+            .balance
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 
@@ -122,48 +100,28 @@ impl Budget for TokenBucket {
     }
 
     fn withdraw(&self) -> bool {
-        let take = |packed| {
-            let mut held = Held::unpack(packed);
-            match held.balance.checked_sub(TOKEN) {
-                Some(left) => held.balance = left,
-                None => held.refused = held.refused.saturating_add(1),
-            }
-            Some(held.pack())
-        };
-        // the closure never declines, so both arms hold what was there before
-        let (Ok(before) | Err(before)) =
-            self.packed
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        Held::unpack(before).balance >= TOKEN
-    }
-}
-
-/// What a bucket holds, unpacked.
-#[derive(Clone, Copy)]
-struct Held {
-    balance: u32,
-    refused: u32,
-}
-
-impl Held {
-    const fn unpack(packed: u64) -> Self {
-        Self {
-            balance: (packed >> 32) as u32,
-            refused: packed as u32,
+        let take = |balance: u64| balance.checked_sub(TOKEN);
+        let taken = self
+            .balance
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        if taken.is_err() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn pack(self) -> u64 {
-        u64::from(self.balance) << 32 | u64::from(self.refused)
+        taken.is_ok()
     }
 }
 
-/// A repeat that is paid for and not yet made. Dropped before it is, it is put back.
+/// The token of a retry that is not yet sent, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Hold(Option<Arc<TokenBucket>>);
 
 impl Hold {
-    /// The repeat is made.
+    /// Takes a token, if there is one.
+    pub(crate) fn take(bucket: Arc<TokenBucket>) -> Option<Self> {
+        bucket.withdraw().then(|| Self(Some(bucket)))
+    }
+
+    /// Keeps the token: the retry is sent.
     pub(crate) fn spend(mut self) {
         self.0 = None;
     }
@@ -177,17 +135,26 @@ impl Drop for Hold {
     }
 }
 
-/// A call that waits for a breaker of its set, counted for as long as it does.
+/// A call that waits for a breaker, counted until dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    bucket: Arc<TokenBucket>,
-    /// How many others waited when it began to.
-    pub(crate) ahead: u64,
+pub(crate) struct Waiting(Arc<TokenBucket>);
+
+impl Waiting {
+    /// Returns the call with the number of those that waited before it.
+    pub(crate) fn join(bucket: Arc<TokenBucket>) -> (Self, u64) {
+        let before = bucket.waiting.fetch_add(1, Ordering::Relaxed);
+        (Self(bucket), before)
+    }
+
+    /// Completes when a server of the set is connected again.
+    pub(crate) async fn server_is_back(&self) {
+        self.0.server_is_back.notified().await;
+    }
 }
 
-impl Drop for Place {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        self.bucket.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -197,75 +164,35 @@ impl Drop for Place {
 pub struct BudgetStatus {
     /// The replica set.
     pub set: ReplicaSetId,
-    /// How many repeats its budget would pay for now.
+    /// How many retries the budget pays for now.
     pub tokens: u32,
-    /// How many repeats its budget refused.
+    /// How many retries the budget refused.
     pub refused: u32,
 }
 
-/// The buckets, by replica set. Replica sets are named by configuration, not by callers, so the map
-/// is small and hardly ever changes: it is read as a snapshot and replaced whole.
+/// The buckets by replica set, made on first use.
 #[derive(Debug, Default)]
-pub(crate) struct Budgets {
-    by_set: ArcSwap<HashMap<ReplicaSetId, Arc<TokenBucket>>>,
-    /// The same buckets, found by the tool: as long as the tool lives, whatever becomes of its set.
-    by_tool: ByTool<Arc<TokenBucket>>,
-}
+pub(crate) struct Budgets(RwLock<HashMap<ReplicaSetId, Arc<TokenBucket>>>);
 
 impl Budgets {
-    /// Does something with the bucket of a tool's set, made on first use. `config` is valid.
-    pub(crate) fn with<T>(
-        &self,
-        tool: &Arc<Tool>,
-        config: &RetryConfig,
-        act: impl FnOnce(&TokenBucket) -> T,
-    ) -> T {
-        let look_up = || self.bucket(tool.set(), config);
-        self.by_tool.with(tool, look_up, |bucket| act(bucket))
-    }
-
-    /// Takes a repeat out of the bucket of a set, to be put back if it is not made.
-    pub(crate) fn hold(&self, set: &ReplicaSetId, config: &RetryConfig) -> Option<Hold> {
-        let bucket = self.bucket(set, config);
-        bucket.withdraw().then(|| Hold(Some(bucket)))
-    }
-
-    /// Counts a call that begins to wait for a breaker.
-    pub(crate) fn queue(&self, set: &ReplicaSetId, config: &RetryConfig) -> Place {
-        let bucket = self.bucket(set, config);
-        let ahead = bucket.waiting.fetch_add(1, Ordering::Relaxed);
-        Place { bucket, ahead }
-    }
-
-    fn bucket(&self, set: &ReplicaSetId, config: &RetryConfig) -> Arc<TokenBucket> {
-        if let Some(bucket) = self.by_set.load().get(set) {
+    /// Returns the bucket of a set. `config` is valid.
+    pub(crate) fn bucket(&self, set: &ReplicaSetId, config: &RetryConfig) -> Arc<TokenBucket> {
+        if let Some(bucket) = self.0.read().get(set) {
             return bucket.clone();
         }
-        let fresh = Arc::new(TokenBucket::of_valid(config));
-        self.by_set.rcu(|map| {
-            let mut map = HashMap::clone(map);
-            map.entry(set.clone()).or_insert_with(|| fresh.clone());
-            map
-        });
-        // somebody else may have been first: the bucket in the map is the one that counts
-        self.by_set.load().get(set).cloned().unwrap_or(fresh)
+        let mut buckets = self.0.write();
+        let fresh = || Arc::new(TokenBucket::of_valid(config));
+        buckets.entry(set.clone()).or_insert_with(fresh).clone()
     }
 
-    /// Forgets the buckets of sets that are not kept. Who holds one goes on with it.
+    /// Drops the buckets of sets that are not kept. Calls in flight go on with theirs.
     pub(crate) fn retain(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
-        if self.by_set.load().keys().all(&keep) {
-            return;
-        }
-        self.by_set.rcu(|map| {
-            let mut map = HashMap::clone(map);
-            map.retain(|set, _| keep(set));
-            map
-        });
+        self.0.write().retain(|set, _| keep(set));
     }
 
     pub(crate) fn status(&self) -> Vec<BudgetStatus> {
-        let map = self.by_set.load();
-        let mut all: Vec<_> = map
+        let buckets = self.0.read();
+        let mut all: Vec<_> = buckets
             .iter()
             .map(|(set, bucket)| BudgetStatus {
                 set: set.clone(),
@@ -278,8 +205,12 @@ impl Budgets {
     }
 }
 
-/// One repeat, in the bucket's unit.
-const TOKEN: u32 = 100;
+fn saturate(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// One retry, in the bucket's unit.
+const TOKEN: u64 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -287,19 +218,17 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use callward_testkit::tool;
-
     use super::*;
 
     #[test]
-    fn a_new_bucket_holds_the_reserve_and_counts_what_it_refuses() {
+    fn a_new_bucket_holds_the_reserve_and_counts_refusals() {
         let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
         let granted = (0..10).filter(|_| bucket.withdraw()).count();
         assert_eq!((granted, bucket.tokens(), bucket.refused()), (3, 0, 7));
     }
 
     #[test]
-    fn savings_stop_at_the_capacity() {
+    fn the_balance_stops_at_the_capacity() {
         let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
         for _ in 0..10_000 {
             bucket.deposit();
@@ -308,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_together_get_no_more_than_was_paid_in() {
+    fn threads_together_get_no_more_than_they_paid() {
         let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
         let granted = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -330,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_come_first_to_a_set_find_one_bucket() {
+    fn concurrent_first_calls_share_one_bucket() {
         let (budgets, config) = (Budgets::default(), RetryConfig::default());
         let set = ReplicaSetId::new("a").unwrap();
         let granted = AtomicU32::new(0);
@@ -339,7 +268,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     gate.wait();
-                    if let Some(hold) = budgets.hold(&set, &config) {
+                    if let Some(hold) = Hold::take(budgets.bucket(&set, &config)) {
                         hold.spend();
                         granted.fetch_add(1, Ordering::Relaxed);
                     }
@@ -350,32 +279,32 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_is_not_made_is_put_back_and_one_that_is_made_is_not() {
-        let (budgets, config) = (Budgets::default(), RetryConfig::default());
-        let tool = tool("read").set("a").build();
-        let set = tool.set();
-        let left = || budgets.with(&tool, &config, TokenBucket::tokens);
-        let held = budgets.hold(set, &config);
-        assert_eq!(left(), 2, "nobody else counts on it");
+    fn a_retry_that_is_not_sent_returns_its_token() {
+        let bucket = Arc::new(TokenBucket::new(&RetryConfig::default()).unwrap());
+        let held = Hold::take(bucket.clone()).unwrap();
+        assert_eq!(bucket.tokens(), 2);
         drop(held);
-        assert_eq!(left(), 3);
-        budgets.hold(set, &config).unwrap().spend();
-        assert_eq!(left(), 2);
+        assert_eq!(bucket.tokens(), 3);
+        Hold::take(bucket.clone()).unwrap().spend();
+        assert_eq!(bucket.tokens(), 2);
     }
 
     #[test]
-    fn two_replica_sets_do_not_share_a_budget() {
+    fn each_replica_set_has_a_budget_of_its_own() {
         let (budgets, config) = (Budgets::default(), RetryConfig::default());
-        let [of_a, of_b] = ["a", "b"].map(|set| tool("read").set(set).build());
-        while budgets.with(&of_a, &config, TokenBucket::withdraw) {}
-        assert!(budgets.with(&of_b, &config, TokenBucket::withdraw));
+        let [a, b] = ["a", "b"].map(|set| {
+            let set = ReplicaSetId::new(set).unwrap();
+            budgets.bucket(&set, &config)
+        });
+        while a.withdraw() {}
+        assert!(b.withdraw());
         let left: Vec<_> = budgets.status().iter().map(|set| set.tokens).collect();
         assert_eq!(left, [0, 2]);
     }
 
     proptest! {
         #[test]
-        fn repeats_never_exceed_reserve_and_share(
+        fn retries_never_exceed_reserve_and_share(
             percent in 0_u32..=1000,
             reserve in 0_u32..=100,
             pays in prop::collection::vec(any::<bool>(), 0..500),

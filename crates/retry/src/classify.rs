@@ -1,52 +1,47 @@
-//! Whether a failure may be repeated: a pure function of the tool's rule and the failure.
+//! Whether a failure may be retried: a pure function of the tool's rule and the failure.
 
 use std::time::Duration;
 
-use callward_core::{Delivery, RepeatRule, ToolError};
+use callward_core::{Delivery, RetryRule, ToolError};
 
 /// What to do about a failure, budget and deadline aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a failure is given to the caller, or the call is repeated"
-)]
-pub enum Verdict {
-    /// Give the failure to the caller.
-    Give,
-    /// Repeat the call.
-    Repeat {
-        /// Not sooner than this, as the server or a limiter asked.
+#[expect(clippy::exhaustive_enums, reason = "a failure is final, or it is not")]
+pub enum RetryDecision {
+    /// Return the failure to the caller.
+    Fail,
+    /// Retry the call.
+    Retry {
+        /// Not sooner than this, as the server or a limit asks.
         floor: Option<Duration>,
     },
 }
 
 /// Decides about one failure of a tool with this rule.
 ///
-/// An error that already counts attempts has been through a retry: it is given on, so that nested
-/// retries do not multiply. The time a breaker states is a floor like any other: that it is heard of
-/// here means that there was no other server to go to, and that this is the first of them to be
-/// asked again.
+/// An error that counts attempts has been through a retry and is final, so that nested retries do
+/// not multiply.
 ///
 /// ```
-/// use callward_core::{Delivery, ErrorKind, RepeatRule, ToolError};
-/// use callward_retry::{Verdict, classify};
+/// use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
+/// use callward_retry::{RetryDecision, classify};
 ///
 /// let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s");
-/// assert_eq!(classify(RepeatRule::Safe, &timeout), Verdict::Repeat { floor: None });
-/// assert_eq!(classify(RepeatRule::OnlyUnsent, &timeout), Verdict::Give);
+/// assert_eq!(classify(RetryRule::Safe, &timeout), RetryDecision::Retry { floor: None });
+/// assert_eq!(classify(RetryRule::OnlyUnsent, &timeout), RetryDecision::Fail);
 /// ```
 #[must_use]
-pub fn classify(rule: RepeatRule, error: &ToolError) -> Verdict {
+pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
     let allowed = match rule {
-        RepeatRule::Safe => true,
-        RepeatRule::OnlyUnsent => error.delivery() == Delivery::NotSent,
-        // also what a later version adds: unknown rules repeat nothing
+        RetryRule::Safe => true,
+        RetryRule::OnlyUnsent => error.delivery() == Delivery::NotSent,
+        // a rule of a later version retries nothing
         _ => false,
     };
     if !allowed || !error.kind().is_transient() || error.attempts() > 0 {
-        return Verdict::Give;
+        return RetryDecision::Fail;
     }
-    Verdict::Repeat {
+    RetryDecision::Retry {
         floor: error.retry_after(),
     }
 }
@@ -58,27 +53,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stated_time_is_a_floor_whoever_states_it() {
+    fn retry_after_is_a_floor_from_servers_and_from_breakers() {
         let wait = Duration::from_secs(7);
         let stated = |kind, delivery| ToolError::new(kind, delivery, "x").with_retry_after(wait);
         let limited = stated(ErrorKind::RateLimited, Delivery::Answered);
         assert_eq!(
-            classify(RepeatRule::Safe, &limited),
-            Verdict::Repeat { floor: Some(wait) }
+            classify(RetryRule::Safe, &limited),
+            RetryDecision::Retry { floor: Some(wait) }
         );
         let open = stated(ErrorKind::BreakerOpen, Delivery::NotSent);
         assert_eq!(
-            classify(RepeatRule::Safe, &open),
-            Verdict::Repeat { floor: Some(wait) }
+            classify(RetryRule::Safe, &open),
+            RetryDecision::Retry { floor: Some(wait) }
         );
     }
 
     #[test]
-    fn an_error_that_was_already_retried_is_given_on() {
+    fn an_error_that_was_already_retried_is_final() {
         let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "x");
         assert_eq!(
-            classify(RepeatRule::Safe, &error.with_attempts(3)),
-            Verdict::Give
+            classify(RetryRule::Safe, &error.with_attempts(3)),
+            RetryDecision::Fail
         );
     }
 }

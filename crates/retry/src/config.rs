@@ -1,4 +1,4 @@
-//! The settings of the layer, and what makes no sense among them.
+//! The settings of the layer.
 
 use std::time::Duration;
 
@@ -6,29 +6,26 @@ use callward_core::InvalidConfig;
 
 use crate::Backoff;
 
-/// How often, how soon and for how much a failed call is repeated. Whether it may be repeated at
-/// all is not a setting: the tool's plan says so.
+/// How often, how soon and for how much a failed call is retried. Whether it may be is in the
+/// tool's plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryConfig {
-    /// How often a call is tried in all, the first time included. Default: 3. With 1 nothing is
-    /// repeated, and what became of an unsafe call is still told.
+    /// How many attempts a call has, the first one included. Default: 3. With 1 no call is retried.
     pub max_attempts: u32,
     /// The schedule of the pauses. Default: full jitter, at most 10 s.
     pub backoff: Backoff,
-    /// The longest `Retry-After` that is waited for; a longer one ends the call at once. Also the
-    /// longest a call waits for open breakers in all. Default: 60 s.
+    /// The longest `Retry-After` that a call waits for, and the longest it waits for open breakers
+    /// in all. Default: 60 s.
     pub max_retry_after: Duration,
-    /// How many repeats each hundred calls of a replica set pay for. Default: 20.
+    /// How many retries each hundred calls of a replica set pay for. Default: 20.
     pub budget_percent: u32,
-    /// How many repeats a replica set may have before any call has paid for one. Default: 3, so
-    /// that the first call of a session may be repeated, and a start into an outage costs little.
+    /// How many retries a replica set has before any call has paid for one. Default: 3.
     pub budget_reserve: u32,
-    /// How many repeats can be saved up. Default: 100. This is the burst of repeats a server gets
-    /// when it fails after a long good time; at 20 %, 500 calls pay for it.
+    /// How many retries can be saved up: the burst a server gets when it fails after a long good
+    /// time. Default: 100.
     pub budget_capacity: u32,
-    /// Seeds the jitter: the same calls failing in the same order then pause equally. Default:
-    /// none, which draws a seed when the layer is made.
+    /// Seeds the jitter, for reproducible pauses. Default: a random seed.
     pub seed: Option<u64>,
 }
 
@@ -47,7 +44,7 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// Sets how often a call is tried in all.
+    /// Sets how many attempts a call has.
     #[must_use]
     pub const fn with_max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = attempts;
@@ -61,31 +58,31 @@ impl RetryConfig {
         self
     }
 
-    /// Sets the longest `Retry-After` that is waited for.
+    /// Sets the longest `Retry-After` that a call waits for.
     #[must_use]
     pub const fn with_max_retry_after(mut self, longest: Duration) -> Self {
         self.max_retry_after = longest;
         self
     }
 
-    /// Sets how many repeats each hundred calls of a replica set pay for.
+    /// Sets how many retries each hundred calls of a replica set pay for.
     #[must_use]
     pub const fn with_budget_percent(mut self, percent: u32) -> Self {
         self.budget_percent = percent;
         self
     }
 
-    /// Sets how many repeats a replica set may have before any call has paid for one.
+    /// Sets how many retries a replica set has before any call has paid for one.
     #[must_use]
-    pub const fn with_budget_reserve(mut self, repeats: u32) -> Self {
-        self.budget_reserve = repeats;
+    pub const fn with_budget_reserve(mut self, retries: u32) -> Self {
+        self.budget_reserve = retries;
         self
     }
 
-    /// Sets how many repeats can be saved up.
+    /// Sets how many retries can be saved up.
     #[must_use]
-    pub const fn with_budget_capacity(mut self, repeats: u32) -> Self {
-        self.budget_capacity = repeats;
+    pub const fn with_budget_capacity(mut self, retries: u32) -> Self {
+        self.budget_capacity = retries;
         self
     }
 
@@ -96,26 +93,26 @@ impl RetryConfig {
         self
     }
 
-    /// Checks the settings. Every constructor that takes them does so too.
+    /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let fault = |field, reason| Err(InvalidConfig::new(field, reason));
         if self.max_attempts == 0 {
             return fault("max_attempts", "is 0; use 1 to try each call once");
         }
         if self.backoff.ceiling.is_zero() {
-            return fault("backoff.ceiling", "is 0; repeats need a pause");
+            return fault("backoff.ceiling", "is 0; retries need a pause");
         }
         if self.budget_percent > MAX_PERCENT {
-            return fault("budget_percent", "is above 1000, ten repeats for each call");
+            return fault("budget_percent", "is above 1000, ten retries for each call");
         }
         if self.budget_capacity == 0 {
             return fault(
                 "budget_capacity",
-                "is 0; use max_attempts 1 to repeat nothing",
+                "is 0; use max_attempts 1 to retry nothing",
             );
         }
         if self.budget_capacity > MAX_CAPACITY {
@@ -131,9 +128,8 @@ impl RetryConfig {
     }
 }
 
-/// More than this is no budget.
 const MAX_PERCENT: u32 = 1000;
-/// A bucket counts hundredths of a repeat in 32 bits; this leaves room to spare.
+/// A bucket counts hundredths of a retry in 32 bits.
 const MAX_CAPACITY: u32 = 1_000_000;
 
 #[cfg(test)]
@@ -142,7 +138,7 @@ mod tests {
     use crate::Jitter;
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_named() {
+    fn validate_names_the_invalid_setting() {
         let config = RetryConfig::default();
         assert_eq!(config.validate(), Ok(()));
         let cases = [

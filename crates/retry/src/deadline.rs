@@ -1,41 +1,29 @@
-//! One deadline for all attempts of a call: how much of it each one gets.
+//! How much of the time to a call's deadline each attempt gets.
 //!
-//! A call that has a deadline and may be repeated would gain nothing from that if its first attempt
-//! could wait until the deadline. So each attempt but the last gets a share of what is left:
-//!
-//! - an even share of what is left, among the attempts that are still allowed,
-//! - but never less than an attempt *needs*: twice what the tool says a call usually takes, and no
-//!   less than the first step of its backoff,
-//! - and never so much that the longest next pause and what one more attempt needs do not fit.
-//!
-//! Of a tool that does not say how long it takes nobody knows what an attempt needs: it gets half of
-//! what is left, so that the next one may take as long. Where not even two attempts fit, the first
-//! gets everything: half an attempt is worth less than none. The last attempt that is allowed gets
-//! all that is left.
-//!
-//! A share ends an attempt only for a repeat that follows ([`Paid`](crate::share::Paid)).
-//!
-//! What is left at the end of a share that was not used up goes to the next attempt.
+//! Each attempt but the last gets an even share of what is left among those still allowed; never
+//! less than it needs, twice the usual duration of a call; and never so much that the longest next
+//! pause and one more attempt do not fit. A tool without an estimated duration gets half of what is
+//! left. Where two attempts do not fit, the first gets everything.
 
 use std::time::Duration;
 
-/// What is known when an attempt is about to begin.
+/// What is known when an attempt begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outlook {
-    /// From the attempt's beginning to the call's deadline.
+    /// The time to the call's deadline.
     pub(crate) left: Duration,
-    /// How many attempts are allowed from here on, this one included.
+    /// How many attempts are allowed, this one included.
     pub(crate) attempts: u32,
-    /// The longest pause there can be after it.
+    /// The longest pause after it.
     pub(crate) pause: Duration,
-    /// What a call usually takes, if the tool says so.
+    /// The usual duration of a call, if known.
     pub(crate) usual: Option<Duration>,
-    /// The least that makes sense, whatever is known: the first step of the backoff.
+    /// The least share: the first step of the backoff.
     pub(crate) least: Duration,
 }
 
 impl Outlook {
-    /// Returns how long the attempt may take if another one follows; `None` if it gets all that is left.
+    /// Returns the share of the attempt; `None` if it gets all that is left.
     pub(crate) fn share(&self) -> Option<Duration> {
         if self.attempts < 2 {
             return None;
@@ -47,18 +35,17 @@ impl Outlook {
         (!share.is_zero()).then_some(share)
     }
 
-    /// Returns what an attempt needs, of the time that two of them have.
+    /// Returns what an attempt needs, of the time for two.
     fn need(&self, both: Duration) -> Duration {
         let known = self.usual.map(|usual| usual.saturating_mul(SLACK));
         known.unwrap_or(both / 2).max(self.least)
     }
 }
 
-/// How often over what it usually takes an attempt may take: half of all calls are slower than usual.
+/// Half of all calls are slower than the usual one.
 const SLACK: u32 = 2;
 
-/// Says whether an attempt after this pause would end before the deadline, `left` away, as far as is
-/// known how long it takes.
+/// Returns `true` if an attempt after this pause ends in the time left, by its usual duration.
 pub(crate) fn ends_in_time(left: Duration, pause: Duration, usual: Option<Duration>) -> bool {
     match usual.filter(|usual| !usual.is_zero()) {
         Some(usual) => pause.saturating_add(usual) <= left,
@@ -85,7 +72,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_unknown_gets_half_and_what_is_known_an_even_share() {
+    fn an_unknown_duration_gets_half_and_a_known_one_an_even_share() {
         assert_eq!(OUTLOOK.share(), Some(ms(4_950)));
         let known = Outlook {
             usual: Some(ms(500)),
@@ -104,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_attempt_and_one_that_cannot_be_repeated_get_all() {
+    fn the_last_attempt_and_one_without_a_retry_get_all() {
         let last = Outlook {
             attempts: 1,
             ..OUTLOOK
@@ -127,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_would_end_with_the_deadline_begins_and_one_beyond_does_not() {
+    fn a_retry_must_end_before_the_deadline() {
         assert!(ends_in_time(ms(300), ms(100), Some(ms(200))));
         assert!(!ends_in_time(ms(299), ms(100), Some(ms(200))));
         assert!(ends_in_time(ms(101), ms(100), None));
@@ -141,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_share_is_enough_and_leaves_enough_for_another(
+        fn a_share_is_enough_and_leaves_enough_for_a_retry(
             left in 0_u64..100_000,
             attempts in 2_u32..10,
             pause in 0_u64..20_000,
@@ -161,7 +148,8 @@ mod tests {
                     prop_assert!(share >= need, "{share:?} is too short");
                     let rest = ms(left) - share - ms(pause);
                     prop_assert!(rest >= need, "{rest:?} is left for another");
-                    prop_assert!(ends_in_time(ms(left) - share, ms(pause), usual.map(ms)) || need.is_zero());
+                    let in_time = ends_in_time(ms(left) - share, ms(pause), usual.map(ms));
+                    prop_assert!(in_time || need.is_zero());
                 }
                 // else two would have fitted
                 None => prop_assert!(ms(left) < need * 2 + ms(pause) + ms(1)),
@@ -170,7 +158,7 @@ mod tests {
 
         /// Attempts that all use up their shares, and pauses as long as they can be.
         #[test]
-        fn all_attempts_together_end_at_the_deadline_at_the_latest(
+        fn all_attempts_end_at_the_deadline_at_the_latest(
             left in 1_u64..100_000,
             attempts in 1_u32..10,
             pause in 0_u64..2_000,

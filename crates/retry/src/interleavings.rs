@@ -1,13 +1,13 @@
 //! The budget in many orders of steps, chosen by a scheduler.
 //!
-//! Threads pay in, take out, put back and make calls; each use of an atomic is a step, and any other
-//! thread may go between two. Nothing that was paid is lost, nothing is paid out twice, and at no
-//! moment are there more attempts than calls, a fifth of them and the reserve.
+//! Threads pay in, take out, put back and make calls; each use of an atomic is a step, and any
+//! other thread may go between two. Nothing that was paid is lost, nothing is paid out twice, and
+//! at no moment are there more attempts than calls, a fifth of them and the reserve.
 //!
 //! What is known of one call, that it has paid among it, is in its own future and cannot race.
 //!
-//! Each of these faults, put in one at a time, fails a test here: a payment written by `store` after
-//! a `load`; a withdrawal likewise; a repeat that is put back though it was made.
+//! Each of these faults, put in one at a time, fails a test here: a payment written by `store`
+//! after a `load`; a withdrawal likewise; a retry that is put back though it was made.
 
 use callward_core::{Delivery, ErrorKind, ToolError};
 use callward_testkit::{call, tool};
@@ -18,11 +18,11 @@ use tower::retry::Policy;
 use tower::retry::budget::Budget;
 
 use crate::sync::Ordering::SeqCst;
-use crate::{RepeatPolicy, RetryConfig, TokenBucket};
+use crate::{RetryConfig, RetryPolicy, TokenBucket};
 
 /// How many orders each test tries: enough to find each fault above several times over.
 const ORDERS: usize = 4_000;
-/// In hundredths of a repeat.
+/// In hundredths of a retry.
 const RESERVE: u64 = 100;
 const SHARE: u64 = 20;
 
@@ -59,7 +59,7 @@ fn nothing_that_was_paid_is_lost_and_nothing_is_paid_out_twice() {
             }
             let granted = granted.load(SeqCst) / 100;
             assert_eq!(u64::from(bucket.refused()), 6 - granted);
-            // 2.8 repeats in all, and what is left is told in whole ones
+            // 2.8 retries in all, and what is left is shown in whole ones
             assert_eq!(granted + u64::from(bucket.tokens()), 2);
             for _ in 0..2 {
                 bucket.deposit();
@@ -74,8 +74,8 @@ fn nothing_that_was_paid_is_lost_and_nothing_is_paid_out_twice() {
     );
 }
 
-/// Goes through the attempts of one call as tower does. Says how many there were.
-fn attempt_all(policy: &RepeatPolicy, dropped: bool, attempts: &AtomicU64) {
+/// Makes the attempts of one call as tower does, and counts them.
+fn attempt_all(policy: &RetryPolicy, dropped: bool, attempts: &AtomicU64) {
     let mut call = call(&tool("get").read_only().build(), serde_json::json!({}));
     let mut policy = policy.clone();
     policy.clone_request(&call);
@@ -100,7 +100,7 @@ fn attempts_stay_within_the_share_of_the_calls_in_every_order() {
     let _entered = runtime.enter();
     shuttle::check_random(
         || {
-            let policy = Arc::new(RepeatPolicy::new(config()).unwrap());
+            let policy = Arc::new(RetryPolicy::new(config()).unwrap());
             let attempts = Arc::new(AtomicU64::new(0));
             let threads: Vec<_> = (0..3)
                 .map(|n| {
@@ -115,11 +115,11 @@ fn attempts_stay_within_the_share_of_the_calls_in_every_order() {
             for thread in threads {
                 thread.join().unwrap();
             }
-            // six calls pay for 1.2 repeats, and one is in reserve
-            let repeats = attempts.load(SeqCst) - 6;
-            assert!(repeats <= 2, "{repeats} repeats");
-            let left = u64::from(policy.budgets()[0].tokens);
-            assert_eq!(repeats + left, 2, "what was not made is there again");
+            // six calls pay for 1.2 retries, and one is in reserve
+            let retries = attempts.load(SeqCst) - 6;
+            assert!(retries <= 2, "{retries} retries");
+            let left = u64::from(policy.shared.budgets.status()[0].tokens);
+            assert_eq!(retries + left, 2, "what was not made is there again");
         },
         ORDERS,
     );

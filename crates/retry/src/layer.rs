@@ -1,29 +1,32 @@
 //! The layer.
 
+use std::sync::Arc;
+
 use tower_layer::Layer;
 
 use callward_core::{InvalidConfig, ReplicaSetId};
 
-use crate::{BudgetStatus, MakeSchedule, RepeatPolicy, Retry, RetryConfig, RetryStats};
+use crate::shared::Shared;
+use crate::{BudgetStatus, MakeSchedule, Retry, RetryConfig, RetryPolicy, RetryStats};
 
 /// Puts a [`Retry`] around a service. All services of one layer share its budgets.
 #[derive(Debug, Clone, Default)]
 pub struct RetryLayer {
-    policy: RepeatPolicy,
+    policy: RetryPolicy,
 }
 
 impl RetryLayer {
-    /// Makes a layer of these settings.
+    /// Makes a layer.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: RetryConfig) -> Result<Self, InvalidConfig> {
-        RepeatPolicy::new(config).map(|policy| Self { policy })
+        RetryPolicy::new(config).map(|policy| Self { policy })
     }
 
-    /// Takes the pauses from somebody else's schedule in place of the config's
-    /// [`backoff`](RetryConfig::backoff). To be said before the layer is used: its budgets start anew.
+    /// Takes the pauses from a custom schedule in place of [`RetryConfig::backoff`]. Call it before
+    /// the layer is used: its budgets start anew.
     #[must_use]
     pub fn with_schedule(self, schedule: impl MakeSchedule) -> Self {
         Self {
@@ -31,33 +34,33 @@ impl RetryLayer {
         }
     }
 
-    /// Returns what is left of each budget, in the order of the replica sets' names.
+    /// Returns what is left of each budget, ordered by replica set.
     #[must_use]
     pub fn budgets(&self) -> Vec<BudgetStatus> {
-        self.policy.budgets()
+        self.policy.shared.budgets.status()
     }
 
-    /// Returns what became of calls whose first attempt failed.
+    /// Returns the outcomes of calls whose first attempt failed.
     #[must_use]
     pub fn stats(&self) -> RetryStats {
-        self.policy.stats()
+        *self.policy.shared.stats.lock()
     }
 
-    /// Forgets the budgets of replica sets that are not kept. Calls on their way pay from the budget
-    /// they found; a set that comes back starts with its reserve.
+    /// Drops the budgets of replica sets that are not kept. A set that returns starts with its
+    /// reserve.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
-        self.policy.retain_sets(keep);
+        self.policy.shared.budgets.retain(keep);
     }
 
-    /// Says that a server of this set is back and its breakers are closed: calls that wait for one of
-    /// them try at once, in the order of their jitter. Without it they wait for as long as the breaker
-    /// said it would stay open.
+    /// Wakes the calls that wait for a breaker of this set, as a server of it is connected again.
     pub fn server_is_back(&self, set: &ReplicaSetId) {
-        self.policy.server_is_back(set);
+        let shared = &self.policy.shared;
+        let bucket = shared.budgets.bucket(set, &shared.config);
+        bucket.server_is_back.notify_waiters();
     }
 
-    pub(crate) fn policy(&self) -> &RepeatPolicy {
-        &self.policy
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.policy.shared.clone()
     }
 }
 

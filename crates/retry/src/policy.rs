@@ -2,256 +2,247 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use callward_core::{
-    Delivery, ErrorKind, InvalidConfig, ReplicaSetId, ToolCall, ToolError, ToolOutput,
-};
-use tokio::time::{Instant, sleep};
+use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput};
+use tokio::time::Instant;
 use tower::retry::Policy;
 use tower::retry::budget::Budget;
 use tracing::debug;
 
-use crate::budget::Budgets;
+use crate::attempts::{Attempts, is_own_refusal};
+use crate::budget::{Hold, Waiting};
 use crate::deadline::ends_in_time;
-use crate::give::{Reason, given_up, may_have_an_effect, repeated};
-use crate::pause::{Pause, Returns, Waiting};
-use crate::repeats::{Repeats, is_expected_back, is_refusal};
-use crate::share::Paid;
-use crate::shared::{Shared, left, repeat_of};
-use crate::stats::Counters;
-use crate::{
-    BudgetStatus, MakeSchedule, RetryConfig, RetryOutcome, RetryStats, Step, TokenBucket, Verdict,
-    classify,
-};
+use crate::failure::{Rounded, Stop, may_have_an_effect};
+use crate::pause::Pause;
+use crate::share::PaidShare;
+use crate::shared::{Shared, retry_of, time_left};
+use crate::{MakeSchedule, RetryConfig, RetryDecision, RetryOutcome, Step, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///
-/// Tower clones the policy for each call. A clone shares the settings, the budgets and the source of
-/// jitter, and knows nothing of any call.
+/// Tower clones the policy for each call. Clones share settings, budgets and the source of jitter.
 #[derive(Debug)]
-pub struct RepeatPolicy {
-    shared: Arc<Shared>,
-    /// The call has paid into the budget: each does so once, after its first attempt.
+pub struct RetryPolicy {
+    pub(crate) shared: Arc<Shared>,
+    /// The call has paid into the budget, as each does once.
     paid: bool,
-    /// When the running attempt began, if somebody may have to be told.
+    /// When the current attempt was sent, if it may have an effect.
     sent: Option<Instant>,
-    /// How many of the attempts breakers refused, and the call waits for them: they are not counted
-    /// among those that are allowed.
+    /// How many attempts breakers refused. They are not counted among those allowed.
     refused: u32,
-    /// Made when the first repeat is due, so that calls that succeed cost nothing.
-    repeats: Option<Box<Repeats>>,
+    /// Made when the first attempt has failed.
+    attempts: Option<Box<Attempts>>,
 }
 
-impl RepeatPolicy {
-    /// Makes a policy of these settings.
+impl RetryPolicy {
+    /// Makes a policy.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: RetryConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(config, None))
+        config.validate()?;
+        Ok(Self::of(Arc::new(Shared::new(config, None))))
     }
 
-    /// Takes the pauses from somebody else's schedule. The budgets of the new policy are its own.
+    /// Takes the pauses from a custom schedule. The new policy has budgets of its own.
     #[must_use]
     pub fn with_schedule(self, schedule: impl MakeSchedule) -> Self {
-        Self::of_valid(self.shared.config, Some(Arc::new(schedule)))
+        let schedule: Arc<dyn MakeSchedule> = Arc::new(schedule);
+        Self::of(Arc::new(Shared::new(self.shared.config, Some(schedule))))
     }
 
-    fn of_valid(config: RetryConfig, schedule: Option<Arc<dyn MakeSchedule>>) -> Self {
+    const fn of(shared: Arc<Shared>) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                config,
-                schedule,
-                budgets: Budgets::default(),
-                seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
-                counters: Counters::default(),
-                returns: Returns::default(),
-            }),
+            shared,
             paid: false,
             sent: None,
             refused: 0,
-            repeats: None,
+            attempts: None,
         }
     }
 
-    pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
-        self.shared.budgets.status()
-    }
-
-    pub(crate) fn stats(&self) -> RetryStats {
-        self.shared.counters.snapshot()
-    }
-
-    pub(crate) fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
-        self.shared.budgets.retain(keep);
-    }
-
-    /// Wakes calls of the set that wait for a breaker.
-    pub(crate) fn server_is_back(&self, set: &ReplicaSetId) {
-        self.shared.returns.tell(set);
-    }
-
-    /// Says how long the first attempt may take, if the call's deadline has to last for more.
-    pub(crate) fn share_out(&self, call: &mut ToolCall) {
-        if self.shared.splits(call) {
-            self.shared.share_out(call, Instant::now(), false, 0);
-        }
-    }
-
-    fn pay_once(&mut self, call: &ToolCall) {
-        if !std::mem::replace(&mut self.paid, true) {
-            self.with_budget(call, TokenBucket::deposit);
-        }
-    }
-
-    pub(crate) fn with_budget<T>(&self, call: &ToolCall, act: impl FnOnce(&TokenBucket) -> T) -> T {
-        let Shared {
-            config, budgets, ..
-        } = &*self.shared;
-        budgets.with(call.tool(), config, act)
-    }
-
-    /// Returns the pause before a repeat, or why there is none. The budget is asked last: a repeat
-    /// that is refused for another reason costs nothing.
-    fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Pause, Reason> {
-        // paid when the attempt was ended for it; put back unless it comes to that
+    /// Returns the pause before a retry, or why there is none. The budget comes last: a retry that
+    /// is refused for another reason takes no token.
+    fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Pause, Stop> {
+        // taken at the end of the attempt's share
         let share = call.attempt().share.as_ref();
-        let paid = share.and_then(|share| share.downcast_ref::<Paid>()?.take());
-        let shared = &*self.shared;
+        let hold = share.and_then(|share| share.downcast_ref::<PaidShare>()?.take());
+        let shared = self.shared.clone();
         let config = &shared.config;
-        let Verdict::Repeat { floor } = classify(call.plan().repeat, error) else {
-            return Err(Reason::Rule);
+        let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {
+            return Err(RetryOutcome::NotRetryable.into());
         };
         if call.purpose().is_background() {
-            return Err(Reason::Background);
+            return Err(RetryOutcome::Background.into());
         }
-        let waits = error.kind() == ErrorKind::BreakerOpen && floor.is_some();
-        if waits && call.deadline().is_some() {
-            // the pauses and the deadline bound how often that can be
+        let left = time_left(call);
+        let waits_for_breaker = error.kind() == ErrorKind::BreakerOpen && floor.is_some();
+        if waits_for_breaker && left.is_some() {
             self.refused = self.refused.saturating_add(1);
         }
         if call.attempt().number.saturating_sub(self.refused) >= config.max_attempts {
-            return Err(Reason::Attempts);
+            return Err(RetryOutcome::Exhausted.into());
         }
-        let longest = config.max_retry_after;
-        let floor = match floor {
-            Some(stated) if waits => Some(self.wait(call, error, stated)?),
-            Some(stated) if stated > longest => {
-                return Err(Reason::RetryAfter { stated, longest });
-            }
-            floor => floor,
-        };
-        let repeats = self
-            .repeats
-            .get_or_insert_with(|| Box::new(Repeats::new(shared.schedule(call))));
-        let step = Step::new(repeat_of(call), call.plan().limits.first_backoff);
-        let pause = repeats.pauses.next(&step).ok_or(Reason::Schedule)?;
+        let wait = self.wait(error, floor, left)?;
+        let attempts = self
+            .attempts
+            .get_or_insert_with(|| Box::new(Attempts::new(shared.pauses(call))));
         let limits = &call.plan().limits;
-        let usual = limits.estimated_duration;
-        let left = left(call, Instant::now);
-        let latest = match floor {
-            Some(open) if waits => Some(open),
-            // the server was lost a moment ago, and whoever knows it says when it is back
-            None if is_expected_back(error) && left.is_some() => Some(longest),
-            _ => None,
+        let step = Step::new(retry_of(call), limits.first_backoff);
+        let no_pause = || {
+            let why = "the schedule has no further pause".to_owned();
+            Stop::because(RetryOutcome::Schedule, why)
         };
-        let pause = match latest {
-            Some(latest) => {
-                let queue = shared.budgets.queue(call.tool().set(), config);
-                let wait = Pause::open(latest, pause, limits.first_backoff, queue);
-                match error.reopening() {
-                    // that may be at any moment: it is waited for as long as there is time
-                    Some(_) => wait.within(left, usual.unwrap_or(limits.first_backoff)),
-                    None => wait,
+        let rest = attempts.pauses.next(&step).ok_or_else(no_pause)?;
+        let usual = limits.estimated_duration;
+        let mut pause = match wait {
+            Some(wait) => {
+                // of the calls that wait together, one comes in the first step, two in the next,
+                // then four: if the first fails, the breaker opens before the others come
+                let (waiting, before) = Waiting::join(shared.bucket(call));
+                let steps = before.saturating_add(1).ilog2();
+                Pause {
+                    wait,
+                    rest: rest.saturating_add(limits.first_backoff.saturating_mul(steps)),
+                    waiting: Some(waiting),
                 }
             }
-            None => Pause::For(pause.max(floor.unwrap_or_default())),
+            None => Pause {
+                wait: Duration::ZERO,
+                rest: rest.max(floor.unwrap_or_default()),
+                waiting: None,
+            },
         };
-        if let Some(left) = left
-            && !ends_in_time(left, pause.longest(), usual)
-        {
-            let pause = pause.longest();
-            return Err(Reason::Deadline { left, pause, usual });
+        if let Some(left) = left {
+            if error.reopening().is_some() {
+                // it may end at any moment, so it is worth all the time there is
+                let needed = pause
+                    .rest
+                    .saturating_add(usual.unwrap_or(limits.first_backoff));
+                pause.wait = pause.wait.min(left.saturating_sub(needed));
+            }
+            if !ends_in_time(left, pause.longest(), usual) {
+                let usual =
+                    usual.map(|usual| format!(" and the usual {} of a call", Rounded(usual)));
+                let why = format!(
+                    "a pause of {}{} would not end before the call's deadline, {} away",
+                    Rounded(pause.longest()),
+                    usual.unwrap_or_default(),
+                    Rounded(left)
+                );
+                return Err(Stop::because(RetryOutcome::Deadline, why));
+            }
         }
-        if waits && !repeats.got_out() {
-            // no server has seen the call: when it is sent at last, that is no repeat. And who only
-            // waits takes nothing from those who have something to repeat
+        if waits_for_breaker && !attempts.reached_a_server {
+            // no server has seen the call: its next attempt is no extra load
             return Ok(pause);
         }
-        repeats.hold = paid.or_else(|| shared.hold(call));
-        repeats.hold.as_ref().map(|_| pause).ok_or(Reason::Budget)
+        attempts.hold = hold.or_else(|| Hold::take(shared.bucket(call)));
+        if attempts.hold.is_none() {
+            let set = call.tool().set();
+            let why = format!("the retry budget of replica set `{set}` is spent");
+            return Err(Stop::because(RetryOutcome::Budget, why));
+        }
+        Ok(pause)
     }
 
-    /// Returns how long a call waits for a breaker at most that refused it and stated this time, or why
-    /// it does not.
+    /// Returns how long the call waits for a breaker, or for a server that restarts. `None` if it
+    /// waits for neither.
     fn wait(
         &self,
-        call: &ToolCall,
         error: &ToolError,
-        stated: Duration,
-    ) -> Result<Duration, Reason> {
+        floor: Option<Duration>,
+        left: Option<Duration>,
+    ) -> Result<Option<Duration>, Stop> {
         let longest = self.shared.config.max_retry_after;
-        // one breaker after the other would be waited for until the deadline, which may be far off
-        let waited = self.repeats.as_ref().map(|repeats| repeats.waited());
+        let too_long = |stated| {
+            let (stated, longest) = (Rounded(stated), Rounded(longest));
+            let why =
+                format!("it may be retried after {stated}, and the longest wait is {longest}");
+            Stop::because(RetryOutcome::RetryAfter, why)
+        };
+        let Some(stated) = floor else {
+            let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening().is_some();
+            return Ok((restarts && left.is_some()).then_some(longest));
+        };
+        if error.kind() != ErrorKind::BreakerOpen {
+            return if stated > longest {
+                Err(too_long(stated))
+            } else {
+                Ok(None)
+            };
+        }
+        let open = |why: String| {
+            let why = format!(
+                "no server takes the call for {}, and {why}",
+                Rounded(stated)
+            );
+            Stop::because(RetryOutcome::BreakerOpen, why)
+        };
+        // all waits of a call together are no longer than one may be
+        let waited = self.attempts.as_ref().map(|attempts| attempts.waited);
         let waited = waited.unwrap_or_default();
         let patience = longest.saturating_sub(waited);
-        let may_be_sooner = error.reopening().is_some() && !patience.is_zero();
-        if stated > longest && !may_be_sooner {
-            return Err(Reason::RetryAfter { stated, longest });
+        let may_end_early = error.reopening().is_some() && !patience.is_zero();
+        if stated > longest && !may_end_early {
+            return Err(too_long(stated));
         }
-        if call.deadline().is_none() {
-            return Err(Reason::Open { stated });
+        if left.is_none() {
+            return Err(open("it has no deadline to wait until".to_owned()));
         }
-        if stated > patience && !may_be_sooner {
-            return Err(Reason::StillOpen { waited, stated });
+        if stated > patience && !may_end_early {
+            return Err(open(format!(
+                "it has waited for {} already",
+                Rounded(waited)
+            )));
         }
-        Ok(stated.min(patience))
+        Ok(Some(stated.min(patience)))
     }
 
-    /// Makes the next attempt of the call of the failed one. It begins after the pause, or if it
-    /// `waits`, at any moment of it.
-    fn advance(&mut self, call: &mut ToolCall, error: &ToolError, pause: Duration, waits: bool) {
-        if let Some(repeats) = &mut self.repeats {
-            repeats.note(error, pause);
+    /// Makes the call of the next attempt, and the future of the pause before it.
+    fn advance(
+        &mut self,
+        call: &mut ToolCall,
+        error: &ToolError,
+        pause: Pause,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let longest = pause.longest();
+        if let Some(attempts) = &mut self.attempts {
+            attempts.add(error, longest);
         }
         if let Some(record) = call.record()
             && error.delivery() != Delivery::NotSent
         {
-            record.note_repeat();
+            record.note_retry();
         }
+        let pause = pause.after(call, error);
         call.attempt_mut().advance(error.server());
-        if self.shared.splits(call) {
-            let begin = Instant::now() + if waits { Duration::ZERO } else { pause };
-            self.shared.share_out(call, begin, waits, self.refused);
-        }
+        let begin = Instant::now() + longest;
+        self.shared.share_out(call, begin, self.refused);
+        pause
     }
 }
 
 /// A clone is for another call.
-impl Clone for RepeatPolicy {
+impl Clone for RetryPolicy {
     fn clone(&self) -> Self {
         Self {
-            shared: self.shared.clone(),
-            paid: false,
             // tower sends the first attempt before it clones
             sent: self.sent,
-            refused: 0,
-            repeats: None,
+            ..Self::of(self.shared.clone())
         }
     }
 }
 
-impl Default for RepeatPolicy {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Self::of_valid(RetryConfig::default(), None)
+        Self::of(Arc::new(Shared::new(RetryConfig::default(), None)))
     }
 }
 
-impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
-    /// Boxed, as few calls have a pause and all would carry the timer's bytes.
+impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
     type Future = Pin<Box<dyn Future<Output = ()> + Send>>;
 
     fn retry(
@@ -259,84 +250,53 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RepeatPolicy {
         call: &mut ToolCall,
         result: &mut Result<ToolOutput, ToolError>,
     ) -> Option<Self::Future> {
-        self.pay_once(call);
-        // an `isError` is an answer, and passes here
+        if !std::mem::replace(&mut self.paid, true) {
+            self.shared.bucket(call).deposit();
+        }
+        // an `isError` is an answer
         let Err(error) = result else {
-            if self.repeats.is_some() {
-                self.shared.counters.ends(RetryOutcome::Recovered);
+            if self.attempts.is_some() {
+                let mut stats = self.shared.stats.lock();
+                stats.outcomes.count(RetryOutcome::Recovered);
             }
             return None;
         };
-        let was_paid = self
-            .repeats
-            .as_ref()
-            .is_some_and(|repeats| repeats.was_paid);
-        if was_paid && is_refusal(error) {
-            // it cost no server anything
-            self.with_budget(call, TokenBucket::refund);
+        let was_paid = self.attempts.as_ref().is_some_and(|made| made.was_paid);
+        if was_paid && is_own_refusal(error) {
+            // it was no load on a server
+            self.shared.bucket(call).refund();
         }
-        match self.decide(call, error) {
+        let decided = self.decide(call, error);
+        debug!(
+            tool = %call.tool().name(),
+            attempt = call.attempt().number,
+            error = %error.kind(),
+            ?decided,
+            "an attempt failed"
+        );
+        match decided {
             Ok(pause) => {
-                self.shared.counters.repeats();
-                debug!(
-                    tool = %call.tool().name(),
-                    attempt = call.attempt().number,
-                    error = %error.kind(),
-                    pause_ms = pause.longest().as_secs_f64() * 1000.0,
-                    "repeats a failed call"
-                );
-                Some(match pause {
-                    Pause::For(time) => {
-                        call.decided(|| repeated(error, time));
-                        if let Some(record) = call.record() {
-                            record.spent().add_pause(time);
-                        }
-                        self.advance(call, error, time, false);
-                        Box::pin(sleep(time))
-                    }
-                    Pause::Open(open) => {
-                        let set = call.tool().set();
-                        let over = self.shared.returns.wait(set, &open, error.reopening());
-                        let longest = open.longest();
-                        let waiting = Waiting::begin(call, error, open);
-                        self.advance(call, error, longest, true);
-                        Box::pin(async move {
-                            over.await;
-                            drop(waiting);
-                        })
-                    }
-                })
+                self.shared.stats.lock().retries += 1;
+                Some(Box::pin(self.advance(call, &error.clone(), pause)))
             }
-            Err(reason) => {
-                self.shared.counters.ends(RetryOutcome::from(&reason));
-                debug!(
-                    tool = %call.tool().name(),
-                    attempt = call.attempt().number,
-                    error = %error.kind(),
-                    ?reason,
-                    "does not repeat a failed call"
-                );
-                call.decided(|| reason.decision(call, error));
-                let repeats = self.repeats.take();
-                let told = given_up(call, error.clone(), &reason, repeats.as_deref(), self.sent);
-                *result = Err(told);
+            Err(stop) => {
+                self.shared.stats.lock().outcomes.count(stop.outcome);
+                call.decided(|| stop.decision(call, error));
+                let attempts = self.attempts.take();
+                *error = stop.fail(call, error.clone(), attempts.as_deref(), self.sent);
                 None
             }
         }
     }
 
-    /// Every call is kept, also one that is never repeated: its failure may have to be told as
-    /// [`ErrorKind::OutcomeUnknown`]. It costs a few pointers. Tower asks for this just before it
-    /// sends an attempt, so here a repeat is made that was only paid for until now.
+    /// Clones each call, also one that is never retried: its failure may become
+    /// [`ErrorKind::OutcomeUnknown`]. Tower asks just before it sends an attempt, so a retry spends
+    /// its token here.
     fn clone_request(&mut self, call: &ToolCall) -> Option<ToolCall> {
-        if let Some(hold) = self
-            .repeats
-            .as_mut()
-            .and_then(|repeats| repeats.end_pause())
-        {
+        let attempts = self.attempts.as_mut();
+        if let Some(hold) = attempts.and_then(|attempts| attempts.end_pause()) {
             hold.spend();
         }
-        // only of these it may have to be told when they were sent
         self.sent = may_have_an_effect(call).then(Instant::now);
         Some(call.clone())
     }
@@ -352,10 +312,10 @@ mod tests {
     use super::*;
     use crate::{Backoff, Jitter};
 
-    fn pauses(policy: &RepeatPolicy) -> Vec<Duration> {
+    fn pauses(policy: &RetryPolicy) -> Vec<Duration> {
         let call = call(&tool("get").read_only().build(), json!({}));
-        let mut running = policy.shared.schedule(&call);
-        let pause = |repeat| running.next(&Step::new(repeat, Duration::ZERO)).unwrap();
+        let mut running = policy.shared.pauses(&call);
+        let pause = |retry| running.next(&Step::new(retry, Duration::ZERO)).unwrap();
         (0..4).map(pause).collect()
     }
 
@@ -364,7 +324,7 @@ mod tests {
         for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
             let backoff = Backoff::new(jitter, Duration::from_secs(10));
             let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
-            let policy = RepeatPolicy::new(config).unwrap();
+            let policy = RetryPolicy::new(config).unwrap();
             let all: Vec<_> = (0..500).flat_map(|_| pauses(&policy)).collect();
             // with nanoseconds to choose from, one meeting by chance is possible, two are not
             let different = all.iter().collect::<HashSet<_>>().len();
@@ -375,8 +335,8 @@ mod tests {
     #[test]
     fn layers_without_a_seed_differ() {
         assert_ne!(
-            pauses(&RepeatPolicy::default()),
-            pauses(&RepeatPolicy::default())
+            pauses(&RetryPolicy::default()),
+            pauses(&RetryPolicy::default())
         );
     }
 }

@@ -1,19 +1,22 @@
-//! Whose pauses they are: our own, or somebody else's.
+//! The pauses of a call: our own, or those of a custom schedule.
 
 use std::fmt;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::Pauses;
 
 /// The pauses of one call, in place of [`Backoff`](crate::Backoff).
 ///
-/// Only the length of the pauses is left to it. Whether a call may be repeated at all, what a server
-/// asks for, the deadline and the budget are decided as with any other schedule.
-pub trait Schedule: Send {
-    /// Returns the pause before the next repeat; `None` ends the call with its last failure. `step`
-    /// says which repeat it is.
+/// It decides the length of the pauses alone, not whether a call is retried.
+pub trait Schedule: Send + Sync {
+    /// Returns the pause before the next retry; `None` ends the call with its last failure.
     fn next(&mut self, step: &Step) -> Option<Duration>;
+}
+
+impl Schedule for Pauses {
+    fn next(&mut self, _: &Step) -> Option<Duration> {
+        Some(self.pause())
+    }
 }
 
 impl<S: Schedule + ?Sized> Schedule for Box<S> {
@@ -22,27 +25,25 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     }
 }
 
-/// Which repeat of a call a pause is for.
+/// The retry that a pause is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// Counts from 0.
-    pub repeat: u32,
-    /// The step that the plan of the call would begin with: half of what it usually takes, or the
-    /// profile's default.
+    /// Its number, from 0.
+    pub retry: u32,
+    /// The first pause by the call's plan.
     pub first: Duration,
 }
 
 impl Step {
-    /// States a step.
+    /// Makes a step.
     #[must_use]
-    pub const fn new(repeat: u32, first: Duration) -> Self {
-        Self { repeat, first }
+    pub const fn new(retry: u32, first: Duration) -> Self {
+        Self { retry, first }
     }
 }
 
-/// Makes the schedule of each call that has a repeat coming. Any function that returns a schedule
-/// does.
+/// Makes the schedule of each call that is retried. A function that returns a schedule does.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,36 +76,14 @@ where
     }
 }
 
+impl fmt::Debug for dyn Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Schedule")
+    }
+}
+
 impl fmt::Debug for dyn MakeSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MakeSchedule")
-    }
-}
-
-/// The pauses of one call.
-pub(crate) enum Running {
-    Ours(Pauses),
-    // the lock is never taken: it only lets what must not be shared stand in what may be
-    Theirs(Mutex<Box<dyn Schedule>>),
-}
-
-impl Running {
-    pub(crate) fn next(&mut self, step: &Step) -> Option<Duration> {
-        match self {
-            Self::Ours(pauses) => pauses.next(),
-            Self::Theirs(schedule) => schedule
-                .get_mut()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .next(step),
-        }
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ours(pauses) => pauses.fmt(f),
-            Self::Theirs(_) => f.write_str("Theirs"),
-        }
     }
 }

@@ -1,60 +1,56 @@
-//! The share of an attempt, which ends it only for a repeat that is paid for.
+//! The share of one attempt, which ends it only for a retry that is paid for.
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use callward_core::TimeShare;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::budget::Hold;
+use crate::budget::{Hold, TokenBucket};
 use crate::deadline::{Outlook, ends_in_time};
 
-/// What an attempt has of the time to the deadline.
+/// What one attempt has of the time to the call's deadline.
 ///
-/// When it is over, the repeat is taken out of the budget, before the attempt is ended: an attempt
-/// that was ended and then not repeated would have been better off without us. The repeat is put back
-/// if it comes to nothing, by whoever drops this last or takes it out.
-pub(crate) struct Paid {
-    /// Not known before the attempt begins, if it waits for a breaker: that may end at any moment.
+/// At its end, the retry takes its token before the attempt is ended: without a token, the attempt
+/// goes on. A token that is not used is returned.
+pub(crate) struct PaidShare {
+    /// Known when the attempt begins: a wait before it may end early.
     time: OnceLock<Duration>,
     outlook: Outlook,
     deadline: Instant,
-    pay: Box<dyn Fn() -> Option<Hold> + Send + Sync>,
+    bucket: Arc<TokenBucket>,
     hold: Mutex<Option<Hold>>,
     has_ended: AtomicBool,
 }
 
-impl Paid {
-    /// Of an attempt that begins at a moment, or `waits` from then on. `None` if it gets all the time
-    /// there is in any case.
-    pub(crate) fn of(
+impl PaidShare {
+    /// `None` if the attempt gets all the time that is left.
+    pub(crate) fn new(
         outlook: Outlook,
-        begin: Instant,
-        waits: bool,
-        pay: impl Fn() -> Option<Hold> + Send + Sync + 'static,
+        deadline: Instant,
+        bucket: Arc<TokenBucket>,
     ) -> Option<Self> {
-        let time = outlook.share()?;
+        outlook.share()?;
         Some(Self {
-            time: if waits { OnceLock::new() } else { time.into() },
-            deadline: begin.checked_add(outlook.left)?,
+            time: OnceLock::new(),
             outlook,
-            pay: Box::new(pay),
+            deadline,
+            bucket,
             hold: Mutex::new(None),
             has_ended: AtomicBool::new(false),
         })
     }
 
-    /// Takes the repeat that was paid for.
+    /// Takes the token of the retry.
     pub(crate) fn take(&self) -> Option<Hold> {
         self.hold.lock().take()
     }
 }
 
-impl TimeShare for Paid {
-    /// Asked first by whoever times the attempt, when it begins.
+impl TimeShare for PaidShare {
     fn time(&self) -> Duration {
         *self.time.get_or_init(|| {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -67,18 +63,17 @@ impl TimeShare for Paid {
     }
 
     fn end(&self, left: Duration) -> bool {
-        // in line, the attempt may have lost the time that another one needs
+        // a queue may have used up the time that a retry needs
         if !ends_in_time(left, self.outlook.pause, self.outlook.usual) {
             return false;
         }
         let mut hold = self.hold.lock();
-        // of two attempts side by side, both end for the one repeat
+        // a hedged attempt ends with its hedge, for one retry
         if hold.is_none() {
-            *hold = (self.pay)();
+            *hold = Hold::take(self.bucket.clone());
         }
-        let ends = hold.is_some();
-        self.has_ended.fetch_or(ends, Ordering::Relaxed);
-        ends
+        self.has_ended.fetch_or(hold.is_some(), Ordering::Relaxed);
+        hold.is_some()
     }
 
     fn has_ended(&self) -> bool {
@@ -86,11 +81,8 @@ impl TimeShare for Paid {
     }
 }
 
-impl fmt::Debug for Paid {
+impl fmt::Debug for PaidShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paid")
-            .field("time", &self.time.get())
-            .field("has_ended", &self.has_ended())
-            .finish_non_exhaustive()
+        f.debug_struct("PaidShare").finish_non_exhaustive()
     }
 }

@@ -1,30 +1,26 @@
-//! What became of calls whose first attempt failed, counted.
+//! The outcomes of calls whose first attempt failed, counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::give::Reason;
-
-/// What became of a call whose first attempt failed.
+/// The outcome of a call whose first attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryOutcome {
-    /// The runtime made the call by itself, and nobody would miss it.
+    /// Given up: the runtime made the call itself.
     Background,
-    /// Given up: the breakers of all servers are open for longer than is waited.
+    /// Given up: the breakers of all servers are open for longer than the call waits.
     BreakerOpen,
     /// Given up: the budget is spent.
     Budget,
-    /// Given up: a repeat would not be over before the deadline.
+    /// Given up: a retry would not end before the deadline.
     Deadline,
-    /// Given up: all attempts that are allowed were made.
+    /// Given up: all allowed attempts were made.
     Exhausted,
-    /// Given up: the failure will not pass, or the tool must not be called again.
-    NotRepeatable,
+    /// Given up: the failure is not transient, or the tool is not safe to retry.
+    NotRetryable,
     /// A later attempt was answered.
     Recovered,
-    /// Given up: the server asked to be left alone for longer than is waited.
+    /// Given up: the stated `Retry-After` is longer than the call waits.
     RetryAfter,
-    /// Given up: somebody else's schedule has no further pause.
+    /// Given up: the custom schedule has no further pause.
     Schedule,
 }
 
@@ -36,7 +32,7 @@ impl RetryOutcome {
         Self::Budget,
         Self::Deadline,
         Self::Exhausted,
-        Self::NotRepeatable,
+        Self::NotRetryable,
         Self::Recovered,
         Self::RetryAfter,
         Self::Schedule,
@@ -51,25 +47,10 @@ impl RetryOutcome {
             Self::Budget => "budget",
             Self::Deadline => "deadline",
             Self::Exhausted => "exhausted",
-            Self::NotRepeatable => "not_repeatable",
+            Self::NotRetryable => "not_retryable",
             Self::Recovered => "recovered",
             Self::RetryAfter => "retry_after",
             Self::Schedule => "schedule",
-        }
-    }
-}
-
-impl From<&Reason> for RetryOutcome {
-    fn from(reason: &Reason) -> Self {
-        match reason {
-            Reason::Attempts => Self::Exhausted,
-            Reason::Background => Self::Background,
-            Reason::Budget => Self::Budget,
-            Reason::Deadline { .. } => Self::Deadline,
-            Reason::Open { .. } | Reason::StillOpen { .. } => Self::BreakerOpen,
-            Reason::RetryAfter { .. } => Self::RetryAfter,
-            Reason::Rule => Self::NotRepeatable,
-            Reason::Schedule => Self::Schedule,
         }
     }
 }
@@ -78,9 +59,9 @@ impl From<&Reason> for RetryOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RetryStats {
-    /// Attempts after a call's first.
-    pub repeats: u64,
-    /// Calls whose first attempt failed and that ended. One that was dropped before is none of them.
+    /// Attempts after the first of a call.
+    pub retries: u64,
+    /// Calls whose first attempt failed and that ended; a dropped call is not counted.
     pub outcomes: RetryOutcomes,
 }
 
@@ -91,7 +72,7 @@ pub struct RetryOutcomes([u64; RetryOutcome::ALL.len()]);
 impl RetryOutcomes {
     /// Returns how many calls had this outcome.
     #[must_use]
-    #[expect(clippy::indexing_slicing, reason = "there is a place for each variant")]
+    #[expect(clippy::indexing_slicing, reason = "one element per variant")]
     pub const fn get(&self, outcome: RetryOutcome) -> u64 {
         self.0[outcome as usize]
     }
@@ -100,33 +81,9 @@ impl RetryOutcomes {
     pub fn iter(&self) -> impl Iterator<Item = (RetryOutcome, u64)> {
         RetryOutcome::ALL.iter().copied().zip(self.0)
     }
-}
 
-/// Written on the way of failures only: calls that succeed at once count nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    repeats: AtomicU64,
-    outcomes: [AtomicU64; RetryOutcome::ALL.len()],
-}
-
-impl Counters {
-    pub(crate) fn repeats(&self) {
-        self.repeats.fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[expect(clippy::indexing_slicing, reason = "there is a place for each variant")]
-    pub(crate) fn ends(&self, outcome: RetryOutcome) {
-        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn snapshot(&self) -> RetryStats {
-        let mut outcomes = RetryOutcomes::default();
-        for (count, counter) in outcomes.0.iter_mut().zip(&self.outcomes) {
-            *count = counter.load(Ordering::Relaxed);
-        }
-        RetryStats {
-            repeats: self.repeats.load(Ordering::Relaxed),
-            outcomes,
-        }
+    #[expect(clippy::indexing_slicing, reason = "one element per variant")]
+    pub(crate) const fn count(&mut self, outcome: RetryOutcome) {
+        self.0[outcome as usize] += 1;
     }
 }

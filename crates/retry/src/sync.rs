@@ -1,7 +1,4 @@
-//! What the budgets synchronise with.
-//!
-//! Everywhere this is the real thing, but in the tests that run under `--cfg shuttle`. There a
-//! scheduler is asked before each step who goes next.
+//! The atomics of the budget: shuttle's in the interleaving tests, std's elsewhere.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};

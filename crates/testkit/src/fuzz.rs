@@ -8,7 +8,7 @@ use callward_core::infer::{Inference, Listed, Strength, Volatile};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
-    RepeatRule, ReplicaSetId, Resolved, RuleSet, ServerId, Source, Subject, Tool, ToolDefinition,
+    ReplicaSetId, Resolved, RetryRule, RuleSet, ServerId, Source, Subject, Tool, ToolDefinition,
     Trust,
 };
 
@@ -157,7 +157,7 @@ fn plans(verdicts: &[(Trust, Resolved); 3]) {
         for (plan, (_, resolved)) in all.iter().zip(verdicts) {
             consistent(plan, &profile);
             let moves_on = resolved.volatility().is_some_and(Volatile::moves_on);
-            assert!(!(moves_on && plan.is_repeatable()), "{plan}");
+            assert!(!(moves_on && plan.is_retryable()), "{plan}");
         }
         let [trusted, standard, untrusted] = all;
         let base = CallPlan::derive(&unknown, &profile);
@@ -181,7 +181,7 @@ fn plans(verdicts: &[(Trust, Resolved); 3]) {
 /// What a plan says in its parts follows from its effect.
 fn consistent(plan: &CallPlan, profile: &Profile) {
     let text = plan.to_string();
-    for part in ["effect", "route", "cache", "repeat", "confirm", "limits"] {
+    for part in ["effect", "route", "cache", "retry", "confirm", "limits"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     let kept = matches!(
@@ -190,8 +190,8 @@ fn consistent(plan: &CallPlan, profile: &Profile) {
     );
     let changes = matches!(plan.effect, Effect::Mutating | Effect::Destructive);
     assert!(!(kept && changes), "{text}");
-    if changes && plan.is_repeatable() {
-        assert!(profile.repeat_destructive_idempotent, "{text}");
+    if changes && plan.is_retryable() {
+        assert!(profile.retry_destructive_idempotent, "{text}");
     }
     if plan.effect == Effect::Destructive {
         assert_eq!(plan.confirm, ConfirmRule::Ask, "{text}");
@@ -235,9 +235,9 @@ fn laxity(plan: &CallPlan) -> [u8; 6] {
             CacheRule::KeepOwn { .. } => 1,
             _ => 0,
         },
-        match plan.repeat {
-            RepeatRule::Safe => 2,
-            RepeatRule::OnlyUnsent => 1,
+        match plan.retry {
+            RetryRule::Safe => 2,
+            RetryRule::OnlyUnsent => 1,
             _ => 0,
         },
         u8::from(plan.route.min_weight.is_none()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::infer::Volatile;
 use crate::{
     Annotations, AuditRule, CacheRule, CallPlan, Category, ConfirmRule, Effect, Field, Learned,
-    Lifetime, Limits, Profile, RepeatRule, Resolved, RouteRule, SecurityLevel,
+    Lifetime, Limits, Profile, Resolved, RetryRule, RouteRule, SecurityLevel,
 };
 
 /// An attempt timeout derived from `estimatedDuration` stays between these.
@@ -36,16 +36,16 @@ impl CallPlan {
             _ => CacheRule::Invalidate,
         };
         let moves_on = volatile.is_some_and(Volatile::moves_on);
-        let repeat = match effect {
-            Effect::ReadOnly | Effect::Idempotent => RepeatRule::Safe,
-            Effect::Destructive if also_idempotent && profile.repeat_destructive_idempotent => {
-                RepeatRule::Safe
+        let retry = match effect {
+            Effect::ReadOnly | Effect::Idempotent => RetryRule::Safe,
+            Effect::Destructive if also_idempotent && profile.retry_destructive_idempotent => {
+                RetryRule::Safe
             }
-            Effect::Mutating | Effect::Destructive => RepeatRule::Never,
+            Effect::Mutating | Effect::Destructive => RetryRule::Never,
         };
         // what moves on moves on again, whatever else is said of it
-        let repeat = match repeat {
-            RepeatRule::Safe if moves_on => RepeatRule::OnlyUnsent,
+        let retry = match retry {
+            RetryRule::Safe if moves_on => RetryRule::OnlyUnsent,
             rule => rule,
         };
         let asks = is_true(hints.requires_confirmation)
@@ -56,7 +56,7 @@ impl CallPlan {
             effect,
             route: RouteRule::derive(effect, hints, profile),
             cache,
-            repeat,
+            retry,
             confirm: if asks {
                 ConfirmRule::Ask
             } else {
@@ -198,7 +198,7 @@ mod tests {
                 lifetime: Lifetime::Fixed,
             }
         );
-        assert_eq!(read.repeat, RepeatRule::Safe);
+        assert_eq!(read.retry, RetryRule::Safe);
         assert_eq!(read.confirm, ConfirmRule::Skip);
         assert_eq!(read.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
@@ -214,20 +214,20 @@ mod tests {
             }
         );
         assert_eq!(idempotent.route.prefer[..], ["caching"]);
-        assert_eq!(idempotent.repeat, RepeatRule::Safe);
+        assert_eq!(idempotent.retry, RetryRule::Safe);
 
         let destructive = plan(|h| h.destructive_hint = Some(true));
         assert_eq!(destructive.route.min_weight, Some(50));
         assert_eq!(destructive.cache, CacheRule::Invalidate);
-        assert_eq!(destructive.repeat, RepeatRule::Never);
+        assert_eq!(destructive.retry, RetryRule::Never);
         assert_eq!(destructive.confirm, ConfirmRule::Ask);
         assert_eq!(destructive.result_ttl(), None);
-        assert!(destructive.is_write() && destructive.asks_first() && !destructive.is_repeatable());
+        assert!(destructive.is_write() && destructive.asks_first() && !destructive.is_retryable());
 
         let unknown = plan(|_| ());
         assert_eq!(unknown.effect, Effect::Mutating);
         assert_eq!(unknown.cache, CacheRule::Invalidate);
-        assert_eq!(unknown.repeat, RepeatRule::Never);
+        assert_eq!(unknown.retry, RetryRule::Never);
         assert_eq!(unknown.confirm, ConfirmRule::Skip);
     }
 
@@ -242,7 +242,7 @@ mod tests {
             h.idempotent_hint = Some(true);
             h.destructive_hint = Some(true);
         });
-        assert_eq!(repeatable.repeat, RepeatRule::Never);
+        assert_eq!(repeatable.retry, RetryRule::Never);
     }
 
     #[test]
@@ -265,8 +265,8 @@ mod tests {
         let mcpgate = Profile::mcpgate();
         let write = plan_under(&mcpgate, |h| h.idempotent_hint = Some(true));
         assert_eq!(
-            (write.effect, write.repeat, write.cache),
-            (Effect::Mutating, RepeatRule::Never, CacheRule::Invalidate)
+            (write.effect, write.retry, write.cache),
+            (Effect::Mutating, RetryRule::Never, CacheRule::Invalidate)
         );
         assert_eq!(write.confirm, ConfirmRule::Skip);
         assert!(
@@ -276,16 +276,16 @@ mod tests {
         );
         let read = plan_under(&mcpgate, |h| h.read_only_hint = Some(true));
         assert_eq!(
-            (read.effect, read.repeat),
-            (Effect::ReadOnly, RepeatRule::Safe)
+            (read.effect, read.retry),
+            (Effect::ReadOnly, RetryRule::Safe)
         );
         let delete = plan_under(&mcpgate, |h| {
             h.destructive_hint = Some(true);
             h.idempotent_hint = Some(true);
         });
         assert_eq!(
-            (delete.effect, delete.repeat, delete.confirm),
-            (Effect::Destructive, RepeatRule::Never, ConfirmRule::Ask)
+            (delete.effect, delete.retry, delete.confirm),
+            (Effect::Destructive, RetryRule::Never, ConfirmRule::Ask)
         );
         let told = plan_under(&mcpgate, |h| {
             h.audit_required = Some(true);
@@ -302,11 +302,11 @@ mod tests {
             h.idempotent_hint = Some(true);
         });
         assert_eq!(
-            (cancel.repeat, cancel.confirm, cancel.cache),
-            (RepeatRule::Safe, ConfirmRule::Ask, CacheRule::Invalidate)
+            (cancel.retry, cancel.confirm, cancel.cache),
+            (RetryRule::Safe, ConfirmRule::Ask, CacheRule::Invalidate)
         );
         let refund = plan_under(&Profile::epd(), |h| h.destructive_hint = Some(true));
-        assert_eq!(refund.repeat, RepeatRule::Never);
+        assert_eq!(refund.retry, RetryRule::Never);
     }
 
     #[test]
@@ -342,8 +342,8 @@ mod tests {
             h.idempotent_hint = Some(true);
         });
         assert_eq!(
-            (destroys.repeat, destroys.route.min_weight),
-            (RepeatRule::Never, Some(50))
+            (destroys.retry, destroys.route.min_weight),
+            (RetryRule::Never, Some(50))
         );
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{CacheRule, CallPlan, ConfirmRule, Lifetime, Limits, RepeatRule, RouteRule};
+use crate::{CacheRule, CallPlan, ConfirmRule, Lifetime, Limits, RetryRule, RouteRule};
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -16,7 +16,7 @@ impl fmt::Display for CallPlan {
         )?;
         writeln!(f, "route    {}", self.route)?;
         writeln!(f, "cache    {}", self.cache)?;
-        writeln!(f, "repeat   {}", self.repeat)?;
+        writeln!(f, "retry    {}", self.retry)?;
         writeln!(f, "confirm  {}", self.confirm)?;
         writeln!(f, "limits   {}", self.limits)?;
         write!(f, "recorded {}", self.audit)
@@ -39,14 +39,14 @@ impl fmt::Display for InLine<'_> {
             effect,
             route,
             cache,
-            repeat,
+            retry,
             confirm,
             limits,
             ..
         } = self.0;
         write!(
             f,
-            "effect: {effect}; route: {route}; cache: {cache}; repeat: {repeat}; confirm: {confirm}; \
+            "effect: {effect}; route: {route}; cache: {cache}; retry: {retry}; confirm: {confirm}; \
              limits: {limits}"
         )
     }
@@ -106,7 +106,7 @@ impl fmt::Display for For {
     }
 }
 
-impl fmt::Display for RepeatRule {
+impl fmt::Display for RetryRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Never => "never",

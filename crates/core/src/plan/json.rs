@@ -64,7 +64,7 @@ mod tests {
             json!({"min_weight": null, "prefer": [], "tags": ["users"], "cost": 2.5})
         );
         assert_eq!(
-            (&plan["repeat"], &plan["confirm"]),
+            (&plan["retry"], &plan["confirm"]),
             (&json!("safe"), &json!("skip"))
         );
     }

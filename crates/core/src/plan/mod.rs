@@ -21,7 +21,7 @@ pub use self::route::RouteRule;
 /// Everything the layers need to know about a tool's calls: plain data, derived when the tool is
 /// registered, read on every call.
 ///
-/// | effective hints | effect | route | cache | repeat | confirm |
+/// | effective hints | effect | route | cache | retry | confirm |
 /// | --- | --- | --- | --- | --- | --- |
 /// | read-only | `ReadOnly` | any healthy server | full TTL | yes | no |
 /// | idempotent, not destructive | `Idempotent` | prefers category `caching` | short TTL | yes | no |
@@ -60,7 +60,7 @@ pub use self::route::RouteRule;
 ///         "effect": "idempotent",
 ///         "route": {"min_weight": null, "prefer": ["caching"], "tags": [], "cost": null},
 ///         "cache": {"rule": "keep_own", "ttl_ms": 5000, "lifetime": "fixed"},
-///         "repeat": "safe",
+///         "retry": "safe",
 ///         "confirm": "skip",
 ///         "limits": {
 ///             "attempt_timeout_ms": 60000,
@@ -85,7 +85,7 @@ pub struct CallPlan {
     /// What the cache does with it.
     pub cache: CacheRule,
     /// Whether it may be repeated.
-    pub repeat: RepeatRule,
+    pub retry: RetryRule,
     /// Whether a human is asked first.
     pub confirm: ConfirmRule,
     /// Times and rates.
@@ -100,7 +100,7 @@ pub struct CallPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum RepeatRule {
+pub enum RetryRule {
     /// Never: not even when it certainly was not sent.
     Never,
     /// Only when it certainly was not sent.
@@ -157,8 +157,8 @@ impl CallPlan {
 
     /// Says whether a call may be sent a second time after it may have run.
     #[must_use]
-    pub const fn is_repeatable(&self) -> bool {
-        matches!(self.repeat, RepeatRule::Safe)
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self.retry, RetryRule::Safe)
     }
 
     /// Says whether a human is asked before each call.

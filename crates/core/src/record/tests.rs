@@ -88,7 +88,7 @@ fn a_cleared_record_is_as_a_new_one_for_counting() {
     record.set_cache_age(Duration::from_secs(1));
     record.set_cache_scope(|| "orders".to_owned());
     record.start_attempt();
-    record.note_repeat();
+    record.note_retry();
     record.note_hedge(HedgeStatus::Won);
     record.note_guarded();
     record.note_route(&decision(&call, Some("a")));

@@ -1,6 +1,6 @@
 //! One plan that is nowhere laxer than any of several.
 
-use crate::{CallPlan, ConfirmRule, RepeatRule};
+use crate::{CallPlan, ConfirmRule, RetryRule};
 
 /// Why such a plan is what it is.
 const REASON: &str =
@@ -32,7 +32,7 @@ pub(super) fn strictest<'a>(
 fn tighten(out: &mut CallPlan, by: &CallPlan) {
     out.route.tighten(&by.route);
     out.cache = out.cache.stricter(by.cache);
-    out.repeat = stricter_repeat(out.repeat, by.repeat);
+    out.retry = stricter_retry(out.retry, by.retry);
     if by.confirm != ConfirmRule::Skip {
         out.confirm = by.confirm;
     }
@@ -48,11 +48,11 @@ fn tighten(out: &mut CallPlan, by: &CallPlan) {
     limits.restricted |= by.restricted;
 }
 
-fn stricter_repeat(one: RepeatRule, other: RepeatRule) -> RepeatRule {
+fn stricter_retry(one: RetryRule, other: RetryRule) -> RetryRule {
     match (one, other) {
-        (RepeatRule::Safe, stricter) | (stricter, RepeatRule::Safe) => stricter,
-        (RepeatRule::OnlyUnsent, RepeatRule::OnlyUnsent) => RepeatRule::OnlyUnsent,
-        _ => RepeatRule::Never,
+        (RetryRule::Safe, stricter) | (stricter, RetryRule::Safe) => stricter,
+        (RetryRule::OnlyUnsent, RetryRule::OnlyUnsent) => RetryRule::OnlyUnsent,
+        _ => RetryRule::Never,
     }
 }
 

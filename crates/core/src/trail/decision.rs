@@ -13,7 +13,7 @@ use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
 /// What one stage decided about a call, and why.
 ///
 /// As JSON, what is not known is left out, and times are milliseconds:
-/// `{"stage":"retry","verdict":"repeat","reason":"…","attempt":1,"waited_ms":104.2}`.
+/// `{"stage":"retry","verdict":"retry","reason":"…","attempt":1,"waited_ms":104.2}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {

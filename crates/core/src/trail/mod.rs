@@ -77,7 +77,7 @@ impl Tense {
 ///         "plan": {
 ///             "route": "any healthy server",
 ///             "cache": "kept 300 s",
-///             "repeat": "yes, when the failure may pass",
+///             "retry": "yes, when the failure may pass",
 ///             "attempt_timeout_ms": 60000,
 ///         },
 ///         "decisions": [
@@ -124,7 +124,7 @@ pub struct PlanSummary {
     /// What the cache does with it.
     pub cache: String,
     /// Whether it may be repeated.
-    pub repeat: String,
+    pub retry: String,
     /// How long one attempt may take.
     pub attempt_timeout_ms: u64,
 }
@@ -135,7 +135,7 @@ impl PlanSummary {
         Self {
             route: plan.route.to_string(),
             cache: plan.cache.to_string(),
-            repeat: plan.repeat.to_string(),
+            retry: plan.retry.to_string(),
             attempt_timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
         }
     }

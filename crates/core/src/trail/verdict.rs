@@ -86,7 +86,7 @@ words! {
         /// Never.
         Never = "never",
         /// It is sent again.
-        Repeat = "repeat",
+        Retry = "retry",
         /// It is not sent again.
         Stop = "stop",
         /// A second attempt, if the first is slow.
@@ -141,7 +141,7 @@ impl Stage {
                 V::Stale,
             ],
             Self::LoopGuard => &[V::Watch, V::Answered],
-            Self::Retry => &[V::Safe, V::OnlyUnsent, V::Never, V::Repeat, V::Stop],
+            Self::Retry => &[V::Safe, V::OnlyUnsent, V::Never, V::Retry, V::Stop],
             Self::Hedge => &[V::IfSlow, V::Never, V::Sent, V::Won, V::Skip],
             Self::Limit => &[V::AtMost, V::Waited, V::Refused],
             Self::Route => &[V::Chosen, V::Nobody],

@@ -97,7 +97,7 @@ pub(crate) fn trust() -> impl Strategy<Value = Trust> {
 pub(crate) fn profiles() -> Vec<Profile> {
     let mut bold = Profile::mcpgate();
     bold.name = "bold";
-    bold.repeat_destructive_idempotent = true;
+    bold.retry_destructive_idempotent = true;
     bold.idempotent_ttl = Some(std::time::Duration::from_secs(5));
     let mut all = Profile::all().to_vec();
     all.push(bold);

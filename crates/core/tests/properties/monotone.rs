@@ -3,7 +3,7 @@
 use callward_core::infer::Strength;
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
-    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, RepeatRule,
+    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, RetryRule,
     Source, Trust,
 };
 use proptest::prelude::*;
@@ -28,9 +28,9 @@ fn laxity(plan: &CallPlan) -> [f64; 9] {
             CacheRule::KeepOwn { .. } => 1.0,
             _ => 0.0,
         },
-        match plan.repeat {
-            RepeatRule::Safe => 2.0,
-            RepeatRule::OnlyUnsent => 1.0,
+        match plan.retry {
+            RetryRule::Safe => 2.0,
+            RetryRule::OnlyUnsent => 1.0,
             _ => 0.0,
         },
         f64::from(u8::from(plan.route.min_weight.is_none())),

@@ -7,7 +7,7 @@ use super::Gateway;
 Rates: of tools, callers and servers, those that were called upon. `refused` calls were not sent.
 Places: how many calls run at once on each server, and on those of its tools that have a limit of
 their own. Calls are shed when too many wait, and expire when their time is over while they wait.
-Budgets: how many repeats the calls of a replica set have paid for, and how many were refused.
+Budgets: how many retries the calls of a replica set have paid for, and how many were refused.
 Hedges: second attempts at slow reads. Loop guard: failing calls that a session keeps repeating.
 
 --json prints one object, as GET /api/limits answers.

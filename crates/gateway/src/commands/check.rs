@@ -168,12 +168,12 @@ fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen)
     line("profile", &profile, &none);
     line("cache", &cache(config), &changed.cache);
     line("loop guard", &loop_guard(config), &changed.loop_guard);
-    let repeats = format!(
-        "at most {} attempts, {} repeats per call over time",
+    let retries = format!(
+        "at most {} attempts, {} retries per call over time",
         config.retry.max_attempts,
         f64::from(config.retry.budget_percent) / 100.0
     );
-    line("repeats", &repeats, &none);
+    line("retries", &retries, &none);
     line("hedge", &hedge(config), &changed.hedge);
     line("limits", &limits(config, timed), &changed.limits);
     let breaker = format!(

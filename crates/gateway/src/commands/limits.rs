@@ -25,7 +25,7 @@ fn show(report: &LimitsReport, screen: &Screen) {
     let tables = [
         ("rates", rates(report)),
         ("places", places(report)),
-        ("budgets of repeats", budgets(report)),
+        ("retry budgets", budgets(report)),
         ("hedges", hedges(report)),
         ("loop guard", loop_guard(report)),
     ];
@@ -84,7 +84,7 @@ fn places(report: &LimitsReport) -> Option<Table> {
 }
 
 fn budgets(report: &LimitsReport) -> Option<Table> {
-    let mut table = Table::new(&["set", "repeats left", "refused"]);
+    let mut table = Table::new(&["set", "retries left", "refused"]);
     for budget in &report.budgets {
         table.row(vec![
             Cell::plain(&budget.set),

@@ -103,7 +103,7 @@ fn actions(tools: &[ToolView]) -> Table {
 
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
 pub(crate) fn table(tools: &[ToolView]) -> Table {
-    let mut head = vec!["tool", "effect", "safety", "cache", "repeat", "confirm"];
+    let mut head = vec!["tool", "effect", "safety", "cache", "retry", "confirm"];
     let records = tools.iter().any(|tool| tool.plan.recorded != "none");
     if records {
         head.push("recorded");
@@ -117,7 +117,7 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
             Cell::effect(&tool.plan.effect),
             Cell::plain(&tool.plan.safety),
             Cell::plain(cache(tool)),
-            Cell::plain(&tool.plan.repeat),
+            Cell::plain(&tool.plan.retry),
             Cell::warn(confirm, tool.plan.confirm),
         ];
         if records {

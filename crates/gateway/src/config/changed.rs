@@ -230,23 +230,13 @@ impl ServerLimits {
             shed,
             max_concurrent_per_tool,
             calls_per_minute,
-            adaptive,
         } = self;
-        let adaptive = adaptive.map(|config| {
-            json!({
-                "min": config.min,
-                "max": config.max,
-                "tolerance": config.tolerance,
-                "backoff": config.backoff,
-            })
-        });
         keys([
             ("max_concurrent", json!(max_concurrent)),
             ("max_waiting", json!(max_waiting)),
             ("shed", json!(shed.as_str())),
             ("max_concurrent_per_tool", json!(max_concurrent_per_tool)),
             ("calls_per_minute", json!(calls_per_minute)),
-            ("adaptive", json!(adaptive)),
         ])
     }
 }

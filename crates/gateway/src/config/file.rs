@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
 use super::audit::Audit;
-use super::limits::{Adaptive, Limits, ShedName};
+use super::limits::{Limits, ShedName};
 use super::resilience::{Breaker, Discovery, Hedge, LoopGuard, Retry};
 use super::router::Router;
 use super::telemetry::Telemetry;
@@ -244,7 +244,6 @@ pub(crate) struct Server {
     pub(crate) shed: ShedName,
     pub(crate) max_concurrent_per_tool: Option<usize>,
     pub(crate) calls_per_minute: Option<f64>,
-    pub(crate) adaptive: Adaptive,
     pub(crate) idempotency_keys: Option<bool>,
     pub(crate) instances: Option<Instances>,
     pub(crate) spare: Option<usize>,
@@ -283,7 +282,6 @@ impl Default for Server {
             shed: ShedName::default(),
             max_concurrent_per_tool: None,
             calls_per_minute: None,
-            adaptive: Adaptive::default(),
             idempotency_keys: None,
             instances: None,
             spare: None,

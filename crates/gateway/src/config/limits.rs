@@ -4,10 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use callward::LimitsConfig;
-use callward::limit::{AdaptiveConfig, Cap, RateLimitConfig, Shed, TimeoutConfig};
+use callward::limit::{Cap, RateLimitConfig, Shed, TimeoutConfig};
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 use super::units::{duration, parse_duration, some_duration};
 
@@ -97,71 +96,5 @@ impl From<ShedName> for Shed {
             ShedName::Newest => Self::Newest,
             ShedName::Oldest => Self::Oldest,
         }
-    }
-}
-
-/// Whether, and within what bounds, the calls a server gets at once follow what it bears.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) enum Adaptive {
-    #[default]
-    Off,
-    On(AdaptiveBounds),
-}
-
-/// `adaptive` as a table.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct AdaptiveBounds {
-    pub(crate) min: usize,
-    pub(crate) max: usize,
-    pub(crate) tolerance: f64,
-    pub(crate) backoff: f64,
-}
-
-impl Default for AdaptiveBounds {
-    fn default() -> Self {
-        let AdaptiveConfig {
-            min,
-            max,
-            tolerance,
-            backoff,
-            ..
-        } = AdaptiveConfig::default();
-        Self {
-            min,
-            max,
-            tolerance,
-            backoff,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Adaptive {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct FlagOrTable;
-
-        impl<'de> Visitor<'de> for FlagOrTable {
-            type Value = Adaptive;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "`true`, `false`, or a table of `min`, `max`, `tolerance` and `backoff`",
-                )
-            }
-
-            fn visit_bool<E: Error>(self, on: bool) -> Result<Adaptive, E> {
-                Ok(if on {
-                    Adaptive::On(AdaptiveBounds::default())
-                } else {
-                    Adaptive::Off
-                })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Adaptive, A::Error> {
-                AdaptiveBounds::deserialize(MapAccessDeserializer::new(map)).map(Adaptive::On)
-            }
-        }
-
-        from.deserialize_any(FlagOrTable)
     }
 }

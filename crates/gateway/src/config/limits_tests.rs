@@ -107,32 +107,6 @@ fn what_makes_no_sense_of_a_server_is_refused_at_its_line_and_key() {
             "1 or more",
         ),
         ("calls_per_minute = 0.0", 3, "calls_per_minute", "above 0"),
-        ("adaptive = 3", 3, "adaptive", "`tolerance`"),
-        (
-            "adaptive = { min = 0 }",
-            3,
-            "adaptive.min",
-            "no call would ever run",
-        ),
-        (
-            "adaptive = { min = 9, max = 8 }",
-            3,
-            "adaptive.max",
-            "below min",
-        ),
-        (
-            "adaptive = { tolerance = 1.0 }",
-            3,
-            "adaptive.tolerance",
-            "from 1.1",
-        ),
-        (
-            "adaptive = { backoff = 1.0 }",
-            3,
-            "adaptive.backoff",
-            "0.1 and 0.95",
-        ),
-        ("adaptive = { maximum = 1 }", 3, "adaptive.maximum", "`max`"),
         (
             "idempotency_keys = \"yes\"",
             3,
@@ -180,7 +154,7 @@ fn one_fault_hides_no_other() {
     let error = parse(
         "[hedge]\npercentile = 1\nmin_observations = 1\n[loop_guard]\nfailures = 0\nwindow = \"2d\"\n\
          capacity = 0\n[limits]\nper_principal = -1\nburst = \"2h\"\nmax_keys = 0\n[servers.a]\n\
-         command = \"x\"\nadaptive = { min = 2, max = 1, tolerance = 0.5, backoff = 2 }\n",
+         command = \"x\"\n",
     )
     .unwrap_err();
     let lines: Vec<_> = error
@@ -188,7 +162,7 @@ fn one_fault_hides_no_other() {
         .iter()
         .filter_map(|fault| fault.line)
         .collect();
-    assert_eq!(lines, [2, 3, 5, 6, 7, 9, 10, 11, 14, 14, 14], "{error}");
+    assert_eq!(lines, [2, 3, 5, 6, 7, 9, 10, 11], "{error}");
 }
 
 #[test]
@@ -227,9 +201,9 @@ fn what_is_said_is_read() {
         "[hedge]\nenabled = true\npercentile = 90\n[loop_guard]\nenabled = false\n[limits]\n\
          per_principal = 120\nmax_wait = \"0s\"\nattempt_timeout = \"90s\"\nprogress_cap = \"30m\"\n\
          [servers.a]\ncommand = \"x\"\nmax_waiting = 0\nshed = \"oldest\"\ncalls_per_minute = 30\n\
-         adaptive = { max = 32 }\nidempotency_keys = true\n[servers.a.tools.pay]\n\
+         idempotency_keys = true\n[servers.a.tools.pay]\n\
          verify_with = \"list_payments\"\nmax_concurrent = 2\n[servers.b]\ncommand = \"x\"\n\
-         adaptive = true\n[servers.c]\ncommand = \"x\"\nadaptive = false\n",
+",
     )
     .unwrap();
     assert_eq!(
@@ -244,15 +218,11 @@ fn what_is_said_is_read() {
         config.limits.timeout.cap,
         Cap::At(Duration::from_secs(1800))
     );
-    let [a, b, c] = &config.servers[..] else {
-        panic!("three servers expected");
+    let [a, b] = &config.servers[..] else {
+        panic!("two servers expected");
     };
     assert_eq!((a.limits.max_waiting, a.limits.shed), (0, Shed::Oldest));
     assert_eq!(a.limits.calls_per_minute, Some(30.0));
-    let plain = AdaptiveConfig::default();
-    assert_eq!(a.limits.adaptive, Some(plain.between(plain.min, 32)));
-    assert_eq!(b.limits.adaptive, Some(plain));
-    assert_eq!(c.limits.adaptive, None);
     assert_eq!((a.idempotency_keys, b.idempotency_keys), (Some(true), None));
     let pay = a.tools.values().next().unwrap();
     assert_eq!(pay.verify_with, ToolName::new("list_payments").ok());

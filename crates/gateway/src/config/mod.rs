@@ -32,7 +32,7 @@ use callward::breaker::BreakerConfig;
 use callward::cache::{StateGroup, StoreKind, ToolScopes};
 use callward::core::infer::Lexicon;
 use callward::core::redact;
-use callward::limit::{AdaptiveConfig, ConcurrencyLimitLayer, Shed};
+use callward::limit::{ConcurrencyLimitLayer, Shed};
 use callward::loopguard::LoopGuardConfig;
 use callward::registry::KeptName;
 use callward::retry::RetryConfig;
@@ -191,7 +191,6 @@ pub(crate) struct ServerLimits {
     pub(crate) shed: Shed,
     pub(crate) max_concurrent_per_tool: Option<usize>,
     pub(crate) calls_per_minute: Option<f64>,
-    pub(crate) adaptive: Option<AdaptiveConfig>,
 }
 
 impl Default for ServerLimits {
@@ -202,7 +201,6 @@ impl Default for ServerLimits {
             shed: Shed::default(),
             max_concurrent_per_tool: None,
             calls_per_minute: None,
-            adaptive: None,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! How failures are met, as it is written: repeats, second attempts, loops, breakers, listing.
+//! How failures are met, as it is written: retries, second attempts, loops, breakers, listing.
 
 use std::time::Duration;
 
 use callward::DiscoveryConfig;
 use callward::breaker::BreakerConfig;
-use callward::loopguard::{LoopGuardConfig, WithoutSession};
+use callward::loopguard::{LoopGuardConfig, Sessionless};
 use callward::retry::hedge::HedgeConfig;
 use callward::retry::{Jitter, RetryConfig};
 use serde::Deserialize;
@@ -85,7 +85,7 @@ pub(crate) struct LoopGuard {
     #[serde(deserialize_with = "duration")]
     pub(crate) window: Duration,
     pub(crate) capacity: usize,
-    pub(crate) without_session: WithoutSession,
+    pub(crate) without_session: Sessionless,
 }
 
 impl Default for LoopGuard {

@@ -7,7 +7,7 @@ use callward::{CallPlan, Candidate, Explanation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ToolView, cache_words, millis, repeat_word, strength_word};
+use super::{ToolView, cache_words, millis, retry_word, strength_word};
 
 /// What would happen to a call and why: of a tool as a whole, or of one call of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub(crate) struct RuleView {
     pub(crate) hints: Value,
     pub(crate) effect: String,
     pub(crate) cache: String,
-    pub(crate) repeat: String,
+    pub(crate) retry: String,
     pub(crate) confirm: bool,
 }
 
@@ -232,7 +232,7 @@ impl ExplainView {
             route: RouteView::of(explanation),
             keep: KeepView::of(explanation),
             attempts: AttemptsView {
-                max: if plan.is_repeatable() {
+                max: if plan.is_retryable() {
                     explanation.max_attempts()
                 } else {
                     1
@@ -285,7 +285,7 @@ impl RuleView {
             hints: serde_json::to_value(rule.rule().hints()).unwrap_or_default(),
             effect: plan.effect.to_string(),
             cache: cache_words(plan.cache),
-            repeat: repeat_word(plan.repeat).to_owned(),
+            retry: retry_word(plan.retry).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
         }
     }

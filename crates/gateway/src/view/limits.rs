@@ -1,6 +1,6 @@
 //! What the limits let through, hold back and refuse.
 
-use callward::limit::{PlacesStatus, RateStatus, RateSubject};
+use callward::limit::{PermitStatus, RateStatus, RateSubject};
 use callward::loopguard::LoopGuardStats;
 use callward::retry::BudgetStatus;
 use callward::retry::hedge::HedgeStats;
@@ -45,7 +45,7 @@ pub(crate) struct PlacesView {
     /// Absent for the places of the server as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
-    /// How many there are; moves where it is adaptive.
+    /// How many there are.
     pub(crate) limit: usize,
     pub(crate) in_flight: usize,
     pub(crate) waiting: usize,
@@ -56,11 +56,11 @@ pub(crate) struct PlacesView {
     pub(crate) expired: u64,
 }
 
-/// The budget of repeats of one replica set.
+/// The retry budget of one replica set.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BudgetView {
     pub(crate) set: String,
-    /// How many repeats it would pay for now.
+    /// How many retries it would pay for now.
     pub(crate) tokens: u32,
     pub(crate) refused: u32,
 }
@@ -142,7 +142,7 @@ impl PlacesView {
             .collect()
     }
 
-    fn of(server: &ServerId, tool: Option<&ToolName>, places: &PlacesStatus) -> Self {
+    fn of(server: &ServerId, tool: Option<&ToolName>, places: &PermitStatus) -> Self {
         Self {
             server: server.to_string(),
             tool: tool.map(ToString::to_string),

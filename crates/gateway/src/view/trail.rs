@@ -35,7 +35,7 @@ const fn tone(decision: &Decision) -> Option<Tone> {
         | Verdict::Dropped
         | Verdict::Extended
         | Verdict::Probe
-        | Verdict::Repeat
+        | Verdict::Retry
         | Verdict::Stale
         | Verdict::Stop
         | Verdict::ToolError

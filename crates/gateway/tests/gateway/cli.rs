@@ -137,7 +137,7 @@ async fn tools_are_listed_with_their_verdicts() {
     assert_eq!(
         cells(lines.next().unwrap()),
         [
-            "tool", "effect", "safety", "cache", "repeat", "confirm", "source"
+            "tool", "effect", "safety", "cache", "retry", "confirm", "source"
         ]
     );
     let rows: Vec<_> = lines.map(cells).collect();

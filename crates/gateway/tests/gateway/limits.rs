@@ -81,7 +81,7 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
         "tool shop.add_note 1 0 0 1",
         "server tool in flight limit waiting shed expired",
         "shop - 1 3 0 of 1000 0 0",
-        "set repeats left refused",
+        "set retries left refused",
         "shop 4 0",
         "calls answered failing calls held",
         "1 1",

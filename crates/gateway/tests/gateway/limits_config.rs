@@ -136,7 +136,6 @@ progress_cap = \"30m\"
 
 [servers.a]
 command = \"x\"
-adaptive = { max = 32 }
 idempotency_keys = true
 max_waiting = 10
 shed = \"oldest\"
@@ -169,7 +168,6 @@ shed = \"oldest\"
     assert_eq!(
         checked["servers"][0]["changed"],
         json!({
-            "adaptive": {"min": 1, "max": 32, "tolerance": 2.0, "backoff": 0.8},
             "idempotency_keys": true, "max_waiting": 10, "shed": "oldest",
         })
     );
@@ -179,9 +177,7 @@ shed = \"oldest\"
 async fn a_gateway_with_every_layer_on_answers() {
     let servers = ["one", "two"].map(|name| {
         let server = SHOP.replace("servers.shop", &format!("servers.{name}"));
-        format!(
-            "{server}set = \"shop\"\nadaptive = true\nidempotency_keys = true\nshed = \"oldest\"\n"
-        )
+        format!("{server}set = \"shop\"\nidempotency_keys = true\nshed = \"oldest\"\n")
     });
     let config = format!("[hedge]\nenabled = true\n{}", servers.concat());
     let gateway = Gateway::configured(&config).await;

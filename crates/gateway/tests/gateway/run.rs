@@ -61,7 +61,7 @@ async fn the_plans_travel_beside_the_list() {
     );
     assert!(plans["get_order"]["riskLevel"].as_u64() < plans["delete_order"]["riskLevel"].as_u64());
     assert_eq!(plans["get_order"]["safety"], "safe");
-    assert_eq!(plans["get_order"]["repeat"], "yes");
+    assert_eq!(plans["get_order"]["retry"], "yes");
     assert_eq!(plans.as_object().unwrap().len(), 9);
 }
 

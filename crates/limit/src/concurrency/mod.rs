@@ -1,47 +1,28 @@
-//! The limit of calls at once.
+//! The limit of concurrent calls.
 //!
-//! **Rule.** A call takes a place of its tool, if the tool has places of its own, and then one of
-//! its server. If there is none it waits, first come, first served. If too many wait already, one
-//! of them is refused: the newest, or the one that has waited longest ([`Shed`]). Who is still in
-//! line at its deadline is refused too. A place is free again as soon as the answer is there.
-//! Optionally the number of places follows what the server bears ([`AdaptiveConfig`]).
+//! **Rule.** A call takes a permit of its tool, if the tool has a limit of its own, and then one of
+//! its server. Without a free permit it waits in a bounded queue, first in, first out. A full queue
+//! refuses a call ([`Shed`] selects which); so does a deadline that comes too close. The permits
+//! are free again as soon as the result is there.
 //!
-//! **Readiness** is that of the inner service: places are not taken in `poll_ready`, where a caller
-//! that is ready and never calls would keep one.
+//! **Readiness** is that of the inner service. A permit is not taken in `poll_ready`, where a
+//! caller that never calls would keep it.
 //!
-//! **Cancellation.** A call takes its place when it is first polled. A drop leaves the line, or
-//! ends the inner call and frees its places; a place that was just given to it goes to the next.
+//! **Cancellation.** A dropped call leaves the queue, or releases its permits.
 //!
 //! **Clone.** Clones share the limit. Each service a layer wraps has a limit of its own.
 //!
-//! **Errors.** Adds [`Overloaded`](callward_core::ErrorKind::Overloaded), not sent. It says how
-//! many run and wait.
+//! **Errors.** Adds [`Overloaded`](callward_core::ErrorKind::Overloaded), not sent, with the number
+//! of calls in flight and in the queue.
 //!
-//! **Telemetry.** [`ConcurrencyHandle::status`] tells the limit in force, how many run and wait,
-//! and how many were refused.
-//!
-//! **Cost.** A free place costs one exchange of an atomic, and so does giving it back; no box, and
-//! no lock while nobody waits. Only a call that has to wait costs a box.
-//!
-//! **Order.** Inside the breaker (a sick tool takes no place) and outside of the attempt timeout
-//! (waiting for a place is not the server's slowness).
+//! **Order.** Inside the breaker, so that a call it refuses takes no permit, and outside the
+//! attempt timeout, so that waiting here does not count as the server's time.
 
-mod adaptive;
-mod config;
-mod future;
-mod gate;
-#[cfg(test)]
-mod gate_tests;
-#[cfg(all(test, shuttle))]
-mod interleavings;
 mod layer;
-mod line;
+mod permits;
+mod queue;
 mod service;
-mod site;
 
-pub use adaptive::{Adaptive, AdaptiveConfig, Sample, Signal};
-pub use config::Shed;
-pub use future::ConcurrencyLimitFuture;
-pub use layer::ConcurrencyLimitLayer;
+pub use layer::{ConcurrencyLimitLayer, Shed};
+pub use permits::{ConcurrencyHandle, ConcurrencyStatus, PermitStatus};
 pub use service::ConcurrencyLimit;
-pub use site::{ConcurrencyHandle, ConcurrencyStatus, PlacesStatus};

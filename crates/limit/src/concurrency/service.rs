@@ -6,53 +6,50 @@ use std::task::{Context, Poll};
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use super::site::Site;
-use super::{ConcurrencyHandle, ConcurrencyLimitFuture};
+use super::ConcurrencyHandle;
+use super::permits::{Held, Permits};
+use crate::LimitFuture;
 
-/// Lets only so many calls at a server at once; the others wait in line, first come, first served.
+/// Limits how many calls are in flight at a server; the others wait in a queue.
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit<S> {
     inner: S,
-    site: Arc<Site>,
+    permits: Arc<Permits>,
 }
 
 impl<S> ConcurrencyLimit<S> {
-    pub(super) const fn at(inner: S, site: Arc<Site>) -> Self {
-        Self { inner, site }
+    pub(super) const fn new(inner: S, permits: Arc<Permits>) -> Self {
+        Self { inner, permits }
     }
 
-    /// Returns the places, to look at.
+    /// Returns a handle that reads the limit.
     #[must_use]
     pub fn handle(&self) -> ConcurrencyHandle {
-        ConcurrencyHandle(self.site.clone())
-    }
-
-    /// Returns how many calls wait for a place of the server.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.handle().status().server.waiting
-    }
-
-    /// Returns how many calls have a place of the server.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.handle().status().server.in_flight
+        ConcurrencyHandle(self.permits.clone())
     }
 }
 
 impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = ConcurrencyLimitFuture<S>;
+    type Future = LimitFuture<S::Future, Held>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        // the readied service goes with the call, a clone stays
+        let tool = match self.permits.try_acquire(call.tool().name()) {
+            Ok(held) => return LimitFuture::running(self.inner.call(call), held),
+            Err(tool) => tool,
+        };
+        // the ready service goes with the call, and a clone stays
         let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
-        ConcurrencyLimitFuture::arriving(inner, call, self.site.clone())
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let permits = self.permits.clone();
+        LimitFuture::queued(async move {
+            let _held = permits.acquire(&call, tool).await?;
+            inner.call(call).await
+        })
     }
 }

@@ -1,29 +1,27 @@
-//! The settings of a rate limit, and what makes no sense among them.
+//! The settings of a rate limit.
 
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
 
-/// Which rates are held to, and how long a call may wait for its turn.
+/// Which rates are limited, and how long a call may wait.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct RateLimitConfig {
-    /// Whether a tool is called no more often than its plan says (its `rateLimitHint`). Default:
-    /// yes.
+    /// Whether the rate in a tool's plan (its `rateLimitHint`) is enforced. Default: yes.
     pub tools: bool,
-    /// How many calls a minute one principal may make. Default: any number.
+    /// How many calls a minute each principal may make. Default: no limit.
     pub per_principal: Option<f64>,
-    /// How many calls a minute may pass here in all. Default: any number.
+    /// How many calls a minute may pass in all. Default: no limit.
     pub in_all: Option<f64>,
-    /// How many calls may come at once after a pause: as many as the rate allows in this time, and
-    /// at least 1. So no minute sees more than the rate and those together. Default: 10 s.
+    /// How large a burst may be: as many calls as the rate allows in this time, at least 1.
+    /// Default: 10 s.
     pub burst: Duration,
-    /// How long a call waits for its turn at most; zero refuses whatever cannot pass at once. A
-    /// deadline that is sooner counts. Default: 30 s.
+    /// How long a call waits at most; zero refuses each call that cannot pass at once. A deadline
+    /// may end the wait sooner. Default: 30 s.
     pub max_wait: Duration,
-    /// How many principals, and how many tools, are kept count of. With more, those are forgotten
-    /// first that have not called for so long that nothing is lost; where none has, any for whom
-    /// no call waits. Default: 10,000.
+    /// How many limits of principals and tools are kept. With more, those with full buckets are
+    /// dropped, or if there are none, all that no call waits for. Default: 10,000.
     pub max_keys: usize,
 }
 
@@ -41,7 +39,7 @@ impl Default for RateLimitConfig {
 }
 
 impl RateLimitConfig {
-    /// Returns the settings for one server: no rate but this one.
+    /// Returns the settings for one server: this rate alone.
     #[must_use]
     pub fn for_server(calls_per_minute: f64) -> Self {
         Self {
@@ -51,72 +49,69 @@ impl RateLimitConfig {
         }
     }
 
-    /// Sets whether a tool is called no more often than its plan says.
+    /// Sets whether the rates in the tools' plans are enforced.
     #[must_use]
-    pub const fn with_tools(mut self, held: bool) -> Self {
-        self.tools = held;
+    pub const fn with_tools(mut self, enforced: bool) -> Self {
+        self.tools = enforced;
         self
     }
 
-    /// Sets how many calls a minute one principal may make.
+    /// Sets how many calls a minute each principal may make.
     #[must_use]
     pub const fn with_per_principal(mut self, calls_per_minute: Option<f64>) -> Self {
         self.per_principal = calls_per_minute;
         self
     }
 
-    /// Sets how many calls a minute may pass here in all.
+    /// Sets how many calls a minute may pass in all.
     #[must_use]
     pub const fn with_in_all(mut self, calls_per_minute: Option<f64>) -> Self {
         self.in_all = calls_per_minute;
         self
     }
 
-    /// Sets in what time the rate allows as many calls as may come at once.
+    /// Sets the time whose calls may come as a burst.
     #[must_use]
     pub const fn with_burst(mut self, time: Duration) -> Self {
         self.burst = time;
         self
     }
 
-    /// Sets how long a call waits for its turn at most.
+    /// Sets how long a call waits at most.
     #[must_use]
     pub const fn with_max_wait(mut self, time: Duration) -> Self {
         self.max_wait = time;
         self
     }
 
-    /// Sets how many principals, and how many tools, are kept count of.
+    /// Sets how many limits of principals and tools are kept.
     #[must_use]
     pub const fn with_max_keys(mut self, count: usize) -> Self {
         self.max_keys = count;
         self
     }
 
-    /// Checks the settings. Every constructor that takes them does so too.
+    /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let no_rate =
+        let invalid =
             |rate: Option<f64>| rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0));
         let reason = "is not a number of calls a minute above 0; leave it out for no limit";
-        if no_rate(self.per_principal) {
+        if invalid(self.per_principal) {
             return Err(InvalidConfig::new("per_principal", reason));
         }
-        if no_rate(self.in_all) {
+        if invalid(self.in_all) {
             return Err(InvalidConfig::new("in_all", reason));
         }
         if self.burst > Duration::from_secs(3600) {
-            let reason = "is above an hour; a rate counted by the minute would mean little";
+            let reason = "is above an hour";
             return Err(InvalidConfig::new("burst", reason));
         }
         if self.max_keys == 0 {
-            return Err(InvalidConfig::new(
-                "max_keys",
-                "is 0; nobody's calls could be counted",
-            ));
+            return Err(InvalidConfig::new("max_keys", "is 0; use 1 or more"));
         }
         Ok(())
     }
@@ -127,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_named() {
+    fn validate_names_the_invalid_setting() {
         let config = RateLimitConfig::default();
         assert_eq!(config.validate(), Ok(()));
         let cases = [

@@ -5,23 +5,23 @@ use tower_layer::Layer;
 
 use super::{RateLimit, RateLimitConfig, RateLimits};
 
-/// Puts a [`RateLimit`] around a service. All services one layer makes share its limits.
+/// Puts a [`RateLimit`] around a service. All services of one layer share its limits.
 #[derive(Debug, Clone)]
 pub struct RateLimitLayer {
     limits: RateLimits,
 }
 
 impl RateLimitLayer {
-    /// Makes the layer, and its limits.
+    /// Makes the layer and its limits.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: RateLimitConfig) -> Result<Self, InvalidConfig> {
         RateLimits::new(config).map(|limits| Self { limits })
     }
 
-    /// Returns the limits, to look at.
+    /// Returns a handle that reads the limits.
     #[must_use]
     pub const fn limits(&self) -> &RateLimits {
         &self.limits

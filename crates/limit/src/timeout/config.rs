@@ -4,26 +4,21 @@ use std::time::Duration;
 
 use callward_core::InvalidConfig;
 
-/// How far progress may stretch an attempt. How long an attempt may take without progress is not
-/// set here: its tool's plan says so.
+/// How far progress may stretch an attempt. The timeout without progress is in the tool's plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TimeoutConfig {
-    /// How long an attempt may take in all while its server reports progress. Default: ten times
-    /// its timeout, which is 10 minutes for a tool that does not say how long it takes.
+    /// How long an attempt with progress may take in all. Default: ten times its timeout.
     pub cap: Cap,
 }
 
-/// How long an attempt may take in all while its server reports progress.
+/// How long an attempt with progress may take in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a bound is relative to the timeout, or it is not"
-)]
+#[expect(clippy::exhaustive_enums, reason = "a cap is absolute or relative")]
 pub enum Cap {
-    /// This long. A tool whose timeout is longer keeps that.
+    /// This long, and never below the timeout.
     At(Duration),
-    /// So many times its timeout. With 1, progress changes nothing.
+    /// This many times its timeout. With 1, progress changes nothing.
     Times(u32),
 }
 
@@ -45,7 +40,7 @@ impl Cap {
 }
 
 impl TimeoutConfig {
-    /// Sets how long an attempt may take in all while its server reports progress.
+    /// Sets how long an attempt with progress may take in all.
     #[must_use]
     pub const fn with_cap(mut self, cap: Cap) -> Self {
         self.cap = cap;
@@ -56,16 +51,16 @@ impl TimeoutConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         match self.cap {
             Cap::Times(0) => Err(InvalidConfig::new(
                 "cap",
-                "is 0 times the timeout; 1 is the least, and lets progress change nothing",
+                "is 0 times the timeout; use 1 for no extension by progress",
             )),
             Cap::At(cap) if cap.is_zero() => Err(InvalidConfig::new(
                 "cap",
-                "is 0; to let progress change nothing, say 1 times the timeout",
+                "is 0; use 1 times the timeout for no extension by progress",
             )),
             _ => Ok(()),
         }
@@ -93,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_of_nothing_is_refused() {
+    fn a_cap_of_zero_is_invalid() {
         let with = |cap| TimeoutConfig::default().with_cap(cap).validate();
         assert!(with(Cap::Times(0)).is_err());
         assert!(with(Cap::At(Duration::ZERO)).is_err());

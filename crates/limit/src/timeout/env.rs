@@ -1,18 +1,18 @@
-//! The timeout that the environment states.
+//! The attempt timeout from the environment.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The variable of the environment that states, in milliseconds, the attempt timeout of tools that
-/// do not say how long they take.
+/// The environment variable with the attempt timeout, in milliseconds, of tools without an
+/// estimated duration.
 pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
 
 /// Reads the value of [`TOOL_TIMEOUT_VAR`]: whole milliseconds from 1 to a day. White space around
-/// them is ignored; an empty value is read as none, since that is how a variable is taken back.
+/// them is ignored; an empty value counts as absent.
 ///
 /// # Errors
 ///
-/// [`InvalidToolTimeout`] says what was found, and what is expected.
+/// [`InvalidToolTimeout`] if the value is anything else.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,24 +32,23 @@ pub fn parse_tool_timeout(value: &str) -> Result<Option<Duration>, InvalidToolTi
     if text.is_empty() {
         return Ok(None);
     }
-    // `+5` is a number to the standard library, and no number anybody means to write here
+    // the standard library also parses `+5`
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<u64>() {
-        Ok(millis) if digits && (1..=LONGEST_MS).contains(&millis) => {
+        Ok(millis) if digits && (1..=MAX_MILLIS).contains(&millis) => {
             Ok(Some(Duration::from_millis(millis)))
         }
         _ => Err(InvalidToolTimeout {
-            found: text.chars().take(LONGEST_TOLD).collect(),
+            found: text.chars().take(MAX_SHOWN_CHARS).collect(),
         }),
     }
 }
 
 /// A day.
-const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
-/// No more of what was found is told, in characters.
-const LONGEST_TOLD: usize = 40;
+const MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
+const MAX_SHOWN_CHARS: usize = 40;
 
-/// The environment states a timeout that is none.
+/// The environment variable has an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidToolTimeout {
     found: String,
@@ -59,7 +58,7 @@ impl fmt::Display for InvalidToolTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{TOOL_TIMEOUT_VAR} is {:?}: give whole milliseconds from 1 to {LONGEST_MS}, such as \
+            "{TOOL_TIMEOUT_VAR} is {:?}: give whole milliseconds from 1 to {MAX_MILLIS}, such as \
              60000",
             self.found
         )
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_milliseconds_up_to_a_day() {
+    fn only_whole_milliseconds_up_to_a_day_are_valid() {
         let good = [("1", 1), (" 5000\n", 5000), ("86400000", 86_400_000)];
         for (text, millis) in good {
             let expected = Some(Duration::from_millis(millis));
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_not_repeated_whole() {
+    fn a_long_value_is_truncated_in_the_error() {
         let error = parse_tool_timeout(&"9".repeat(10_000)).unwrap_err();
         assert!(error.to_string().len() < 150, "{error}");
     }

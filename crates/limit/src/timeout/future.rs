@@ -11,49 +11,48 @@ use pin_project_lite::pin_project;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::sink::Watch;
-use super::terms::{Due, Ended, Terms};
+use super::bounds::{Bound, Bounds, Due};
+use super::watch::ProgressWatch;
 
 pin_project! {
-    /// The answer of an [`AttemptTimeout`](super::AttemptTimeout): the inner one, or an error.
+    /// The result of an [`AttemptTimeout`](super::AttemptTimeout): the inner one, or an error.
     pub struct AttemptTimeoutFuture<F> {
         #[pin]
-        stage: Stage<F>,
+        inner: Option<F>,
+        // set if the call is too late to be sent
+        late: Option<ToolError>,
+        timer: Timer,
     }
 }
 
-pin_project! {
-    #[project = StageProj]
-    enum Stage<F> {
-        // what was due had passed on arrival
-        Late { error: Option<ToolError> },
-        // the server has the call; the timer is made when it first keeps us waiting
-        Running {
-            #[pin]
-            answer: F,
-            // boxed, as calls that are answered at once would carry its bytes, too
-            timer: Option<Pin<Box<Sleep>>>,
-            terms: Terms,
-            watch: Arc<Watch>,
-            // a person was waited for when last looked: the timer says nothing of when that ends
-            paused: bool,
-        },
-    }
+/// Waits for the end of an attempt's time.
+struct Timer {
+    // made when the inner future is first pending; boxed, as a call that is ready at once needs
+    // none
+    sleep: Option<Pin<Box<Sleep>>>,
+    bounds: Bounds,
+    watch: Arc<ProgressWatch>,
+    // a person decided at the last poll: the timer does not say when that ends
+    paused: bool,
 }
 
 impl<F> AttemptTimeoutFuture<F> {
-    pub(crate) const fn late(error: ToolError) -> Self {
+    /// Of a call that is sent, or the error of one that is too late.
+    pub(crate) fn new(
+        inner: Result<F, ToolError>,
+        bounds: Bounds,
+        watch: Arc<ProgressWatch>,
+    ) -> Self {
+        let (inner, late) = match inner {
+            Ok(inner) => (Some(inner), None),
+            Err(error) => (None, Some(error)),
+        };
         Self {
-            stage: Stage::Late { error: Some(error) },
-        }
-    }
-
-    pub(crate) const fn running(answer: F, terms: Terms, watch: Arc<Watch>) -> Self {
-        Self {
-            stage: Stage::Running {
-                answer,
-                timer: None,
-                terms,
+            inner,
+            late,
+            timer: Timer {
+                sleep: None,
+                bounds,
                 watch,
                 paused: false,
             },
@@ -68,74 +67,66 @@ where
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut stage = self.project().stage;
-        let result = match stage.as_mut().project() {
-            StageProj::Running {
-                answer,
-                timer,
-                terms,
-                watch,
-                paused,
-            } => match answer.poll(cx) {
-                Poll::Ready(result) => {
-                    // an answer that was there at once was not late
-                    if terms.is_told() && timer.is_some() && result.is_ok() {
-                        let now = Instant::now();
-                        terms.answered(&watch.read(now, cx.waker()), now);
-                    }
-                    Poll::Ready(result)
-                }
-                Poll::Pending => poll_end(timer, terms, watch, paused, cx).map(Err),
-            },
-            // polled again after its end it never ends: there is no second answer
-            StageProj::Late { error } => match error.take() {
-                Some(error) => Poll::Ready(Err(error)),
-                None => Poll::Pending,
-            },
+        let mut this = self.project();
+        let Some(inner) = this.inner.as_mut().as_pin_mut() else {
+            let late = this.late.take();
+            return late.map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+        };
+        let result = match inner.poll(cx) {
+            Poll::Ready(result) => {
+                this.timer.record_extension(&result, cx);
+                Poll::Ready(result)
+            }
+            Poll::Pending => this.timer.poll(cx).map(Err),
         };
         if result.is_ready() {
-            // lets go of the call now, not when the future is dropped
-            stage.set(Stage::Late { error: None });
+            // drops the call now, not with the future
+            this.inner.set(None);
         }
         result
     }
 }
 
-/// Waits for the end of an attempt's time, by a timer that looks again when it fires: in between,
-/// the server may have reported progress.
-fn poll_end(
-    timer: &mut Option<Pin<Box<Sleep>>>,
-    terms: &mut Terms,
-    watch: &Watch,
-    paused: &mut bool,
-    cx: &mut Context<'_>,
-) -> Poll<ToolError> {
-    loop {
-        let running = timer.as_mut().is_some_and(|timer| {
-            // a busy server must not use up the budget that the timer needs to be seen
-            pin!(unconstrained(timer.as_mut())).poll(cx).is_pending()
-        });
-        if running && !*paused {
-            return Poll::Pending;
+impl Timer {
+    /// Completes when the attempt is over. The sleep checks again when it fires: the server may
+    /// have reported progress in between.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToolError> {
+        loop {
+            let sleeps = self.sleep.as_mut().is_some_and(|sleep| {
+                // a busy server must not use up tokio's budget for the timer
+                pin!(unconstrained(sleep.as_mut())).poll(cx).is_pending()
+            });
+            if sleeps && !self.paused {
+                return Poll::Pending;
+            }
+            let now = Instant::now();
+            let meter = self.watch.read(now, cx.waker());
+            self.paused = meter.is_paused();
+            let at = match self.bounds.due(&meter, now) {
+                // a retry follows, or this attempt goes on
+                Due::Over(Bound::Share) if !self.bounds.ends_with_share(now) => continue,
+                Due::Over(bound) => return Poll::Ready(self.bounds.error(bound, &meter, now)),
+                Due::NotBefore(at) => at,
+            };
+            // none while a person decides without a deadline, or beyond the clock's range
+            let Some(at) = at else {
+                self.sleep = None;
+                return Poll::Pending;
+            };
+            match &mut self.sleep {
+                Some(sleep) if sleep.deadline() == at => return Poll::Pending,
+                Some(sleep) => sleep.as_mut().reset(at),
+                None => self.sleep = Some(Box::pin(sleep_until(at))),
+            }
         }
-        let now = Instant::now();
-        let meter = watch.read(now, cx.waker());
-        *paused = meter.is_asking();
-        let at = match terms.due(&meter, now) {
-            // another attempt follows, or this one goes on
-            Due::Over(Ended::Share) if !terms.ends_with_share(now) => continue,
-            Due::Over(ended) => return Poll::Ready(terms.error(ended, &meter, now)),
-            Due::NotBefore(at) => at,
-        };
-        // what the clock cannot say, and a person without a deadline, need no timer
-        let Some(at) = at else {
-            *timer = None;
-            return Poll::Pending;
-        };
-        match timer {
-            Some(timer) if timer.deadline() == at => return Poll::Pending,
-            Some(timer) => timer.as_mut().reset(at),
-            None => *timer = Some(Box::pin(sleep_until(at))),
+    }
+
+    /// Records that progress stretched the attempt, if it did.
+    fn record_extension(&self, result: &Result<ToolOutput, ToolError>, cx: &Context<'_>) {
+        // an attempt that was ready at once was not stretched
+        if self.sleep.is_some() && result.is_ok() {
+            let now = Instant::now();
+            self.bounds.answered(&self.watch.read(now, cx.waker()), now);
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct AttemptTimeoutLayer {
 }
 
 impl AttemptTimeoutLayer {
-    /// Takes the defaults: the times come from the call, and progress stretches them ten times.
+    /// Makes a layer with the default cap: progress stretches an attempt up to ten times.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

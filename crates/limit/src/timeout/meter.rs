@@ -1,5 +1,4 @@
-//! What is known of an attempt's time: when it began, when it last got on, and for how long a
-//! person was waited for. Pure: every change takes the time.
+//! The time of one attempt: active, quiet, and waiting for a person. Pure.
 
 use std::time::Duration;
 
@@ -7,37 +6,35 @@ use tokio::time::Instant;
 
 /// The time of one attempt.
 ///
-/// *Active* time is what counts: all time since the server first kept us waiting, but for that in
-/// which a person was waited for.
+/// *Active* time counts toward the bounds: all time since the first poll, without that in which a
+/// person decides.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Meter {
-    /// When the server first kept us waiting.
     started: Option<Instant>,
-    /// How many questions are open, and since when there has been one.
+    /// How many questions to a person are open, and since when.
     questions: u32,
     asked: Option<Instant>,
-    /// How long persons were waited for, since the start, before the questions now open.
-    answered: Duration,
-    /// The active time at the last report, and when that was.
+    /// How long persons took for the questions that are closed.
+    decided: Duration,
+    /// The active time at the last progress report, and its moment.
     reported: Option<(Duration, Instant)>,
 }
 
 impl Meter {
-    /// Begins to count, if it has not yet.
+    /// Starts to count, once.
     pub(crate) fn start(&mut self, now: Instant) {
         if self.started.is_none() {
             self.started = Some(now);
         }
     }
 
-    /// Notes a progress report.
+    /// Takes note of a progress report.
     pub(crate) fn report(&mut self, now: Instant) {
         self.reported = Some((self.active(now), now));
     }
 
-    /// Notes that one more question waits for a person, or one fewer; says whether that was the
-    /// last one. An answer to no question changes nothing.
-    pub(crate) fn ask(&mut self, waits: bool, now: Instant) -> bool {
+    /// Opens or closes a question to a person. Returns `true` if it closed the last one.
+    pub(crate) fn wait_for_person(&mut self, waits: bool, now: Instant) -> bool {
         if waits {
             self.questions = self.questions.saturating_add(1);
             self.asked.get_or_insert(now);
@@ -50,23 +47,23 @@ impl Meter {
         if self.questions > 0 {
             return false;
         }
-        self.answered = self.person(now);
+        self.decided = self.person(now);
         self.asked = None;
         true
     }
 
-    /// Says whether a person is waited for.
-    pub(crate) const fn is_asking(&self) -> bool {
+    /// Returns `true` while a person decides.
+    pub(crate) const fn is_paused(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Returns how long persons were waited for since the start.
+    /// Returns the time that persons took since the start.
     pub(crate) fn person(&self, now: Instant) -> Duration {
         let open = self
             .asked
             .zip(self.started)
             .map(|(asked, started)| now.saturating_duration_since(asked.max(started)));
-        self.answered.saturating_add(open.unwrap_or_default())
+        self.decided.saturating_add(open.unwrap_or_default())
     }
 
     /// Returns the active time.
@@ -77,7 +74,7 @@ impl Meter {
             .saturating_sub(self.person(now))
     }
 
-    /// Returns the active time since the server last reported anything, or since the start.
+    /// Returns the active time since the last progress report, or since the start.
     pub(crate) fn quiet(&self, now: Instant) -> Duration {
         let reported = self.reported.map(|(active, _)| active);
         self.active(now)
@@ -104,18 +101,24 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_persons_time_does_not_count() {
+    fn time_of_a_person_is_not_active() {
         let start = Instant::now();
         let at = |secs: u32| start + SECOND * secs;
         let mut meter = Meter::default();
         meter.start(at(0));
-        assert!(!meter.ask(true, at(10)));
-        assert!(!meter.ask(true, at(20)), "a question within a question");
-        assert!(!meter.ask(false, at(30)));
-        assert!(meter.is_asking());
+        assert!(!meter.wait_for_person(true, at(10)));
+        assert!(
+            !meter.wait_for_person(true, at(20)),
+            "a question within a question"
+        );
+        assert!(!meter.wait_for_person(false, at(30)));
+        assert!(meter.is_paused());
         assert_eq!(meter.active(at(35)), 10 * SECOND);
-        assert!(meter.ask(false, at(40)));
-        assert!(!meter.ask(false, at(45)), "an answer to nothing");
+        assert!(meter.wait_for_person(false, at(40)));
+        assert!(
+            !meter.wait_for_person(false, at(45)),
+            "an answer to nothing"
+        );
         assert_eq!(meter.active(at(50)), 20 * SECOND);
         assert_eq!(meter.person(at(50)), 30 * SECOND);
         meter.report(at(50));
@@ -123,15 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_before_the_start_counts_from_the_start() {
+    fn a_question_before_the_start_counts_from_the_start() {
         let start = Instant::now();
         let at = |secs: u32| start + SECOND * secs;
         let mut meter = Meter::default();
-        meter.ask(true, at(0));
+        meter.wait_for_person(true, at(0));
         meter.start(at(5));
         assert_eq!(meter.person(at(7)), 2 * SECOND);
         assert_eq!(meter.active(at(7)), Duration::ZERO);
-        meter.ask(false, at(9));
+        meter.wait_for_person(false, at(9));
         assert_eq!(meter.active(at(10)), SECOND);
     }
 
@@ -144,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn active_and_persons_time_are_all_of_it(
+        fn active_and_person_time_add_up_to_all_time(
             steps in prop::collection::vec(
                 prop_oneof![
                     any::<bool>().prop_map(Step::Ask),
@@ -161,11 +164,11 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Ask(true) => {
-                        meter.ask(true, now);
+                        meter.wait_for_person(true, now);
                         open += 1;
                     }
                     Step::Ask(false) => {
-                        let last = meter.ask(false, now);
+                        let last = meter.wait_for_person(false, now);
                         prop_assert_eq!(last, open == 1);
                         open = open.saturating_sub(1);
                     }
@@ -184,7 +187,7 @@ mod tests {
                 prop_assert_eq!(meter.active(now), active);
                 prop_assert_eq!(meter.quiet(now), quiet);
                 prop_assert_eq!(meter.active(now) + meter.person(now), now - start);
-                prop_assert_eq!(meter.is_asking(), open > 0);
+                prop_assert_eq!(meter.is_paused(), open > 0);
             }
         }
     }

@@ -6,12 +6,11 @@ use std::task::{Context, Poll};
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tower_service::Service;
 
-use super::sink::Watch;
-use super::terms::Terms;
+use super::bounds::Bounds;
+use super::watch::ProgressWatch;
 use super::{AttemptTimeoutFuture, TimeoutConfig};
 
-/// Ends an attempt that takes longer than its tool's plan allows. An answer that is there when the
-/// time ends is passed on.
+/// Ends an attempt that takes longer than its tool's plan allows.
 #[derive(Debug, Clone)]
 pub struct AttemptTimeout<S> {
     inner: S,
@@ -19,9 +18,7 @@ pub struct AttemptTimeout<S> {
 }
 
 impl<S> AttemptTimeout<S> {
-    /// Wraps a service.
-    #[must_use]
-    pub const fn new(inner: S, config: TimeoutConfig) -> Self {
+    pub(crate) const fn new(inner: S, config: TimeoutConfig) -> Self {
         Self { inner, config }
     }
 }
@@ -36,12 +33,12 @@ impl<S: ToolService> Service<ToolCall> for AttemptTimeout<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let terms = Terms::of(&call, self.config.cap);
-        if let Some(error) = terms.too_late() {
-            return AttemptTimeoutFuture::late(error);
-        }
-        let watch = Arc::new(Watch::before(call.progress().cloned()));
-        let call = call.with_progress(watch.clone());
-        AttemptTimeoutFuture::running(self.inner.call(call), terms, watch)
+        let bounds = Bounds::of(&call, self.config.cap);
+        let watch = Arc::new(ProgressWatch::before(call.progress().cloned()));
+        let inner = match bounds.late() {
+            Some(error) => Err(error),
+            None => Ok(self.inner.call(call.with_progress(watch.clone()))),
+        };
+        AttemptTimeoutFuture::new(inner, bounds, watch)
     }
 }

@@ -10,7 +10,7 @@ const WAIT: Duration = Duration::from_secs(2);
 
 fn table(capacity: usize) -> Table {
     Table::new(
-        &LoopGuardConfig::default()
+        LoopGuardConfig::default()
             .with_failures(FAILURES)
             .with_wait(WAIT)
             .with_window(WINDOW)
@@ -23,11 +23,10 @@ fn fail(table: &Table, key: u128, now: Instant) {
 }
 
 fn fail_as(table: &Table, key: u128, now: Instant, wrote: bool) {
-    table.fail(key as u64, key, now, "no".into(), wrote);
-}
-
-fn slots(table: &Table) -> u32 {
-    table.slots.iter().map(|s| s.load(Ordering::Relaxed)).sum()
+    if wrote {
+        table.clear(Some(key));
+    }
+    table.fail(key, now, "no".into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,95 +35,66 @@ async fn failures_far_apart_are_not_in_a_row() {
     for _ in 0..10 {
         fail(&table, 1, now);
         now += WINDOW + Duration::from_secs(1);
-        assert_eq!(table.admit(1, now), Admission::Go);
+        assert_eq!(table.admit(1, now), Admission::Send);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_try_a_wait_and_one_that_never_ends_holds_nobody_for_ever() {
+async fn each_wait_admits_one_trial_also_after_one_that_never_ends() {
     let (table, begin) = (table(64), Instant::now());
     (0..FAILURES).for_each(|_| fail(&table, 1, begin));
     let later = begin + WAIT;
-    assert_eq!(table.admit(1, later), Admission::Try);
+    assert_eq!(table.admit(1, later), Admission::Trial);
     let stopped = Admission::Stop {
         failures: FAILURES,
-        told: "no".into(),
+        message: "no".into(),
         wait: WAIT,
     };
     assert_eq!(table.admit(1, later), stopped);
-    assert_eq!(table.admit(1, later + WAIT), Admission::Try);
+    assert_eq!(table.admit(1, later + WAIT), Admission::Trial);
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_try_that_fails_is_followed_by_the_same_wait() {
+async fn each_failed_trial_is_followed_by_the_same_wait() {
     let (table, mut now) = (table(64), Instant::now());
     (0..FAILURES).for_each(|_| fail(&table, 1, now));
     for _ in 0..20 {
         now += WAIT - Duration::from_millis(1);
         assert!(matches!(table.admit(1, now), Admission::Stop { .. }));
         now += Duration::from_millis(1);
-        assert_eq!(table.admit(1, now), Admission::Try);
+        assert_eq!(table.admit(1, now), Admission::Trial);
         fail(&table, 1, now);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_try_given_back_too_late_takes_nobody_elses() {
+async fn a_trial_taken_back_late_does_not_end_a_newer_one() {
     let (table, begin) = (table(64), Instant::now());
     (0..FAILURES).for_each(|_| fail(&table, 1, begin));
     let (first, second) = (begin + WAIT, begin + WAIT * 2);
-    assert_eq!(table.admit(1, first), Admission::Try);
-    assert_eq!(table.admit(1, second), Admission::Try);
-    table.give_back(1, first);
+    assert_eq!(table.admit(1, first), Admission::Trial);
+    assert_eq!(table.admit(1, second), Admission::Trial);
+    table.take_back(1, first);
     assert!(matches!(table.admit(1, second), Admission::Stop { .. }));
-    table.give_back(1, second);
-    assert_eq!(table.admit(1, second), Admission::Try);
+    table.take_back(1, second);
+    assert_eq!(table.admit(1, second), Admission::Trial);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_is_bounded_and_the_oldest_go_first() {
+async fn a_full_table_drops_the_oldest_call() {
     let (table, begin) = (table(64), Instant::now());
     for n in 0..1000_u64 {
         fail(&table, n.into(), begin + Duration::from_millis(n));
     }
-    assert_eq!(table.held(), 64);
-    assert_eq!(slots(&table), 64);
-    let newest = table.shard(999).unwrap().contains_key(&999);
-    assert!(newest && !table.shard(0).unwrap().contains_key(&0));
-    // what is past goes even where there is room
+    assert_eq!(table.len(), 64);
+    let holds = |key| table.calls.lock().contains_key(&key);
+    assert!(holds(999) && !holds(0));
+    // of a full table, the calls whose failures are over go
     fail(&table, 16, begin + WINDOW * 4);
-    assert_eq!(table.shard(0).unwrap().len(), 1);
+    assert_eq!(table.len(), 1);
 }
 
-#[test]
-fn threads_that_fail_and_succeed_leave_nothing_behind() {
-    let (table, now) = (table(4096), Instant::now());
-    std::thread::scope(|scope| {
-        for thread in 0..4_u128 {
-            let table = &table;
-            scope.spawn(move || {
-                for n in 0..2000_u128 {
-                    let key = n % 50;
-                    fail(table, key, now);
-                    table.admit(key, now);
-                    match (n + thread) % 12 {
-                        0 | 3 | 6 => table.succeed(key),
-                        1 => table.reset_others(key),
-                        2 => table.reset(),
-                        4 => fail_as(table, key, now, true),
-                        _ => {}
-                    }
-                }
-            });
-        }
-    });
-    assert_eq!(table.held(), slots(&table) as usize);
-    (0..50).for_each(|key| table.succeed(key));
-    assert!(table.is_empty());
-    assert_eq!(slots(&table), 0);
-}
-
-/// What the table has to do, in the plainest words: the history of each call since it last succeeded.
+/// The model: the history of each call since it last succeeded.
 #[derive(Default)]
 struct Model(HashMap<u128, Vec<Instant>>);
 
@@ -147,12 +117,12 @@ impl Model {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Begins a call of this key, if it is let through.
+    /// Begins a call of this key, if it is admitted.
     Begin(u128),
     /// Ends the call that runs at this place, if any.
     End(usize, End),
     Wait(u64),
-    /// A write of somebody else succeeds.
+    /// Another write succeeds.
     Write,
 }
 
@@ -184,17 +154,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn any_interleaving_of_calls_is_decided_as_their_history_says(
+    fn any_interleaving_of_calls_is_decided_by_their_history(
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let (table, mut model) = (table(4096), Model::default());
         let mut now = Instant::now();
-        // key, and the try that it is
+        // key, and when it began if it is a trial
         let mut running: Vec<(u128, Option<Instant>)> = Vec::new();
         for step in steps {
             match step {
                 Step::Write => {
-                    table.reset();
+                    table.clear(None);
                     model.0.clear();
                 }
                 Step::Wait(secs) => now += Duration::from_secs(secs),
@@ -202,7 +172,7 @@ proptest! {
                     let (count, last) = model.in_a_row(key);
                     let open = count < FAILURES;
                     let over = last.is_none_or(|last| now - last >= WAIT);
-                    // a try that runs less than the wait, and began after the last failure
+                    // a trial that began less than a wait ago, after the last failure
                     let tried = running.iter().any(|(of, trial)| {
                         *of == key && trial.is_some_and(|at| {
                             now - at < WAIT && last.is_none_or(|last| at >= last)
@@ -210,16 +180,16 @@ proptest! {
                     });
                     let admission = table.admit(key, now);
                     match &admission {
-                        Admission::Go => prop_assert!(open),
-                        Admission::Try => prop_assert!(!open && over && !tried),
+                        Admission::Send => prop_assert!(open),
+                        Admission::Trial => prop_assert!(!open && over && !tried),
                         Admission::Stop { failures, .. } => {
                             prop_assert!(!open && (!over || tried));
                             prop_assert_eq!(*failures, count);
                         }
                     }
                     match admission {
-                        Admission::Go => running.push((key, None)),
-                        Admission::Try => running.push((key, Some(now))),
+                        Admission::Send => running.push((key, None)),
+                        Admission::Trial => running.push((key, Some(now))),
                         Admission::Stop { .. } => {}
                     }
                 }
@@ -236,16 +206,15 @@ proptest! {
                             model.0.entry(key).or_default().push(now);
                         }
                         End::Succeeded => {
-                            table.succeed(key);
-                            table.reset();
+                            table.clear(None);
                             model.0.clear();
-                            prop_assert_eq!(table.admit(key, now), Admission::Go);
+                            prop_assert_eq!(table.admit(key, now), Admission::Send);
                         }
                         End::Dropped => {
                             if let Some(began) = trial {
-                                table.give_back(key, began);
+                                table.take_back(key, began);
                             }
-                            table.reset_others(key);
+                            table.clear(Some(key));
                             model.0.retain(|other, _| *other == key);
                         }
                     }

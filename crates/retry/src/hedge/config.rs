@@ -1,4 +1,4 @@
-//! The settings of the layer, and what makes no sense among them.
+//! The settings of the layer.
 
 use std::time::Duration;
 
@@ -8,17 +8,16 @@ use callward_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HedgeConfig {
-    /// Which share of a tool's calls, in percent, is answered before a call counts as slow.
-    /// Default: 95, so that at most about one call in twenty is sent twice.
+    /// The percentile of a tool's latency above which a call is slow. Default: 95, so that about
+    /// one call in twenty is sent twice.
     pub percentile: u32,
-    /// How often a tool must have answered before what was measured of it is believed. Default: 20,
-    /// the fewest at which the 95th percentile is not simply the slowest.
+    /// How many calls of a tool must be known before one is hedged. Default: 20, the fewest with a
+    /// 95th percentile below the slowest.
     pub min_observations: u32,
-    /// No hedge is sent sooner than this, however quick the tool usually is. Default: 10 ms; what is
-    /// saved below that, no model and no person notices.
+    /// No hedge is sent sooner than this. Default: 10 ms.
     pub min_delay: Duration,
-    /// Hedge also where nobody says which server has the first attempt, because what stands behind
-    /// this layer chooses servers by itself. Default: no.
+    /// Also hedge where the server of the first attempt is unknown, as before a load balancer.
+    /// Default: no.
     pub unnamed_servers: bool,
 }
 
@@ -34,17 +33,17 @@ impl Default for HedgeConfig {
 }
 
 impl HedgeConfig {
-    /// Sets which share of a tool's calls, in percent, is answered before a call counts as slow.
+    /// Sets the percentile of a tool's latency above which a call is slow.
     #[must_use]
     pub const fn with_percentile(mut self, percent: u32) -> Self {
         self.percentile = percent;
         self
     }
 
-    /// Sets how often a tool must have answered before what was measured of it is believed.
+    /// Sets how many calls of a tool must be known before one is hedged.
     #[must_use]
-    pub const fn with_min_observations(mut self, answers: u32) -> Self {
-        self.min_observations = answers;
+    pub const fn with_min_observations(mut self, calls: u32) -> Self {
+        self.min_observations = calls;
         self
     }
 
@@ -55,18 +54,18 @@ impl HedgeConfig {
         self
     }
 
-    /// Sets whether to hedge where nobody says which server has the first attempt.
+    /// Sets whether to hedge where the server of the first attempt is unknown.
     #[must_use]
     pub const fn with_unnamed_servers(mut self, hedge: bool) -> Self {
         self.unnamed_servers = hedge;
         self
     }
 
-    /// Checks the settings. Every constructor that takes them does so too.
+    /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let fault = |field, reason| Err(InvalidConfig::new(field, reason));
         if !(50..=99).contains(&self.percentile) {
@@ -75,22 +74,22 @@ impl HedgeConfig {
                 "is not between 50 and 99; below, most calls would be sent twice",
             );
         }
-        if !(5..=MOST_NEEDED).contains(&self.min_observations) {
+        if !(5..=MAX_NEEDED).contains(&self.min_observations) {
             return fault("min_observations", "is not between 5 and 1000");
         }
         Ok(())
     }
 }
 
-/// A measure forgets half of what it saw when it holds twice as many.
-const MOST_NEEDED: u32 = 1000;
+/// As many as are kept.
+const MAX_NEEDED: u32 = 1000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_named() {
+    fn validate_names_the_invalid_setting() {
         let config = HedgeConfig::default();
         assert_eq!(config.validate(), Ok(()));
         for (config, field) in [

@@ -1,136 +1,224 @@
 //! The future of a call that may be hedged.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{ToolError, ToolOutput, ToolService};
+use callward_core::trail::{Decision, Stage, Verdict};
+use callward_core::{
+    BoxFuture, ChosenServer, Delivery, ErrorKind, HedgeStatus, ToolCall, ToolError, ToolOutput,
+    ToolService,
+};
 use pin_project_lite::pin_project;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tower::ServiceExt;
 
-use super::quantile::Quantile;
-use super::second::Second;
-use super::shared::{Shared, is_observation, more_telling};
+use super::layer::Shared;
+
+type Output = Result<ToolOutput, ToolError>;
 
 pin_project! {
-    /// The answer of a [`Hedge`](crate::hedge::Hedge): of the attempt that answers first.
-    ///
-    /// What is needed for a second attempt is boxed, so that calls without one carry a pointer.
-    pub struct HedgeFuture<S: ToolService> {
-        // gone once it failed while the second runs
+    /// The result of a [`Hedge`](super::Hedge): the first answer.
+    pub struct HedgeFuture<F> {
         #[pin]
-        first: Option<S::Future>,
-        // the failure of the one that failed while the other still runs
-        failed: Option<ToolError>,
-        observation: Option<Observation>,
-        second: Option<Pin<Box<Second<S>>>>,
+        state: State<F>,
     }
 }
 
-/// A first attempt whose duration is measured.
-#[derive(Debug)]
-pub(crate) struct Observation {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) measure: Arc<Quantile>,
-    pub(crate) started: Instant,
-}
-
-impl Observation {
-    fn end(self) {
-        self.shared.observe(&self.measure, self.started.elapsed());
+pin_project! {
+    #[project = StateProj]
+    enum State<F> {
+        Direct { #[pin] inner: F },
+        Hedged { inner: BoxFuture<'static, Output> },
     }
 }
 
-impl<S: ToolService> HedgeFuture<S> {
-    pub(crate) const fn passing(first: S::Future) -> Self {
+impl<F> HedgeFuture<F> {
+    pub(super) const fn direct(inner: F) -> Self {
         Self {
-            first: Some(first),
-            failed: None,
-            observation: None,
-            second: None,
+            state: State::Direct { inner },
         }
     }
 
-    pub(crate) const fn observed(
-        first: S::Future,
-        observation: Observation,
-        second: Option<Pin<Box<Second<S>>>>,
-    ) -> Self {
+    pub(super) fn hedged(inner: impl Future<Output = Output> + Send + 'static) -> Self {
+        let inner: BoxFuture<'static, Output> = Box::pin(inner);
         Self {
-            first: Some(first),
-            failed: None,
-            observation: Some(observation),
-            second,
+            state: State::Hedged { inner },
         }
     }
 }
 
-impl<S: ToolService> Future for HedgeFuture<S> {
-    type Output = Result<ToolOutput, ToolError>;
+impl<F: Future<Output = Output>> Future for HedgeFuture<F> {
+    type Output = Output;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if let Some(first) = this.first.as_mut().as_pin_mut()
-            && let Poll::Ready(result) = first.poll(cx)
-        {
-            this.first.set(None);
-            if let Some(observation) = this.observation.take()
-                && is_observation(&result)
-            {
-                observation.end();
-            }
-            let second = this.second.take();
-            match (result, second) {
-                (Err(error), Some(second)) if second.is_running() => {
-                    *this.failed = Some(error);
-                    *this.second = Some(second);
-                }
-                (Ok(output), second) => {
-                    if let Some(second) = second {
-                        second.name_winner(false);
-                    }
-                    return Poll::Ready(Ok(output));
-                }
-                (Err(error), _) => {
-                    return Poll::Ready(Err(match this.failed.take() {
-                        Some(hedge) => more_telling(error, hedge),
-                        None => error,
-                    }));
-                }
-            }
-        }
-        let Some(second) = this.second else {
-            return Poll::Pending;
-        };
-        match std::task::ready!(second.as_mut().poll(cx)) {
-            Ok(output) => {
-                // it took at least this long; without it, only quick ones would be measured
-                if let Some(observation) = this.observation.take() {
-                    observation.end();
-                }
-                second.name_winner(true);
-                // the loser is cancelled before the answer is passed on
-                this.first.set(None);
-                *this.second = None;
-                Poll::Ready(Ok(output))
-            }
-            Err(error) => match this.failed.take() {
-                Some(first) => Poll::Ready(Err(more_telling(first, error))),
-                None => {
-                    *this.failed = Some(error);
-                    Poll::Pending
-                }
-            },
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        match self.project().state.project() {
+            StateProj::Direct { inner } => inner.poll(cx),
+            StateProj::Hedged { inner } => inner.as_mut().poll(cx),
         }
     }
 }
 
-impl<S: ToolService> fmt::Debug for HedgeFuture<S> {
+impl<F> fmt::Debug for HedgeFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HedgeFuture")
-            .field("may_hedge", &self.second.is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("HedgeFuture").finish_non_exhaustive()
+    }
+}
+
+/// Runs a call, and a hedge beside it once it is slow. `server` is set when the router chooses.
+pub(super) async fn hedged<S: ToolService>(
+    shared: Arc<Shared>,
+    first: S::Future,
+    server: ChosenServer,
+    service: S,
+    call: ToolCall,
+) -> Output {
+    let began = Instant::now();
+    // a failure says nothing about the tool's latency, but a timeout does
+    let observe = |result: &Output| {
+        if result
+            .as_ref()
+            .err()
+            .is_none_or(|error| error.kind() == ErrorKind::Timeout)
+        {
+            let latencies = &shared.latencies;
+            latencies.observe(call.tool(), began.elapsed(), &shared.config);
+        }
+    };
+    let mut first = pin!(first);
+    let slow = shared.latencies.slow(call.tool());
+    let early = match slow.map(|slow| slow.max(shared.config.min_delay)) {
+        Some(delay) => timeout(delay, &mut first).await.ok(),
+        None => Some((&mut first).await),
+    };
+    if let Some(result) = early {
+        observe(&result);
+        return result;
+    }
+    let chosen = ChosenServer::default();
+    let Some(hedge) = prepare(&shared, &call, &server, &chosen) else {
+        let result = first.await;
+        observe(&result);
+        return result;
+    };
+    let mut second = pin!(service.oneshot(hedge));
+    // whether there is another server shows at once
+    let mut ended = match poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx))).await {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    };
+    if ended.as_ref().is_some_and(not_sent) {
+        shared.count(|stats| stats.no_server += 1);
+        record(&call, Verdict::Skip, "no other server can take it", None);
+    } else {
+        shared.count(|stats| stats.sent += 1);
+        record(&call, Verdict::Sent, "the first is slow", Some(&chosen));
+        note(&call, HedgeStatus::Sent);
+    }
+    let (mut first_error, mut second_error) = (None, None);
+    loop {
+        let (result, is_second) = match ended.take() {
+            Some(result) => (result, true),
+            None => tokio::select! {
+                biased;
+                result = &mut first, if first_error.is_none() => (result, false),
+                result = &mut second, if second_error.is_none() => (result, true),
+            },
+        };
+        if !is_second || result.is_ok() {
+            // the hedge's latency is a lower bound of the first attempt's
+            observe(&result);
+        }
+        match (result, is_second) {
+            (Ok(output), true) => {
+                shared.count(|stats| stats.won += 1);
+                record(&call, Verdict::Won, "it answered first", Some(&chosen));
+                note(&call, HedgeStatus::Won);
+                name_server(&call, &chosen, "answered before a slow attempt");
+                return Ok(output);
+            }
+            (Ok(output), false) => {
+                if second_error.is_none() {
+                    name_server(&call, &server, "answered before its hedge");
+                }
+                return Ok(output);
+            }
+            (Err(error), true) => {
+                if error.delivery() == Delivery::NotSent {
+                    shared.refund(&call);
+                }
+                second_error = Some(error);
+            }
+            (Err(error), false) => first_error = Some(error),
+        }
+        if let (Some(first), Some(second)) = (&first_error, &second_error) {
+            return Err(more_telling(first, second).clone());
+        }
+    }
+}
+
+/// Makes the call of the hedge, if the first attempt has a server and the budget pays.
+fn prepare(
+    shared: &Shared,
+    call: &ToolCall,
+    first: &ChosenServer,
+    chosen: &ChosenServer,
+) -> Option<ToolCall> {
+    let server = first.get();
+    if server.is_none() && !shared.config.unnamed_servers {
+        record(call, Verdict::Skip, "no server has the first yet", None);
+        return None;
+    }
+    if !shared.withdraw(call) {
+        shared.count(|stats| stats.no_budget += 1);
+        record(call, Verdict::Skip, "the retry budget is spent", None);
+        return None;
+    }
+    let mut hedge = call.clone();
+    let attempt = hedge.attempt_mut();
+    attempt.chosen = Some(chosen.clone());
+    attempt.elsewhere_only = true;
+    if let Some(server) = server.filter(|server| !attempt.avoid.contains(server)) {
+        attempt.avoid.push(server);
+    }
+    Some(hedge)
+}
+
+fn not_sent(result: &Output) -> bool {
+    matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
+}
+
+/// Selects the failure of the call. "Not sent" is true of it only if it is true of both.
+fn more_telling<'a>(first: &'a ToolError, second: &'a ToolError) -> &'a ToolError {
+    match (first.delivery(), second.delivery()) {
+        (Delivery::NotSent, delivery) if delivery != Delivery::NotSent => second,
+        _ => first,
+    }
+}
+
+/// Records what the hedge came to.
+fn record(call: &ToolCall, verdict: Verdict, why: &'static str, server: Option<&ChosenServer>) {
+    tracing::debug!(tool = %call.tool().name(), ?verdict, why, "hedge of a slow call");
+    call.decided(|| {
+        let decision = Decision::new(Stage::Hedge, verdict, why);
+        match server.and_then(ChosenServer::get) {
+            Some(server) => decision.at(server),
+            None => decision,
+        }
+    });
+}
+
+fn note(call: &ToolCall, status: HedgeStatus) {
+    if let Some(record) = call.record() {
+        record.note_hedge(status);
+    }
+}
+
+/// Records the server whose answer it is: the router recorded the one it chose last.
+fn name_server(call: &ToolCall, server: &ChosenServer, reason: &'static str) {
+    if let (Some(record), Some(server)) = (call.record(), server.get()) {
+        record.set_server(server, reason);
     }
 }

@@ -1,15 +1,17 @@
-//! The layer.
+//! The layer, and what its services share.
 
 use std::sync::Arc;
 
-use callward_core::InvalidConfig;
+use callward_core::{InvalidConfig, ToolCall};
+use parking_lot::Mutex;
+use tower::retry::budget::Budget;
 use tower_layer::Layer;
 
-use super::shared::Shared;
-use super::{Hedge, HedgeConfig, HedgeStats};
-use crate::RetryLayer;
+use super::latency::Latencies;
+use super::{Hedge, HedgeConfig};
+use crate::{RetryLayer, shared};
 
-/// Puts a [`Hedge`] around a service. All services of one layer share measures, counts and budget.
+/// Puts a [`Hedge`] around a service. All services of one layer share latencies, counts and budget.
 ///
 /// The default is [`off`](Self::off).
 #[derive(Debug, Clone, Default)]
@@ -17,50 +19,82 @@ pub struct HedgeLayer {
     shared: Option<Arc<Shared>>,
 }
 
+/// What all services of one layer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: HedgeConfig,
+    pub(super) latencies: Latencies,
+    pub(super) stats: Mutex<HedgeStats>,
+    budget: Arc<shared::Shared>,
+    /// The layer stands alone: no retry layer pays into the budget.
+    pays: bool,
+}
+
+/// What one layer's hedges came to, since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HedgeStats {
+    /// Not sent, for lack of budget.
+    pub no_budget: u64,
+    /// Not sent, because no other server could take the call.
+    pub no_server: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Of those sent, how many answered first.
+    pub won: u64,
+}
+
 impl HedgeLayer {
-    /// Makes a layer that stands alone, with a budget as [`RetryConfig`](crate::RetryConfig) has it
-    /// by default. Beside a retry layer take [`RetryLayer::hedge`], so that both share one.
+    /// Makes a layer that stands alone, with a budget of its own. Beside a retry layer use
+    /// [`RetryLayer::hedge`], so that both share one.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: HedgeConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self {
-            shared: Some(Arc::new(Shared::new(config, None))),
+        Self::with_budget(config, RetryLayer::default().shared(), true)
+    }
+
+    fn with_budget(
+        config: HedgeConfig,
+        budget: Arc<shared::Shared>,
+        pays: bool,
+    ) -> Result<Self, InvalidConfig> {
+        config.validate()?;
+        let shared = Arc::new(Shared {
+            config,
+            latencies: Latencies::default(),
+            stats: Mutex::default(),
+            budget,
+            pays,
+        });
+        Ok(Self {
+            shared: Some(shared),
         })
     }
 
-    /// Makes a layer that hedges nothing, and costs a look at an empty pointer.
+    /// Makes a layer that hedges nothing.
     #[must_use]
     pub const fn off() -> Self {
         Self { shared: None }
     }
 
-    /// Says whether it hedges anything.
-    #[must_use]
-    pub const fn is_on(&self) -> bool {
-        self.shared.is_some()
-    }
-
-    /// Returns what became of hedges so far.
+    /// Returns what the hedges came to.
     #[must_use]
     pub fn stats(&self) -> HedgeStats {
         let shared = self.shared.as_ref();
-        shared.map_or_else(HedgeStats::default, |shared| shared.stats())
+        shared.map_or_else(HedgeStats::default, |shared| *shared.stats.lock())
     }
 }
 
 impl RetryLayer {
-    /// Makes the layer that hedges inside of this one, paid from the same budgets.
+    /// Makes the layer that hedges inside this one, paid from the same budgets.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn hedge(&self, config: HedgeConfig) -> Result<HedgeLayer, InvalidConfig> {
-        let budget = Some(self.policy().clone());
-        config.validate().map(|()| HedgeLayer {
-            shared: Some(Arc::new(Shared::new(config, budget))),
-        })
+        HedgeLayer::with_budget(config, self.shared(), false)
     }
 }
 
@@ -69,5 +103,28 @@ impl<S> Layer<S> for HedgeLayer {
 
     fn layer(&self, inner: S) -> Hedge<S> {
         Hedge::new(inner, self.shared.clone())
+    }
+}
+
+impl Shared {
+    /// Pays for a call, if the layer stands alone.
+    pub(super) fn deposit(&self, call: &ToolCall) {
+        if self.pays {
+            self.budget.bucket(call).deposit();
+        }
+    }
+
+    /// Takes a token for a hedge of this call. Returns `false` if the budget is spent.
+    pub(super) fn withdraw(&self, call: &ToolCall) -> bool {
+        self.budget.bucket(call).withdraw()
+    }
+
+    /// Returns the token of a hedge that was not sent.
+    pub(super) fn refund(&self, call: &ToolCall) {
+        self.budget.bucket(call).refund();
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut HedgeStats)) {
+        count(&mut self.stats.lock());
     }
 }

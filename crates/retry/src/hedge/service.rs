@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::HedgeFuture;
-use super::future::Observation;
-use super::second::Second;
-use super::shared::Shared;
+use super::future::hedged;
+use super::layer::Shared;
 
-/// Sends a slow read a second time, to another server, and takes the answer that comes first.
+/// Sends a slow read a second time, to another server, and takes the first answer.
 #[derive(Debug, Clone)]
 pub struct Hedge<S> {
     inner: S,
@@ -20,7 +18,7 @@ pub struct Hedge<S> {
 }
 
 impl<S> Hedge<S> {
-    pub(crate) const fn new(inner: S, shared: Option<Arc<Shared>>) -> Self {
+    pub(super) const fn new(inner: S, shared: Option<Arc<Shared>>) -> Self {
         Self { inner, shared }
     }
 }
@@ -28,36 +26,33 @@ impl<S> Hedge<S> {
 impl<S: ToolService> Service<ToolCall> for Hedge<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = HedgeFuture<S>;
+    type Future = HedgeFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut call: ToolCall) -> HedgeFuture<S> {
-        let Some(shared) = &self.shared else {
-            return HedgeFuture::passing(self.inner.call(call));
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        if let Some(shared) = &self.shared {
+            shared.deposit(&call);
+        }
+        let shared = self.shared.as_ref().filter(|_| may_hedge(&call));
+        let Some(shared) = shared.cloned() else {
+            return HedgeFuture::direct(self.inner.call(call));
         };
-        shared.deposit(&call);
-        let Some(measure) = shared.measure(&call) else {
-            return HedgeFuture::passing(self.inner.call(call));
-        };
-        let started = Instant::now();
-        let second = shared.delay(&measure).map(|delay| {
-            let due = started + delay;
-            // the clone gets readied on its own when it is needed
-            Box::pin(Second::new(
-                shared.clone(),
-                self.inner.clone(),
-                &mut call,
-                due,
-            ))
-        });
-        let observation = Observation {
-            shared: shared.clone(),
-            measure,
-            started,
-        };
-        HedgeFuture::observed(self.inner.call(call), observation, second)
+        let hedge = call.clone();
+        let server = call.attempt_mut().chosen.get_or_insert_default().clone();
+        let first = self.inner.call(call);
+        // the clone gets ready when the hedge is due
+        HedgeFuture::hedged(hedged(shared, first, server, self.inner.clone(), hedge))
     }
+}
+
+/// Returns `true` if a second attempt of the call may run beside the first.
+fn may_hedge(call: &ToolCall) -> bool {
+    let plan = call.plan();
+    !plan.is_write()
+        && plan.is_retryable()
+        && !call.purpose().is_background()
+        && !call.attempt().elsewhere_only
 }

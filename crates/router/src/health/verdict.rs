@@ -75,7 +75,7 @@ pub(crate) enum Risk {
 
 impl Risk {
     pub(crate) const fn of(plan: &CallPlan) -> Self {
-        if plan.is_write() && !plan.is_repeatable() {
+        if plan.is_write() && !plan.is_retryable() {
             Self::Write
         } else {
             Self::Safe

@@ -53,7 +53,7 @@ struct Side {
     executions: u64,
     /// Executions beyond the first of a call.
     repeated: u64,
-    /// The same, where that does harm: of calls that are not safe to repeat.
+    /// The same, where that does harm: of calls that are not safe to retry.
     duplicates: u64,
     /// Callers who were told that it was done.
     done: u64,
@@ -174,7 +174,7 @@ async fn rows(
             } else {
                 &mut row.naive
             };
-            side.count(&told, ledger.of(call).executions, plan.is_repeatable());
+            side.count(&told, ledger.of(call).executions, plan.is_retryable());
         }
     }
     let in_order = |tool| rows.remove(tool);

@@ -171,7 +171,7 @@ fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
         answer(LAST_READ)
     ));
     screen.out(
-        "The read that fails once was tried again. The charge was not: it had happened, and a repeat \
+        "The read that fails once was tried again. The charge was not: it had happened, and a retry \
          would have charged twice.",
     );
     screen.out("");

@@ -10,7 +10,7 @@ use callward_chaos::ChaosServer;
 pub(super) const ATTEMPTS: u32 = 3;
 /// How long one attempt may take: as long as with the stack.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The pause before the first repeat; each further one is twice as long.
+/// The pause before the first retry; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Servers in turn, and any error tried again.

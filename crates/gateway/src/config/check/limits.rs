@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use callward::limit::{AdaptiveConfig, Cap, RateLimitConfig, TimeoutConfig};
+use callward::limit::{Cap, RateLimitConfig, TimeoutConfig};
 use callward::{LimitsConfig, ToolName};
 
 use super::super::ServerLimits;
 use super::super::file::{Hints, Server};
-use super::super::limits::{Adaptive, AdaptiveBounds, Limits};
+use super::super::limits::Limits;
 use super::Faults;
 
 /// The longest that anything may wait or run: no client waits a day.
@@ -67,33 +67,13 @@ impl Faults<'_, '_> {
         }
         let rate = RateLimitConfig::default().with_in_all(server.calls_per_minute);
         self.layer(&root, rate.validate(), &[("in_all", "calls_per_minute")]);
-        let adaptive = match &server.adaptive {
-            Adaptive::Off => None,
-            Adaptive::On(bounds) => Some(self.adaptive(&at("adaptive"), bounds)),
-        };
         ServerLimits {
             max_concurrent: server.max_concurrent,
             max_waiting: server.max_waiting,
             shed: server.shed.into(),
             max_concurrent_per_tool: server.max_concurrent_per_tool,
             calls_per_minute: server.calls_per_minute,
-            adaptive,
         }
-    }
-
-    fn adaptive(&mut self, section: &[&str], written: &AdaptiveBounds) -> AdaptiveConfig {
-        let plain = AdaptiveConfig::default();
-        let bounds = plain.between(written.min, written.max);
-        for alone in [
-            bounds,
-            plain.with_tolerance(written.tolerance),
-            plain.with_backoff(written.backoff),
-        ] {
-            self.layer(section, alone.validate(), &[]);
-        }
-        bounds
-            .with_tolerance(written.tolerance)
-            .with_backoff(written.backoff)
     }
 
     /// Takes out of a tool's table how many of its calls run at once.

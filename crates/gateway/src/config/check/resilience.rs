@@ -38,12 +38,12 @@ impl Faults<'_, '_> {
         self.expect(
             written.max_attempts >= 1,
             &["retry", "max_attempts"],
-            "expected 1 or more: the first attempt counts (1 means no repeats)",
+            "expected 1 or more: the first attempt counts (1 means no retries)",
         );
         self.expect(
             (0.0..=1.0).contains(&written.budget),
             &["retry", "budget"],
-            "expected a share from 0.0 to 1.0: repeats per call",
+            "expected a share from 0.0 to 1.0: retries per call",
         );
         let config = RetryConfig::default()
             .with_max_attempts(written.max_attempts)

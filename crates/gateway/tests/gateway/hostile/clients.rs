@@ -27,7 +27,7 @@ fn row(row: &'static str, sends: impl Into<Vec<u8>>, told: &'static [u16]) -> Ro
     }
 }
 
-/// A call of the tool that is not safe to repeat.
+/// A call of the tool that is not safe to retry.
 fn call() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
     "name": "bad__pay", "arguments": {}, "_meta": {

@@ -1,7 +1,7 @@
 //! Servers and clients that do what none should: a table of modes, each with its promise.
 //!
 //! After every row a neighbour's call works, the gateway has grown by a bounded number of bytes, has no
-//! more descriptors and processes than a bound, and a call that is not safe to repeat has run at most
+//! more descriptors and processes than a bound, and a call that is not safe to retry has run at most
 //! once. Bounds are in bytes and numbers, never in time: a limit ends what hangs.
 //!
 //! Modes that need a scene of their own are beside this table: `flood.rs` (requests without end),
@@ -62,7 +62,7 @@ enabled = false
 enabled = false
 "#;
 
-/// Two tools, one that reads and one that is not safe to repeat.
+/// Two tools, one that reads and one that is not safe to retry.
 fn tools() -> [Value; 2] {
     [("read", true), ("pay", false)].map(|(name, reads)| {
         json!({
@@ -195,7 +195,7 @@ impl Http {
     }
 
     /// Calls both tools while the server plays this, and holds the promises: the kinds of answer, the
-    /// neighbour's call, the bounds, and that what is not safe to repeat is sent once.
+    /// neighbour's call, the bounds, and that what is not safe to retry is sent once.
     async fn row(
         &self,
         row: &str,

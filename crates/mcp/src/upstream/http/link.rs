@@ -156,7 +156,7 @@ impl HttpLink {
             .await
             .map_err(RequestError::before_the_call)?;
         let session = match ask.tool_call() {
-            Some(call) if !call.plan().is_repeatable() => self.checked(session).await?,
+            Some(call) if !call.plan().is_retryable() => self.checked(session).await?,
             _ => session,
         };
         let answer = self.exchange(&session, ask).await;

@@ -1,0 +1,48 @@
+//! What can be read of the limits.
+
+use std::fmt;
+
+use callward_core::{Principal, ReplicaSetId, ToolName};
+
+/// Which calls a rate limit is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum RateSubject {
+    /// All calls.
+    InAll,
+    /// The calls of one principal.
+    Principal(Principal),
+    /// The calls of one tool.
+    Tool {
+        /// The replica set that offers it.
+        set: ReplicaSetId,
+        /// Its name.
+        tool: ToolName,
+    },
+}
+
+impl fmt::Display for RateSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InAll => f.write_str("all calls"),
+            Self::Principal(principal) => write!(f, "principal {principal}"),
+            Self::Tool { set, tool } => write!(f, "{set}::{tool}"),
+        }
+    }
+}
+
+/// One rate limit at one moment.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RateStatus {
+    /// Which calls it is for.
+    pub subject: RateSubject,
+    /// How many calls a minute it lets through.
+    pub calls_per_minute: f64,
+    /// How many calls wait.
+    pub waiting: usize,
+    /// How many calls waited and then passed.
+    pub waited: u64,
+    /// How many calls were refused.
+    pub refused: u64,
+}

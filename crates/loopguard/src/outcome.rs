@@ -1,0 +1,184 @@
+//! How the end of a call counts, and the guard's answer. Pure.
+
+use std::time::Duration;
+
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+
+type Output = Result<ToolOutput, ToolError>;
+
+/// How the end of a call counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It failed with this message.
+    Failed(String),
+    /// It says nothing about the call: a retry later may succeed.
+    Ignored,
+    Succeeded,
+}
+
+impl Outcome {
+    pub(crate) fn of(result: &Output) -> Self {
+        match result {
+            Ok(output) if output.is_error() => Self::Failed(shorten(&output.to_text())),
+            Ok(_) => Self::Succeeded,
+            Err(error) if is_final(error) => Self::Failed(shorten(error.message())),
+            Err(_) => Self::Ignored,
+        }
+    }
+}
+
+/// Returns `true` if a write that ended so may have changed what other calls see.
+pub(crate) fn may_have_changed(result: &Output) -> bool {
+    match result {
+        Ok(output) => !output.is_error(),
+        Err(error) => match error.delivery() {
+            Delivery::NotSent => false,
+            Delivery::Unknown => true,
+            Delivery::Answered => matches!(
+                error.kind(),
+                ErrorKind::Protocol
+                    | ErrorKind::ServerFault
+                    | ErrorKind::Timeout
+                    | ErrorKind::TooLarge
+            ),
+        },
+    }
+}
+
+/// Returns `true` if the next call will fail alike: it was sent, and no time to retry is stated.
+fn is_final(error: &ToolError) -> bool {
+    let of_the_call = matches!(
+        error.kind(),
+        ErrorKind::ConnectionLost
+            | ErrorKind::InvalidCall
+            | ErrorKind::OutcomeUnknown
+            | ErrorKind::Protocol
+            | ErrorKind::ServerFault
+            | ErrorKind::Timeout
+            | ErrorKind::TooLarge
+            | ErrorKind::Unauthorized
+            | ErrorKind::UnknownTool
+    );
+    of_the_call && error.delivery() != Delivery::NotSent && error.retry_after().is_none()
+}
+
+/// Writes the guard's answer: what failed, how often, and what to do instead.
+pub(crate) fn answer(tool: &str, failures: u32, message: &str, wait: Duration) -> ToolOutput {
+    let last = match message {
+        "" => "without a message".to_owned(),
+        message => format!("last with: {message}"),
+    };
+    let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let wait = match secs {
+        0..=90 => format!("{secs} s"),
+        _ => format!("{} min", secs.div_ceil(60)),
+    };
+    ToolOutput::error_text(format!(
+        "Not sent: this same call of `{tool}`, with the same arguments, failed {failures} times in \
+         a row, {last}\nSending it again now will not help. Change course: use other arguments or \
+         another tool, or tell the user what fails and ask how to go on. Only this exact call is \
+         held back; it may be tried again in {wait}."
+    ))
+}
+
+/// Shortens a message to one line that a model can read again and again.
+fn shorten(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(MAX_MESSAGE_CHARS) {
+        Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
+        None => words,
+    }
+}
+
+const MAX_MESSAGE_CHARS: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINAL: [ErrorKind; 9] = [
+        ErrorKind::ConnectionLost,
+        ErrorKind::InvalidCall,
+        ErrorKind::OutcomeUnknown,
+        ErrorKind::Protocol,
+        ErrorKind::ServerFault,
+        ErrorKind::Timeout,
+        ErrorKind::TooLarge,
+        ErrorKind::Unauthorized,
+        ErrorKind::UnknownTool,
+    ];
+    const LATER: [ErrorKind; 8] = [
+        ErrorKind::BreakerOpen,
+        ErrorKind::Cancelled,
+        ErrorKind::ConnectFailed,
+        ErrorKind::DeadlineExceeded,
+        ErrorKind::Internal,
+        ErrorKind::NoEligibleServer,
+        ErrorKind::Overloaded,
+        ErrorKind::RateLimited,
+    ];
+
+    #[test]
+    fn each_kind_and_delivery_counts_as_the_table_says() {
+        use Delivery::{Answered, NotSent, Unknown};
+        for kind in FINAL.into_iter().chain(LATER) {
+            for delivery in [Answered, NotSent, Unknown] {
+                let error = ToolError::new(kind, delivery, "x");
+                let failed = FINAL.contains(&kind) && delivery != NotSent;
+                let expected = match failed {
+                    true => Outcome::Failed("x".to_owned()),
+                    false => Outcome::Ignored,
+                };
+                assert_eq!(
+                    Outcome::of(&Err(error.clone())),
+                    expected,
+                    "{kind} {delivery}"
+                );
+                let later = error.clone().with_retry_after(Duration::from_secs(1));
+                assert_eq!(Outcome::of(&Err(later)), Outcome::Ignored, "{kind}");
+                let faults = [
+                    ErrorKind::Protocol,
+                    ErrorKind::ServerFault,
+                    ErrorKind::Timeout,
+                    ErrorKind::TooLarge,
+                ];
+                let changed = delivery == Unknown || delivery == Answered && faults.contains(&kind);
+                assert_eq!(may_have_changed(&Err(error)), changed, "{kind} {delivery}");
+            }
+        }
+        let (done, failed) = (
+            ToolOutput::text("x"),
+            ToolOutput::error_text("no such order"),
+        );
+        assert_eq!(Outcome::of(&Ok(done.clone())), Outcome::Succeeded);
+        assert!(may_have_changed(&Ok(done)) && !may_have_changed(&Ok(failed.clone())));
+        let message = "no such order".to_owned();
+        assert_eq!(Outcome::of(&Ok(failed)), Outcome::Failed(message));
+    }
+
+    #[test]
+    fn the_answer_states_failure_count_and_wait() {
+        for (millis, wait) in [
+            (1, "1 s"),
+            (90_000, "90 s"),
+            (90_001, "2 min"),
+            (300_000, "5 min"),
+        ] {
+            let wait_for = Duration::from_millis(millis);
+            let output = answer("get_order", 5, "no such order: 7", wait_for);
+            assert!(output.is_error());
+            let text = output.to_text();
+            for part in ["`get_order`", "5 times", "no such order: 7", "ask", wait] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        assert_eq!(shorten(" a\n  b\tc "), "a b c");
+        let short = shorten(&"ä".repeat(5000));
+        assert_eq!(short.chars().count(), MAX_MESSAGE_CHARS + 1);
+        assert!(short.ends_with('…'));
+    }
+}

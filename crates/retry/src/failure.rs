@@ -1,0 +1,122 @@
+//! The failure that the caller gets when there is no further attempt.
+
+use std::fmt;
+use std::time::Duration;
+
+use callward_core::trail::{Decision, Stage, Verdict};
+use callward_core::{Delivery, ErrorKind, OutcomeUnknown, RetryRule, ToolCall, ToolError};
+use tokio::time::Instant;
+
+use crate::RetryOutcome;
+use crate::attempts::Attempts;
+
+/// Why a call is not retried.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) outcome: RetryOutcome,
+    /// Stated in the error, unless the failure and the number of attempts say it all.
+    why: Option<String>,
+}
+
+impl From<RetryOutcome> for Stop {
+    fn from(outcome: RetryOutcome) -> Self {
+        Self { outcome, why: None }
+    }
+}
+
+impl Stop {
+    pub(crate) fn because(outcome: RetryOutcome, why: String) -> Self {
+        let why = Some(why);
+        Self { outcome, why }
+    }
+
+    /// Returns the entry for the call's trail.
+    pub(crate) fn decision(&self, call: &ToolCall, error: &ToolError) -> Decision {
+        let kind = error.kind();
+        let reason = match (&self.why, self.outcome) {
+            (Some(why), _) => format!("{kind}: {why}"),
+            (None, RetryOutcome::Exhausted) => format!("{kind}: all allowed attempts were made"),
+            (None, RetryOutcome::Background) => format!("{kind}: the runtime made the call itself"),
+            (None, _) => match call.plan().retry {
+                RetryRule::OnlyUnsent if error.delivery() != Delivery::NotSent => {
+                    format!("{kind}: it may have run, and must not run twice")
+                }
+                RetryRule::Never => format!("{kind}: such a call is never sent again"),
+                _ => format!("{kind} is not transient"),
+            },
+        };
+        at_server(Decision::new(Stage::Retry, Verdict::Stop, reason), error)
+    }
+
+    /// Turns the last failure into the call's.
+    pub(crate) fn fail(
+        &self,
+        call: &ToolCall,
+        error: ToolError,
+        attempts: Option<&Attempts>,
+        sent: Option<Instant>,
+    ) -> ToolError {
+        let count = call.attempt().number.max(error.attempts());
+        let mut error = error.with_attempts(count);
+        if let Some(attempts) = attempts {
+            error = attempts.complete(error);
+        }
+        let why = self.why.as_ref();
+        let mut notes = why.map_or_else(String::new, |why| format!("; not retried: {why}"));
+        if error.delivery() == Delivery::Unknown
+            && may_have_an_effect(call)
+            && error.outcome().is_none()
+        {
+            let sent_ago = sent.map(|sent| sent.elapsed()).unwrap_or_default();
+            let outcome = OutcomeUnknown::new(call, &error, sent_ago);
+            if !call.plan().is_retryable() && error.kind() != ErrorKind::OutcomeUnknown {
+                return error.into_outcome_unknown(outcome);
+            }
+            if let Some(verifier) = &outcome.verify_with {
+                notes.push_str(&format!("; it may have run: check with `{verifier}`"));
+            }
+            error = error.with_outcome(outcome);
+        }
+        if notes.is_empty() {
+            return error;
+        }
+        let (kind, message) = (error.kind(), format!("{}{notes}", error.message()));
+        error.into_kind(kind, message)
+    }
+}
+
+/// Returns the entry for the call's trail about a retry.
+pub(crate) fn retried(error: &ToolError, pause: Duration) -> Decision {
+    let (kind, delivery) = (error.kind(), error.delivery());
+    let reason = match kind {
+        ErrorKind::BreakerOpen => format!("{kind}: waited until the breaker admits calls"),
+        _ => format!("{kind}, delivery {delivery}: transient, and safe to retry"),
+    };
+    let decision = Decision::new(Stage::Retry, Verdict::Retry, reason);
+    at_server(decision.waited(pause), error)
+}
+
+fn at_server(decision: Decision, error: &ToolError) -> Decision {
+    match error.server() {
+        Some(server) => decision.at(server.clone()),
+        None => decision,
+    }
+}
+
+/// Returns `true` if it matters to the caller that the call may have run.
+pub(crate) fn may_have_an_effect(call: &ToolCall) -> bool {
+    call.plan().is_write() || !call.plan().is_retryable()
+}
+
+/// Shows a time without its nanoseconds.
+pub(crate) struct Rounded(pub(crate) Duration);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
+        match millis {
+            0 => write!(f, "{:?}", self.0),
+            _ => write!(f, "{:?}", Duration::from_millis(millis)),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The pauses before retries: a pure function of the settings, the first step and a seed.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The schedule of the pauses: exponential with factor 2, jittered, never above a ceiling.
+///
+/// The step to draw from stops growing at the ceiling, so that the pauses of a long outage differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Backoff {
+    /// The jitter. Default: [`Jitter::Full`].
+    pub jitter: Jitter,
+    /// The longest pause, unless a server asks for a longer one. Default: 10 s.
+    pub ceiling: Duration,
+}
+
+impl Backoff {
+    /// Makes a schedule.
+    #[must_use]
+    pub const fn new(jitter: Jitter, ceiling: Duration) -> Self {
+        Self { jitter, ceiling }
+    }
+
+    /// Returns the endless pauses of one call: a pure function of settings, first step and seed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use callward_retry::{Backoff, Jitter};
+    ///
+    /// let first = Duration::from_millis(100);
+    /// let plain = Backoff::new(Jitter::None, Duration::from_millis(300));
+    /// let millis: Vec<_> = plain.pauses(first, 7).take(4).map(|pause|
+    /// pause.as_millis()).collect(); assert_eq!(millis, [100, 200, 300, 300]);
+    ///
+    /// let drawn: Vec<_> = Backoff::default().pauses(first, 7).take(4).collect();
+    /// assert_eq!(drawn, Backoff::default().pauses(first, 7).take(4).collect::<Vec<_>>());
+    /// assert_ne!(drawn, Backoff::default().pauses(first, 8).take(4).collect::<Vec<_>>());
+    /// ```
+    #[must_use]
+    pub fn pauses(self, first: Duration, seed: u64) -> Pauses {
+        let first = first.min(self.ceiling);
+        Pauses {
+            backoff: self,
+            first,
+            previous: first,
+            retry: 0,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// Returns the longest possible pause before this retry, counted from 0.
+    #[must_use]
+    pub fn longest(self, first: Duration, retry: u32) -> Duration {
+        let factor = match self.jitter {
+            Jitter::Decorrelated => 3_u32.saturating_pow(retry.saturating_add(1)),
+            Jitter::Equal | Jitter::Full | Jitter::None => power_of_two(retry),
+        };
+        first.saturating_mul(factor).min(self.ceiling)
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(Jitter::Full, Duration::from_secs(10))
+    }
+}
+
+/// The random part of a pause, so that calls which failed together do not retry together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Jitter {
+    /// Between the first step and three times the pause before.
+    Decorrelated,
+    /// Half of the step is fixed, the other half random.
+    Equal,
+    /// The whole step is random: spreads best.
+    #[default]
+    Full,
+    /// The step itself. Calls that failed together retry together.
+    None,
+}
+
+/// The pauses of one call. See [`Backoff::pauses`].
+#[derive(Debug, Clone)]
+pub struct Pauses {
+    backoff: Backoff,
+    first: Duration,
+    previous: Duration,
+    retry: u32,
+    rng: fastrand::Rng,
+}
+
+impl Pauses {
+    pub(crate) fn pause(&mut self) -> Duration {
+        let Self { first, rng, .. } = self;
+        let Backoff { jitter, ceiling } = self.backoff;
+        let step = first.saturating_mul(power_of_two(self.retry)).min(ceiling);
+        let drawn = match jitter {
+            Jitter::Decorrelated => {
+                let widest = self.previous.saturating_mul(3).min(ceiling);
+                between(*first, widest.max(*first), rng)
+            }
+            Jitter::Equal => between(step / 2, step, rng),
+            Jitter::Full => between(Duration::ZERO, step, rng),
+            Jitter::None => step,
+        };
+        self.retry = self.retry.saturating_add(1);
+        self.previous = drawn.min(ceiling);
+        self.previous
+    }
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.pause())
+    }
+}
+
+fn power_of_two(exponent: u32) -> u32 {
+    1_u32.checked_shl(exponent).unwrap_or(u32::MAX)
+}
+
+/// Draws between two durations, both included, `low` not above `high`.
+fn between(low: Duration, high: Duration, rng: &mut fastrand::Rng) -> Duration {
+    let range = u64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(u64::MAX);
+    low.saturating_add(Duration::from_nanos(rng.u64(0..=range)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const JITTERED: [Jitter; 3] = [Jitter::Decorrelated, Jitter::Equal, Jitter::Full];
+    const FIRST: Duration = Duration::from_millis(100);
+
+    fn pauses(jitter: Jitter, seed: u64, count: usize) -> Vec<Duration> {
+        let backoff = Backoff::new(jitter, Duration::from_secs(10));
+        backoff.pauses(FIRST, seed).take(count).collect()
+    }
+
+    #[test]
+    fn without_jitter_pauses_double_up_to_the_ceiling() {
+        let millis: Vec<_> = pauses(Jitter::None, 0, 9)
+            .iter()
+            .map(Duration::as_millis)
+            .collect();
+        assert_eq!(
+            millis,
+            [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+        );
+    }
+
+    #[test]
+    fn long_steps_are_jittered_to_the_nanosecond() {
+        for seed in 0..20 {
+            for jitter in JITTERED {
+                let last = pauses(jitter, seed, 9)[8];
+                assert_ne!(last.subsec_nanos() % 1_000_000, 0, "{jitter:?} {last:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn full_jitter_uses_the_step_and_equal_jitter_its_upper_half() {
+        let fourth = |jitter| (0..200).map(move |seed| pauses(jitter, seed, 4)[3]);
+        let (quarter, whole) = (Duration::from_millis(200), Duration::from_millis(800));
+        for jitter in [Jitter::Full, Jitter::Equal] {
+            assert!(fourth(jitter).any(|pause| pause > whole - quarter));
+        }
+        assert!(fourth(Jitter::Full).any(|pause| pause < quarter));
+    }
+
+    #[test]
+    fn pauses_of_a_long_outage_differ_at_the_ceiling() {
+        for jitter in JITTERED {
+            let late: HashSet<_> = (0..100).map(|seed| pauses(jitter, seed, 20)[19]).collect();
+            assert!(late.len() > 95, "{jitter:?}: {} differ", late.len());
+        }
+    }
+
+    fn durations() -> impl Strategy<Value = Duration> {
+        prop_oneof![
+            (0_u64..100_000).prop_map(Duration::from_millis),
+            (any::<u64>(), 0_u32..1_000_000_000)
+                .prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
+        ]
+    }
+
+    fn jitters() -> impl Strategy<Value = Jitter> {
+        prop::sample::select(vec![
+            Jitter::Decorrelated,
+            Jitter::Equal,
+            Jitter::Full,
+            Jitter::None,
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn no_pause_is_above_the_ceiling(
+            jitter in jitters(),
+            ceiling in durations(),
+            first in durations(),
+            seed in any::<u64>(),
+        ) {
+            let backoff = Backoff::new(jitter, ceiling);
+            for (retry, pause) in (0..).zip(backoff.pauses(first, seed).take(40)) {
+                prop_assert!(pause <= ceiling);
+                prop_assert!(pause <= backoff.longest(first, retry), "{retry}: {pause:?}");
+            }
+        }
+
+        /// The bounds of each jitter, from its definition.
+        #[test]
+        fn each_jitter_keeps_its_bounds(
+            first in 1_u64..10_000,
+            ceiling in 1_u64..100_000,
+            seed in any::<u64>(),
+        ) {
+            let [first, ceiling] = [first, ceiling].map(Duration::from_millis);
+            let of = |jitter| Backoff::new(jitter, ceiling).pauses(first, seed).take(12);
+            let step = |retry: u32| (first * 2_u32.pow(retry)).min(ceiling);
+            for (retry, pause) in (0..).zip(of(Jitter::Full)) {
+                prop_assert!(pause <= step(retry));
+            }
+            for (retry, pause) in (0..).zip(of(Jitter::Equal)) {
+                prop_assert!(pause >= step(retry) / 2 && pause <= step(retry));
+            }
+            let mut before = first;
+            for pause in of(Jitter::Decorrelated) {
+                let least = first.min(ceiling);
+                prop_assert!(pause >= least && pause <= (before * 3).min(ceiling).max(least));
+                before = pause;
+            }
+        }
+
+        #[test]
+        fn a_seed_decides_all_pauses(
+            jitter in prop::sample::select(&JITTERED[..]),
+            seed in any::<u64>(),
+            other in any::<u64>(),
+        ) {
+            prop_assume!(seed != other);
+            prop_assert_eq!(pauses(jitter, seed, 8), pauses(jitter, seed, 8));
+            prop_assert_ne!(pauses(jitter, seed, 8), pauses(jitter, other, 8));
+            // calls that failed together do not even begin together
+            prop_assert_ne!(pauses(jitter, seed, 1), pauses(jitter, other, 1));
+        }
+    }
+}

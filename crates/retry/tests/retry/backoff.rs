@@ -1,0 +1,144 @@
+//! The adapter for the `backoff` crate: errors both ways, and any `Backoff` as a schedule.
+#![cfg(feature = "backoff")]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::time::Duration;
+
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError, ToolOutput};
+use callward_retry::backoff::backoff::Error;
+use callward_retry::backoff::backoff::backoff::{Constant, Stop};
+use callward_retry::backoff::backoff::exponential::ExponentialBackoffBuilder;
+use callward_retry::backoff::{
+    Backoff, TokioClock, cloned, from_backoff, pass_on, schedule, to_backoff,
+};
+use callward_retry::{MakeSchedule, RetryConfig, RetryDecision, RetryLayer, classify};
+use callward_testkit::{MockService, call, tool};
+use proptest::prelude::*;
+use serde_json::json;
+use tokio::time::Instant;
+use tower::{Layer, ServiceExt};
+
+const RULES: [RetryRule; 3] = [RetryRule::Never, RetryRule::OnlyUnsent, RetryRule::Safe];
+const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
+const KINDS: [ErrorKind; 5] = [
+    ErrorKind::ConnectFailed,
+    ErrorKind::InvalidCall,
+    ErrorKind::RateLimited,
+    ErrorKind::ServerFault,
+    ErrorKind::Timeout,
+];
+
+#[test]
+fn a_transient_error_makes_no_unsafe_call_retryable() {
+    for delivery in DELIVERIES {
+        let error = from_backoff(Error::transient("busy"), delivery);
+        assert_eq!(error.delivery(), delivery);
+        assert_eq!(classify(RetryRule::Never, &error), RetryDecision::Fail);
+        let unsent = classify(RetryRule::OnlyUnsent, &error) != RetryDecision::Fail;
+        assert_eq!(unsent, delivery == Delivery::NotSent, "{delivery}");
+        assert_ne!(classify(RetryRule::Safe, &error), RetryDecision::Fail);
+    }
+}
+
+#[test]
+fn a_permanent_error_is_never_retried_and_blames_no_server() {
+    for delivery in DELIVERIES {
+        let error = from_backoff(Error::permanent("no such printer"), delivery);
+        assert!(!error.kind().blames_server());
+        for rule in RULES {
+            assert_eq!(classify(rule, &error), RetryDecision::Fail, "{rule}");
+        }
+    }
+}
+
+#[test]
+fn retry_after_is_kept_both_ways() {
+    let wait = Duration::from_secs(3);
+    let error = from_backoff(Error::retry_after("busy", wait), Delivery::Answered);
+    assert_eq!(error.retry_after(), Some(wait));
+    let back = to_backoff(RetryRule::Safe, error);
+    assert!(
+        matches!(&back, Error::Transient { retry_after: Some(kept), .. } if *kept == wait),
+        "{back:?}"
+    );
+    assert_eq!(pass_on(back).retry_after(), Some(wait));
+}
+
+proptest! {
+    #[test]
+    fn an_error_converted_both_ways_is_classified_the_same(
+        kind in prop::sample::select(&KINDS[..]),
+        delivery in prop::sample::select(&DELIVERIES[..]),
+        rule in prop::sample::select(&RULES[..]),
+        wait in prop::option::of(0_u64..100_000),
+    ) {
+        let error = ToolError::new(kind, delivery, "x");
+        let error = match wait {
+            Some(wait) => error.with_retry_after(Duration::from_millis(wait)),
+            None => error,
+        };
+        let there = to_backoff(rule, error.clone());
+        let transient = matches!(there, Error::Transient { .. });
+        prop_assert_eq!(transient, classify(rule, &error) != RetryDecision::Fail);
+        let back = pass_on(there);
+        prop_assert_eq!((back.kind(), back.delivery()), (kind, delivery));
+        prop_assert_eq!(classify(rule, &back), classify(rule, &error));
+        // a permanent error stays permanent
+        if !transient {
+            prop_assert_eq!(classify(RetryRule::Safe, &back), RetryDecision::Fail);
+        }
+    }
+}
+
+fn layer(schedule: impl MakeSchedule) -> RetryLayer {
+    let config = RetryConfig::default()
+        .with_max_attempts(9)
+        .with_budget_reserve(100);
+    RetryLayer::new(config).unwrap().with_schedule(schedule)
+}
+
+/// Makes a call that always fails. Returns the number of attempts and their time.
+async fn fail(layer: &RetryLayer, name: &str) -> (usize, Duration) {
+    let mock = MockService::new(|_, _| async {
+        let kind = ErrorKind::ServerFault;
+        Err::<ToolOutput, _>(ToolError::new(kind, Delivery::Answered, "busy"))
+    });
+    let tool = match name {
+        "get" => tool(name).read_only().build(),
+        _ => tool(name).build(),
+    };
+    let start = Instant::now();
+    let service = layer.layer(mock.clone());
+    service.oneshot(call(&tool, json!({}))).await.unwrap_err();
+    (mock.started(), start.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pauses_are_those_of_the_schedule() {
+    let constant = layer(schedule(|| Constant::new(Duration::from_secs(2))));
+    assert_eq!(fail(&constant, "get").await, (9, Duration::from_secs(16)));
+    assert_eq!(fail(&layer(schedule(|| Stop {})), "get").await.0, 1);
+    assert_eq!(
+        fail(&constant, "pay").await.0,
+        1,
+        "it makes nothing retryable"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_call_has_a_schedule_of_its_own() {
+    let mut used = ExponentialBackoffBuilder::<TokioClock>::new()
+        .with_initial_interval(Duration::from_secs(1))
+        .with_randomization_factor(0.0)
+        .with_multiplier(2.0)
+        .with_max_interval(Duration::from_secs(60))
+        .with_max_elapsed_time(Some(Duration::from_secs(10)))
+        .build();
+    used.next_backoff();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let layer = layer(cloned(used));
+    for _ in 0..2 {
+        // 1 s, 2 s, 4 s: the next one would end after ten seconds
+        assert_eq!(fail(&layer, "get").await, (4, Duration::from_secs(7)));
+    }
+}

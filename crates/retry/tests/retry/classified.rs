@@ -1,0 +1,91 @@
+//! What becomes of each kind of failure, written down cell by cell.
+
+use std::collections::BTreeSet;
+
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
+use callward_retry::{RetryDecision, classify};
+
+/// What is done about each failure: `R` retries, `-` does not. Three columns for each rule: not
+/// sent, sent and not answered, answered.
+///
+/// - Transient: refused connections, open breakers, full queues, limits, lost connections and
+///   sessions, timeouts, invalid answers, and faults that a server reports.
+/// - Not transient: the caller's faults, cancellation, the deadline, a tool that no server offers,
+///   the runtime's own faults, and an outcome that is already unknown.
+/// - A safe tool is retried after any delivery, `only_unsent` if the call was not sent, any other
+///   tool never.
+const TABLE: &str = "
+    kind                 safe     only_unsent  never
+    breaker_open         R R R    R - -        - - -
+    cancelled            - - -    - - -        - - -
+    connect_failed       R R R    R - -        - - -
+    connection_lost      R R R    R - -        - - -
+    deadline_exceeded    - - -    - - -        - - -
+    internal             - - -    - - -        - - -
+    invalid_call         - - -    - - -        - - -
+    no_eligible_server   - - -    - - -        - - -
+    outcome_unknown      - - -    - - -        - - -
+    overloaded           R R R    R - -        - - -
+    protocol             R R R    R - -        - - -
+    rate_limited         R R R    R - -        - - -
+    server_fault         R R R    R - -        - - -
+    session_lost         R R R    R - -        - - -
+    timeout              R R R    R - -        - - -
+    too_large            - - -    - - -        - - -
+    unauthorized         - - -    - - -        - - -
+    unknown_tool         - - -    - - -        - - -
+";
+
+const RULES: [RetryRule; 3] = [RetryRule::Safe, RetryRule::OnlyUnsent, RetryRule::Never];
+const DELIVERIES: [Delivery; 3] = [Delivery::NotSent, Delivery::Unknown, Delivery::Answered];
+
+fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    TABLE.lines().skip(2).filter_map(|line| {
+        let mut cells = line.split_whitespace();
+        Some((cells.next()?, cells.collect()))
+    })
+}
+
+#[test]
+fn every_failure_is_treated_as_the_table_says() {
+    let mut cells = 0;
+    for (kind, row) in rows() {
+        let kind: ErrorKind = serde_json::from_value(kind.into()).unwrap();
+        let places = RULES
+            .iter()
+            .flat_map(|rule| DELIVERIES.map(|delivery| (*rule, delivery)));
+        assert_eq!(row.len(), 9, "{kind}");
+        for ((rule, delivery), cell) in places.zip(row) {
+            let error = ToolError::new(kind, delivery, "scripted");
+            let expected = match cell {
+                "R" => RetryDecision::Retry { floor: None },
+                "-" => RetryDecision::Fail,
+                other => panic!("{kind}: {other:?} is no cell"),
+            };
+            assert_eq!(
+                classify(rule, &error),
+                expected,
+                "{kind}, {delivery}, {rule}"
+            );
+            let counted = error.with_attempts(1);
+            assert_eq!(
+                classify(rule, &counted),
+                RetryDecision::Fail,
+                "{kind} was retried already"
+            );
+            cells += 1;
+        }
+    }
+    assert_eq!(cells, 18 * 9);
+}
+
+#[test]
+fn the_table_has_every_kind() {
+    // the parser lists what it knows
+    let known = serde_json::from_str::<ErrorKind>("\"?\"")
+        .unwrap_err()
+        .to_string();
+    let known: BTreeSet<_> = known.split('`').skip(3).step_by(2).collect();
+    let listed: BTreeSet<_> = rows().map(|(kind, _)| kind).collect();
+    assert_eq!(listed, known);
+}

@@ -1,0 +1,156 @@
+//! Scripted servers behind a router, and the layer in front of it.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callward_core::{
+    CallRecord, Delivery, ErrorKind, ReplicaSetId, ServerId, ToolCall, ToolError, ToolOutput,
+};
+use callward_retry::hedge::{Hedge, HedgeConfig, HedgeLayer};
+use callward_retry::{RetryConfig, RetryLayer};
+use callward_router::{Member, Pool, Router, StrategyName};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use tower::{Layer, ServiceExt};
+
+/// After which time an attempt ends, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fate {
+    Answers(Duration),
+    Fails(Duration, Delivery),
+    Hangs,
+}
+
+pub(crate) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) const fn answers(millis: u64) -> Fate {
+    Fate::Answers(ms(millis))
+}
+
+pub(crate) struct Bed {
+    pub(crate) servers: Vec<MockService>,
+    pub(crate) layer: HedgeLayer,
+    pub(crate) retry: RetryLayer,
+    pub(crate) service: Hedge<Router<MockService>>,
+}
+
+/// How a call ended.
+pub(crate) struct Ended {
+    pub(crate) result: Result<ToolOutput, ToolError>,
+    pub(crate) took: Duration,
+    pub(crate) record: Arc<CallRecord>,
+}
+
+impl Bed {
+    /// Servers that take turns; the n-th attempt of all, counted from 1, has the fate of that
+    /// number.
+    pub(crate) fn new(
+        servers: usize,
+        fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
+    ) -> Self {
+        Self::with(
+            servers,
+            RetryConfig::default(),
+            HedgeConfig::default(),
+            fate,
+        )
+    }
+
+    pub(crate) fn with(
+        servers: usize,
+        budget: RetryConfig,
+        config: HedgeConfig,
+        fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
+    ) -> Self {
+        let (fate, attempts) = (Arc::new(fate), Arc::new(AtomicUsize::new(0)));
+        let servers: Vec<_> = (0..servers)
+            .map(|place| {
+                let (fate, attempts) = (fate.clone(), attempts.clone());
+                MockService::new(move |_, _| {
+                    let n = attempts.fetch_add(1, Ordering::SeqCst) + 1;
+                    run(place, n, fate(n))
+                })
+            })
+            .collect();
+        let members = servers
+            .iter()
+            .enumerate()
+            .map(|(place, server)| Member::new(name(place), server.clone()));
+        let pool = Arc::new(Pool::new());
+        pool.set_members(ReplicaSetId::new("test").unwrap(), members.collect());
+        let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
+        let retry = RetryLayer::new(budget).unwrap();
+        let layer = retry.hedge(config).unwrap();
+        Self {
+            servers,
+            service: layer.layer(router),
+            layer,
+            retry,
+        }
+    }
+
+    pub(crate) async fn send(&self, call: ToolCall) -> Ended {
+        let record = Arc::new(CallRecord::new());
+        let begin = Instant::now();
+        let call = call.with_record(record.clone());
+        let result = self.service.clone().oneshot(call).await;
+        Ended {
+            result,
+            took: begin.elapsed(),
+            record,
+        }
+    }
+
+    pub(crate) async fn read(&self) -> Ended {
+        self.send(read()).await
+    }
+
+    /// Sends as many reads, one after the other.
+    pub(crate) async fn reads(&self, count: usize) {
+        for _ in 0..count {
+            self.read().await.result.unwrap();
+        }
+    }
+
+    pub(crate) fn started(&self) -> usize {
+        self.servers.iter().map(MockService::started).sum()
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.servers.iter().map(MockService::running).sum()
+    }
+
+    pub(crate) fn cancelled(&self) -> usize {
+        self.servers.iter().map(MockService::cancelled).sum()
+    }
+}
+
+pub(crate) fn name(place: usize) -> ServerId {
+    ServerId::new(format!("s{place}")).unwrap()
+}
+
+pub(crate) fn read() -> ToolCall {
+    call(&tool("read").read_only().build(), json!({}))
+}
+
+/// Ends as it is fated; an answer names the attempt.
+async fn run(place: usize, n: usize, fate: Fate) -> Result<ToolOutput, ToolError> {
+    match fate {
+        Fate::Answers(after) => {
+            sleep(after).await;
+            Ok(ToolOutput::text(n.to_string()))
+        }
+        Fate::Fails(after, delivery) => {
+            sleep(after).await;
+            let text = format!("attempt {n} failed");
+            let error = ToolError::new(ErrorKind::ConnectionLost, delivery, text);
+            Err(error.with_server(name(place)))
+        }
+        Fate::Hangs => std::future::pending().await,
+    }
+}

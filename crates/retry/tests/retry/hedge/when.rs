@@ -1,0 +1,149 @@
+//! When a second attempt is sent.
+
+use callward_core::HedgeStatus;
+use callward_retry::RetryConfig;
+use callward_retry::hedge::{HedgeConfig, HedgeLayer};
+use callward_testkit::{MockService, call, tool};
+use serde_json::json;
+use tower::{ServiceBuilder, ServiceExt};
+
+use crate::hedge::bed::{Bed, Fate, answers, ms, name, read};
+
+/// The first twenty attempts take 10, 20, ... 200 ms; the next hangs, the others answer at once.
+fn slow_at_21(n: usize) -> Fate {
+    match n {
+        1..=20 => answers(n as u64 * 10),
+        21 => Fate::Hangs,
+        _ => answers(0),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_95th_percentile_of_what_the_tool_took_a_second_attempt_goes_elsewhere() {
+    let bed = Bed::new(2, slow_at_21);
+    bed.reads(20).await;
+    let ended = bed.read().await;
+    assert_eq!(ended.result.unwrap().to_text(), "22");
+    // the 19th of 20 took 190 ms
+    assert!(
+        (ms(190)..=ms(202)).contains(&ended.took),
+        "{:?}",
+        ended.took
+    );
+    assert_eq!(ended.record.hedge(), HedgeStatus::Won);
+    // attempts take turns: the 21st is of the first server
+    assert_eq!(bed.servers[0].cancelled(), 1, "the loser is cancelled");
+    let (server, reason) = ended.record.server().unwrap();
+    assert_eq!(
+        (server, reason),
+        (name(1), "answered before a slow attempt")
+    );
+    let stats = bed.layer.stats();
+    assert_eq!((stats.sent, stats.won), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_hedged_before_the_tool_answered_often_enough() {
+    let bed = Bed::new(2, |n| match n {
+        20 => answers(60_000),
+        _ => answers(10),
+    });
+    bed.reads(19).await;
+    assert_eq!(bed.read().await.took, ms(60_000));
+    assert_eq!(bed.started(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_measured_of_one_tool_says_nothing_of_another() {
+    let bed = Bed::new(2, |n| answers(if n == 21 { 60_000 } else { 10 }));
+    bed.reads(20).await;
+    let other = call(&tool("other").read_only().build(), json!({}));
+    assert_eq!(bed.send(other).await.took, ms(60_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn quick_tools_are_not_hedged_before_the_least_delay() {
+    let config = HedgeConfig::default().with_min_delay(ms(500));
+    let bed = Bed::with(2, RetryConfig::default(), config, |n| match n {
+        21 => Fate::Hangs,
+        _ => answers(1),
+    });
+    bed.reads(20).await;
+    assert_eq!(bed.read().await.took, ms(501));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hedge_costs_a_token_of_the_budget_that_retries_are_paid_from() {
+    let budget = RetryConfig::default()
+        .with_budget_reserve(1)
+        .with_budget_percent(0);
+    let bed = Bed::with(2, budget, HedgeConfig::default(), |n| match n {
+        1..=20 => answers(10),
+        n if n % 2 == 1 => answers(1000),
+        _ => answers(10),
+    });
+    let tokens = || bed.retry.budgets().first().map(|budget| budget.tokens);
+    bed.reads(20).await;
+    let hedged = bed.read().await;
+    assert_eq!(hedged.record.hedge(), HedgeStatus::Won);
+    assert_eq!(tokens(), Some(0));
+
+    let refused = bed.read().await;
+    assert_eq!(refused.took, ms(1000), "the first attempt is waited for");
+    assert_eq!(refused.record.hedge(), HedgeStatus::None);
+    assert_eq!(bed.layer.stats().no_budget, 1);
+    assert_eq!(bed.started(), 23);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_another_server_nothing_is_hedged_nor_paid() {
+    let bed = Bed::new(1, |n| answers(if n == 21 { 1000 } else { 10 }));
+    bed.reads(20).await;
+    let ended = bed.read().await;
+    assert_eq!((ended.took, bed.started()), (ms(1000), 21));
+    assert_eq!(ended.record.hedge(), HedgeStatus::None);
+    assert_eq!(bed.retry.budgets()[0].tokens, 3, "the whole reserve");
+    assert_eq!(bed.layer.stats().no_server, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_calls_that_lost_still_count_as_slow() {
+    // fifteen in a hundred are very slow, and always lose; the rest take up to a second
+    let open = RetryConfig::default()
+        .with_budget_capacity(10_000)
+        .with_budget_reserve(10_000);
+    let config = HedgeConfig::default().with_percentile(80);
+    let bed = Bed::with(2, open, config, |n| match (n * 7919) % 100 {
+        0..15 => answers(60_000),
+        rest => answers(rest as u64 * 10),
+    });
+    let reads = 4000;
+    bed.reads(reads).await;
+    let stats = bed.layer.stats();
+    assert!(stats.won > 400, "{stats:?}");
+    // if they were not counted, a fifth of the quick ones would be hedged too
+    let share = stats.sent as f64 / reads as f64;
+    assert!(share < 0.22, "{share}: {stats:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn alone_before_servers_that_nobody_names_it_hedges_only_if_told_so() {
+    for (unnamed, took) in [(false, ms(1000)), (true, ms(20))] {
+        let server = MockService::new(|_, n| async move {
+            let fate = if n == 21 { ms(1000) } else { ms(10) };
+            tokio::time::sleep(fate).await;
+            Ok(callward_core::ToolOutput::text(n.to_string()))
+        });
+        let config = HedgeConfig::default().with_unnamed_servers(unnamed);
+        let service = ServiceBuilder::new()
+            .layer(HedgeLayer::new(config).unwrap())
+            .service(server);
+        for _ in 0..20 {
+            service.clone().oneshot(read()).await.unwrap();
+        }
+        let begin = tokio::time::Instant::now();
+        service.clone().oneshot(read()).await.unwrap();
+        let late = begin.elapsed().checked_sub(took).unwrap();
+        assert!(late < ms(2), "{unnamed}: {late:?}");
+    }
+}

@@ -1,0 +1,16 @@
+//! The retry layer and its hedges, as a caller sees them, on a paused clock.
+
+mod background;
+mod backoff;
+mod budget;
+mod cancelled;
+mod classified;
+mod contract;
+mod deadlines;
+mod errors;
+mod hedge;
+mod keys;
+mod pauses;
+mod retries;
+mod schedules;
+mod waiting;
