@@ -1,9 +1,7 @@
-//! One span per call, around everything else.
+//! One span per call, around all other layers.
 
-mod idle;
 mod observed;
 mod span;
-mod texts;
 
 use std::fmt;
 use std::future::Future;
@@ -21,8 +19,7 @@ use crate::contents::Contents;
 use crate::error_type::Ending;
 use crate::metrics::Metrics;
 use crate::sampling::{self, Sampling};
-use observed::Observed;
-use texts::Texts;
+use observed::ObservedCall;
 
 /// Puts a [`CallSpan`] around a service.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +27,6 @@ pub struct CallSpanLayer {
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
     contents: Contents,
-    texts: Arc<Texts>,
 }
 
 impl CallSpanLayer {
@@ -54,7 +50,7 @@ impl CallSpanLayer {
         self
     }
 
-    /// Counts and measures each call too, whether its span is enabled or not. Default: not.
+    /// Counts and measures each call too, whether it is traced or not. Default: no metrics.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Arc<Metrics>) -> Self {
         self.metrics = Some(metrics);
@@ -75,8 +71,8 @@ impl<S> Layer<S> for CallSpanLayer {
 
 /// Makes one span per call, and measures it if it was given [`Metrics`].
 ///
-/// Whether a call is observed is decided once, when it arrives: if somebody listens to spans and the
-/// [`Sampling`] takes the call, or if there are metrics. Then it gets a [`CallRecord`](callward_core::CallRecord), unless it has one.
+/// A call is observed if a subscriber enables its span and the [`Sampling`] selects it, or if there are
+/// metrics. An observed call gets a [`CallRecord`](callward_core::CallRecord), unless it has one.
 #[derive(Debug, Clone)]
 pub struct CallSpan<S> {
     inner: S,
@@ -84,54 +80,40 @@ pub struct CallSpan<S> {
 }
 
 impl CallSpanLayer {
-    /// Hands the call on by `send`, and observes it if anybody counts or listens.
-    #[inline]
-    fn around<F>(&self, call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
-        if self.metrics.is_none() && !sampling::is_listened_to() {
-            return CallSpanFuture::unobserved(send(call));
-        }
-        self.observe(call, send)
-    }
-
-    /// Observes the call that `send` hands on, unless it is left out of the trace and nobody counts.
-    ///
-    /// Never part of its caller, so that the way of a call that nobody observes stays short.
-    #[inline(never)]
-    fn observe<F>(
-        &self,
-        mut call: ToolCall,
-        send: impl FnOnce(ToolCall) -> F,
-    ) -> CallSpanFuture<F> {
-        let span = match sampling::is_listened_to() {
+    /// Passes the call to `send`, observed if necessary.
+    fn around<F>(&self, mut call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
+        let span = match sampling::is_enabled() {
             true => self.span(&mut call),
-            // that is no decision about the trace, which goes on as it came
+            // without a subscriber, the trace goes on as it came
             false => Span::none(),
         };
         if span.is_disabled() && self.metrics.is_none() {
-            return CallSpanFuture::unobserved(send(call));
+            return CallSpanFuture {
+                answer: send(call),
+                observed: None,
+            };
         }
-        let (call, observed) = Observed::begin(call, span, self.metrics.clone(), &self.contents);
+        let (call, observed) = ObservedCall::begin(call, span, self);
         CallSpanFuture {
             // layers that work before the first poll are inside the span too
-            answer: observed.in_scope(|| send(call)),
-            observed: Some(observed),
+            answer: observed.span().in_scope(|| send(call)),
+            observed: Some(Box::new(observed)),
         }
     }
 
-    /// Makes the span of a call where somebody listens. A call that is left out is marked so.
+    /// Makes the span of a call. A call that is not sampled is marked, and gets none.
     fn span(&self, call: &mut ToolCall) -> Span {
         if !self.sampling.takes(call) {
             call.leave_out();
             return Span::none();
         }
-        span::begin(call, &self.contents, &self.texts)
+        span::begin(call, &self.contents)
     }
 }
 
 impl<S> CallSpan<S> {
-    /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
-    /// to what is inside, which must be ready.
-    #[inline]
+    /// As [`Service::call`], for a service that is shared. `send` passes the call to the inner service,
+    /// which must be ready.
     pub fn call_ref<F>(
         &self,
         call: ToolCall,
@@ -146,12 +128,10 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     type Error = ToolError;
     type Future = CallSpanFuture<S::Future>;
 
-    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
-    #[inline]
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let Self { inner, settings } = self;
         settings.around(call, |call| inner.call(call))
@@ -161,20 +141,10 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
 pin_project! {
     /// The answer of a [`CallSpan`].
     pub struct CallSpanFuture<F> {
-        // dropped first: what its end writes into the record is still seen
+        // dropped first, so that the record has what its drop writes
         #[pin]
         answer: F,
-        observed: Option<Observed>,
-    }
-}
-
-impl<F> CallSpanFuture<F> {
-    #[inline]
-    const fn unobserved(answer: F) -> Self {
-        Self {
-            answer,
-            observed: None,
-        }
+        observed: Option<Box<ObservedCall>>,
     }
 }
 
@@ -184,27 +154,12 @@ where
 {
     type Output = F::Output;
 
-    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.observed.is_none() {
-            return self.project().answer.poll(cx);
-        }
-        self.poll_observed(cx)
-    }
-}
-
-impl<F> CallSpanFuture<F>
-where
-    F: Future<Output = Result<ToolOutput, ToolError>>,
-{
-    // never part of its caller, as above
-    #[inline(never)]
-    fn poll_observed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Some(observed) = this.observed else {
             return this.answer.poll(cx);
         };
-        let result = ready!(observed.in_scope(|| this.answer.poll(cx)));
+        let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
         if let Some(observed) = this.observed.take() {
             observed.end(Ending::Done(&result));
         }

@@ -1,15 +1,15 @@
-//! One bounded word for what went wrong.
+//! The value of `error.type`: one word of a bounded set.
 
 use callward_core::{ErrorKind, ToolError, ToolOutput};
 
 use crate::names;
 
-/// What an observed call or attempt came to.
+/// How an observed call or attempt ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ending<'a> {
     /// Dropped before its end.
     Cancelled,
-    /// Came to an end.
+    /// Answered or failed.
     Done(&'a Result<ToolOutput, ToolError>),
 }
 
@@ -28,7 +28,7 @@ impl<'a> Ending<'a> {
         }
     }
 
-    /// Returns the value of `error.type`, or `None` where nothing went wrong.
+    /// Returns the value of `error.type`, or `None` without an error.
     pub(crate) fn error_type(self) -> Option<&'static str> {
         match self {
             Self::Cancelled => Some(ErrorKind::Cancelled.as_str()),
@@ -44,8 +44,8 @@ pub(crate) fn error_type(error: &ToolError) -> &'static str {
     word.unwrap_or_else(|| error.kind().as_str())
 }
 
-/// Returns the word of a code that has a meaning of its own. A server may answer with any number, and
-/// each would become a time series; even the ranges that are reserved hold more than a thousand.
+/// Returns the word of a well-known code. A server may answer with any number, and each would become
+/// a time series; even the reserved ranges have more than a thousand.
 pub(crate) fn code_word(code: i64) -> Option<&'static str> {
     let known = CODES.binary_search_by_key(&code, |(code, _)| *code).ok()?;
     CODES.get(known).map(|(_, word)| *word)
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn no_server_can_make_up_words() {
+    fn servers_cannot_invent_error_types() {
         let words: HashSet<_> = (-40_000..40_000)
             .filter_map(|code| Ending::Done(&fault(code)).error_type())
             .collect();

@@ -1,8 +1,7 @@
 //! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a service
 //! that answers at once.
 //!
-//! `cargo bench -p callward-telemetry --features otlp,bound --bench telemetry_cost`, with the features
-//! that the gateway has; a word after `--` leaves only the rows that have it in their name, and
+//! `cargo bench -p callward-telemetry --features otlp --bench telemetry_cost`; a word after `--` leaves only the rows that have it in their name, and
 //! `--instructions` counts instructions under `valgrind` in place of time.
 //!
 //! Each row is processor time above that of the service alone. The first column is that of the calling
@@ -44,7 +43,7 @@ const COUNT: &str = "--count";
 /// Calls that are counted; twice as many, less this many, leaves what one takes.
 const COUNTED: u32 = 50_000;
 
-const USAGE: &str = "usage: cargo bench -p callward-telemetry --features otlp,bound \
+const USAGE: &str = "usage: cargo bench -p callward-telemetry --features otlp \
                      --bench telemetry_cost -- [--instructions] [PART OF A NAME]";
 
 fn main() -> ExitCode {

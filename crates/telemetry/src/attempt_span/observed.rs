@@ -1,4 +1,4 @@
-//! An attempt that somebody observes, from its start to its end.
+//! An observed attempt, from its start to its end.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::span;
+use crate::client_request::ClientRequestInfo;
 use crate::error_type::Ending;
 use crate::names;
-use crate::outward::Outward;
 
-/// An attempt under observation. Dropped before its end, it was cancelled.
+/// An attempt whose end is written into its span and record. Dropped before, it was cancelled.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct ObservedAttempt {
     span: Span,
-    /// Who is told of the request, if there is a span to write it into.
-    outward: Option<Arc<Outward>>,
+    /// Writes the request into the span, if there is one.
+    request: Option<Arc<ClientRequestInfo>>,
     record: Arc<CallRecord>,
-    /// Which one, to find what the router decided about it.
+    /// Identifies the attempt in the router's decisions.
     attempt: Attempt,
     started: Instant,
-    ended: bool,
+    has_ended: bool,
 }
 
-impl Observed {
+impl ObservedAttempt {
     /// Begins to observe an attempt, and gives its call a record if it has none.
     pub(super) fn begin(call: ToolCall, span: Span) -> (ToolCall, Self) {
         let (mut call, record) = match call.record().cloned() {
@@ -35,22 +35,22 @@ impl Observed {
             }
         };
         let attempt = call.attempt().clone();
-        let mut outward = None;
+        let mut request = None;
         record.start_attempt();
         if !span.is_disabled() {
             record.ask_for_decisions();
             let tool = call.tool().name().as_str();
-            let told = Outward::new(&span, names::METHOD_TOOLS_CALL, Some(tool));
-            call.attempt_mut().watch = Some(told.watch());
-            outward = Some(told);
+            let info = ClientRequestInfo::new(&span, names::METHOD_TOOLS_CALL, Some(tool));
+            call.attempt_mut().watch = Some(info.watch());
+            request = Some(info);
         }
         let observed = Self {
             span,
-            outward,
+            request,
             record,
             attempt,
             started: Instant::now(),
-            ended: false,
+            has_ended: false,
         };
         (call, observed)
     }
@@ -64,7 +64,7 @@ impl Observed {
     }
 
     fn write(&mut self, ending: Ending<'_>) {
-        self.ended = true;
+        self.has_ended = true;
         let took = self.started.elapsed();
         let server = self.server(ending);
         let (kind, delivery) = match ending {
@@ -83,8 +83,8 @@ impl Observed {
             };
             span::end(&self.span, &end);
         }
-        if let Some(outward) = &self.outward {
-            outward.close();
+        if let Some(request) = &self.request {
+            request.close();
         }
         let ended = AttemptRecord::new(server, kind, took);
         self.record.end_attempt(&self.attempt, ended);
@@ -93,9 +93,9 @@ impl Observed {
     fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
         match ending.error() {
             Some(error) if error.server().is_some() => error.server().cloned(),
-            // the record still holds the server of the attempt before
+            // the record still has the server of the previous attempt
             Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
-            // where two attempts run beside each other, each is told apart
+            // of two concurrent attempts, each has its own
             _ => match &self.attempt.chosen {
                 Some(chosen) => chosen.get(),
                 None => Some(self.record.server()?.0),
@@ -104,9 +104,9 @@ impl Observed {
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedAttempt {
     fn drop(&mut self) {
-        if !self.ended {
+        if !self.has_ended {
             self.write(Ending::Cancelled);
         }
     }

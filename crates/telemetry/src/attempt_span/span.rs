@@ -1,4 +1,4 @@
-//! The span of an attempt: what is known when it begins, and what at its end.
+//! The fields of an attempt's span, at its start and at its end.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,12 +10,11 @@ use tracing::field::Empty;
 use crate::error_type::Ending;
 use crate::{context, names, status};
 
-/// Makes the span of an attempt. If it is disabled, nothing here is computed.
+/// Makes the span of an attempt. If it is disabled, none of its fields is computed.
 pub(super) fn begin(call: &ToolCall) -> Span {
     let span = tracing::info_span!(
         target: names::TARGET,
         names::ATTEMPT_SPAN,
-        // what is written at the end comes first: there, each field is looked for from the front
         { names::SERVER } = Empty,
         { names::ROUTE_STRATEGY } = Empty,
         { names::ROUTE_RULE } = Empty,
@@ -48,17 +47,17 @@ pub(super) fn begin(call: &ToolCall) -> Span {
     span
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 pub(super) struct End<'a> {
     pub(super) server: Option<&'a ServerId>,
-    /// How the router decided; of an attempt that went from one server to the next, the last time.
+    /// How the router decided; the last decision, if the attempt moved from server to server.
     pub(super) route: Option<&'a RouteDecision>,
     pub(super) ending: Ending<'a>,
     pub(super) delivery: Delivery,
     pub(super) took: Duration,
 }
 
-/// Writes what became of the attempt, in one go: each time the span would be looked up again.
+/// Writes the outcome of an attempt.
 pub(super) fn end(span: &Span, end: &End<'_>) {
     let (route, status) = (end.route, status::of_request(end.ending));
     let alternates = route.map(|route| &route.alternates);
@@ -79,7 +78,7 @@ pub(super) fn end(span: &Span, end: &End<'_>) {
     );
 }
 
-/// Things with a comma between each two.
+/// Items separated by commas.
 struct List<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for List<'_, T> {

@@ -1,4 +1,4 @@
-//! To and from OpenTelemetry's own types.
+//! Converts to and from OpenTelemetry's types.
 
 use callward_core::TraceContext;
 use opentelemetry::Context;
@@ -8,7 +8,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 pub(super) fn set_parent(span: &Span, parent: &TraceContext) {
     let parent = Context::new().with_remote_span_context(remote(parent));
-    // fails where nobody exports, and then there is nothing to continue
+    // fails without an exporter, and then there is nothing to continue
     let _ = span.set_parent(parent);
 }
 
@@ -20,7 +20,7 @@ pub(super) fn link(span: &Span, other: &TraceContext) {
 pub(super) fn link_to_surroundings(span: &Span) {
     let around = Span::current();
     if !around.is_disabled() {
-        // one that is not exported has no valid context, and is not linked to
+        // the context of a span that is not exported is invalid, and not linked
         span.add_link(around.context().span().span_context().clone());
     }
 }
@@ -38,7 +38,7 @@ pub(super) fn context(span: &Span) -> Option<TraceContext> {
 }
 
 fn remote(context: &TraceContext) -> SpanContext {
-    // its members were checked when it was read; one that OpenTelemetry refuses all the same is left out
+    // checked when it was read; a state that OpenTelemetry refuses is dropped
     let state = context.state().and_then(|state| state.parse().ok());
     SpanContext::new(
         TraceId::from_bytes(context.trace_id().to_be_bytes()),

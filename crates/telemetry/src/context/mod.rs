@@ -1,7 +1,7 @@
-//! Traces of other processes: continued here, and told on.
+//! Continues traces of other processes, and passes them on.
 //!
-//! This is the only place that knows how a `tracing` span becomes one of OpenTelemetry. Without the
-//! feature `otel` it does nothing, and the context that a call came with is passed on as it is.
+//! Only this module knows how a `tracing` span becomes one of OpenTelemetry. Without the feature `otel`
+//! it does nothing, and the context that a call came with is passed on unchanged.
 
 #[cfg(feature = "otel")]
 mod bridge;
@@ -9,8 +9,8 @@ mod bridge;
 use callward_core::{ToolCall, TraceContext};
 use tracing::Span;
 
-/// Makes a new span of a call continue the trace the call came with, and links to what stands beside
-/// it. Has to come before anything else is done with the span.
+/// Makes a new span of a call continue the trace the call came with, and links to the other one.
+/// Must come before the span is used.
 pub(crate) fn continue_call(span: &Span, call: &ToolCall) {
     #[cfg(feature = "otel")]
     {
@@ -27,7 +27,7 @@ pub(crate) fn continue_call(span: &Span, call: &ToolCall) {
     let _ = (span, call);
 }
 
-/// Makes a new span that is within no other continue the trace of its call.
+/// Makes a new span without a parent continue the trace of its call.
 pub(crate) fn continue_alone(span: &Span, call: &ToolCall) {
     #[cfg(feature = "otel")]
     if Span::current().is_disabled()
@@ -39,8 +39,8 @@ pub(crate) fn continue_alone(span: &Span, call: &ToolCall) {
     let _ = (span, call);
 }
 
-/// Returns the context of a span, for whoever comes behind it. `None` if nobody exports it. From then
-/// on the kind of the span is fixed.
+/// Returns the context of a span, to be passed on; `None` if the span is not exported. Afterwards the
+/// kind of the span is fixed.
 pub(crate) fn of(span: &Span) -> Option<TraceContext> {
     #[cfg(feature = "otel")]
     return bridge::context(span);
