@@ -3,19 +3,15 @@
 mod observed;
 mod span;
 
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
-use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
 
-use crate::error_type::Ending;
 use crate::sampling;
+use crate::span_future::SpanFuture;
 use observed::ObservedAttempt;
 
 /// Puts an [`AttemptSpan`] around a service.
@@ -52,7 +48,7 @@ pub struct AttemptSpan<S> {
 impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = AttemptSpanFuture<S::Future>;
+    type Future = SpanFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -65,52 +61,9 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
             false => Span::none(),
         };
         if span.is_disabled() && call.record().is_none() {
-            return AttemptSpanFuture {
-                answer: self.inner.call(call),
-                observed: None,
-            };
+            return SpanFuture::unobserved(self.inner.call(call));
         }
         let (call, observed) = ObservedAttempt::begin(call, span);
-        AttemptSpanFuture {
-            answer: observed.span().in_scope(|| self.inner.call(call)),
-            observed: Some(Box::new(observed)),
-        }
-    }
-}
-
-pin_project! {
-    /// The answer of an [`AttemptSpan`].
-    pub struct AttemptSpanFuture<F> {
-        // dropped first, so that the attempt ends after the inner service
-        #[pin]
-        answer: F,
-        observed: Option<Box<ObservedAttempt>>,
-    }
-}
-
-impl<F> Future for AttemptSpanFuture<F>
-where
-    F: Future<Output = Result<ToolOutput, ToolError>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let Some(observed) = this.observed else {
-            return this.answer.poll(cx);
-        };
-        let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
-        if let Some(observed) = this.observed.take() {
-            observed.end(Ending::Done(&result));
-        }
-        Poll::Ready(result)
-    }
-}
-
-impl<F> fmt::Debug for AttemptSpanFuture<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AttemptSpanFuture")
-            .field("is_observed", &self.observed.is_some())
-            .finish_non_exhaustive()
+        SpanFuture::observed(observed, || self.inner.call(call))
     }
 }

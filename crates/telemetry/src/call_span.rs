@@ -3,22 +3,18 @@
 mod observed;
 mod span;
 
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
-use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
 
 use crate::contents::Contents;
-use crate::error_type::Ending;
 use crate::metrics::Metrics;
 use crate::sampling::{self, Sampling};
+use crate::span_future::SpanFuture;
 use observed::ObservedCall;
 
 /// Puts a [`CallSpan`] around a service.
@@ -81,24 +77,17 @@ pub struct CallSpan<S> {
 
 impl CallSpanLayer {
     /// Passes the call to `send`, observed if necessary.
-    fn around<F>(&self, mut call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> CallSpanFuture<F> {
+    fn around<F>(&self, mut call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> SpanFuture<F> {
         let span = match sampling::is_enabled() {
             true => self.span(&mut call),
             // without a subscriber, the trace goes on as it came
             false => Span::none(),
         };
         if span.is_disabled() && self.metrics.is_none() {
-            return CallSpanFuture {
-                answer: send(call),
-                observed: None,
-            };
+            return SpanFuture::unobserved(send(call));
         }
         let (call, observed) = ObservedCall::begin(call, span, self);
-        CallSpanFuture {
-            // layers that work before the first poll are inside the span too
-            answer: observed.span().in_scope(|| send(call)),
-            observed: Some(Box::new(observed)),
-        }
+        SpanFuture::observed(observed, || send(call))
     }
 
     /// Makes the span of a call. A call that is not sampled is marked, and gets none.
@@ -118,7 +107,7 @@ impl<S> CallSpan<S> {
         &self,
         call: ToolCall,
         send: impl FnOnce(&S, ToolCall) -> F,
-    ) -> CallSpanFuture<F> {
+    ) -> SpanFuture<F> {
         self.settings.around(call, |call| send(&self.inner, call))
     }
 }
@@ -126,7 +115,7 @@ impl<S> CallSpan<S> {
 impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = CallSpanFuture<S::Future>;
+    type Future = SpanFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -135,42 +124,5 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let Self { inner, settings } = self;
         settings.around(call, |call| inner.call(call))
-    }
-}
-
-pin_project! {
-    /// The answer of a [`CallSpan`].
-    pub struct CallSpanFuture<F> {
-        // dropped first, so that the record has what its drop writes
-        #[pin]
-        answer: F,
-        observed: Option<Box<ObservedCall>>,
-    }
-}
-
-impl<F> Future for CallSpanFuture<F>
-where
-    F: Future<Output = Result<ToolOutput, ToolError>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let Some(observed) = this.observed else {
-            return this.answer.poll(cx);
-        };
-        let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
-        if let Some(observed) = this.observed.take() {
-            observed.end(Ending::Done(&result));
-        }
-        Poll::Ready(result)
-    }
-}
-
-impl<F> fmt::Debug for CallSpanFuture<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallSpanFuture")
-            .field("is_observed", &self.observed.is_some())
-            .finish_non_exhaustive()
     }
 }

@@ -40,11 +40,13 @@ pub mod export;
 pub mod metrics;
 pub mod names;
 mod sampling;
+mod span_future;
 mod status;
 
-pub use attempt_span::{AttemptSpan, AttemptSpanFuture, AttemptSpanLayer};
-pub use call_span::{CallSpan, CallSpanFuture, CallSpanLayer};
+pub use attempt_span::{AttemptSpan, AttemptSpanLayer};
+pub use call_span::{CallSpan, CallSpanLayer};
 pub use contents::Contents;
 pub use discovery::{DiscoveryPurpose, DiscoverySpan};
 pub use metrics::Metrics;
 pub use sampling::Sampling;
+pub use span_future::SpanFuture;

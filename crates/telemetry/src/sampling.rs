@@ -1,6 +1,6 @@
 //! Decides which calls are traced.
 
-use callward_core::{InvalidConfig, ToolCall, TraceContext};
+use callward_core::{InvalidConfig, ToolCall};
 use tracing::{Level, Span};
 
 use crate::names;
@@ -21,9 +21,8 @@ use crate::names;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// A trace whose number is below is not sampled; numbers have [`BITS`] bits.
+    /// A trace whose random number is below is not sampled.
     threshold: u64,
-    follows_parents: bool,
 }
 
 impl Sampling {
@@ -54,24 +53,8 @@ impl Sampling {
         Ok(Self::above(threshold))
     }
 
-    /// Decides about calls that continue a trace too, by the trace's id, and ignores the caller's
-    /// decision. Processes with the same ratio decide alike: the rule is OpenTelemetry's [consistent
-    /// probability sampling][spec], by the last 56 bits of the id. Default: callers decide.
-    ///
-    /// [spec]: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
-    #[must_use]
-    pub const fn ignoring_parents(self) -> Self {
-        Self {
-            follows_parents: false,
-            ..self
-        }
-    }
-
     const fn above(threshold: u64) -> Self {
-        Self {
-            threshold,
-            follows_parents: true,
-        }
+        Self { threshold }
     }
 
     /// Returns `true` if the call is traced.
@@ -80,22 +63,12 @@ impl Sampling {
             return false;
         }
         match call.trace() {
-            Some(trace) if self.follows_parents => trace.is_sampled(),
-            Some(trace) => self.takes_id(trace),
+            Some(trace) => trace.is_sampled(),
             None if self.threshold == 0 => true,
             // a call within a span of this process belongs to its trace
-            None if self.follows_parents && !Span::current().is_disabled() => true,
-            None => self.takes_number(fastrand::u64(..)),
+            None if !Span::current().is_disabled() => true,
+            None => fastrand::u64(..NUMBERS) >= self.threshold,
         }
-    }
-
-    fn takes_id(self, trace: &TraceContext) -> bool {
-        // the half with the random bits; the rest may be a time
-        self.takes_number(trace.trace_id() as u64)
-    }
-
-    const fn takes_number(self, number: u64) -> bool {
-        number & (NUMBERS - 1) >= self.threshold
     }
 }
 
@@ -110,14 +83,14 @@ impl Default for Sampling {
     }
 }
 
-/// The bits of a trace id that are random in every implementation.
-const BITS: u32 = 56;
-const NUMBERS: u64 = 1 << BITS;
+/// How many random numbers there are.
+const NUMBERS: u64 = 1 << 56;
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use callward_core::TraceContext;
     use callward_testkit::{call, tool};
     use serde_json::json;
 
@@ -138,25 +111,6 @@ mod tests {
             assert!(sampling.takes(&of_trace(1, true)));
             assert!(!sampling.takes(&of_trace(1, false)));
         }
-    }
-
-    #[test]
-    fn the_trace_id_decides_consistently_without_parents() {
-        let half = Sampling::ratio(0.5).unwrap().ignoring_parents();
-        let edge = 1_u128 << 55;
-        for (id, taken) in [
-            (edge - 1, false),
-            (edge, true),
-            (edge | 1 << 60, true),
-            (1 << 127, false),
-        ] {
-            for sampled in [false, true] {
-                assert_eq!(half.takes(&of_trace(id, sampled)), taken, "{id:x}");
-            }
-        }
-        let (all, none) = (Sampling::always(), Sampling::never());
-        assert!(all.ignoring_parents().takes(&of_trace(1, false)));
-        assert!(!none.ignoring_parents().takes(&of_trace(u128::MAX, true)));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use super::span;
 use crate::client_request::ClientRequestInfo;
 use crate::error_type::Ending;
 use crate::names;
+use crate::span_future::Observed;
 
-/// An attempt whose end is written into its span and record. Dropped before, it was cancelled.
+/// An attempt whose end is written into its span and record.
 #[derive(Debug)]
 pub(super) struct ObservedAttempt {
     span: Span,
@@ -21,7 +22,6 @@ pub(super) struct ObservedAttempt {
     /// Identifies the attempt in the router's decisions.
     attempt: Attempt,
     started: Instant,
-    has_ended: bool,
 }
 
 impl ObservedAttempt {
@@ -50,21 +50,30 @@ impl ObservedAttempt {
             record,
             attempt,
             started: Instant::now(),
-            has_ended: false,
         };
         (call, observed)
     }
 
-    pub(super) fn span(&self) -> &Span {
+    fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
+        match ending.error() {
+            Some(error) if error.server().is_some() => error.server().cloned(),
+            // the record still has the server of the previous attempt
+            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
+            // of two concurrent attempts, each has its own
+            _ => match &self.attempt.chosen {
+                Some(chosen) => chosen.get(),
+                None => Some(self.record.server()?.0),
+            },
+        }
+    }
+}
+
+impl Observed for ObservedAttempt {
+    fn span(&self) -> &Span {
         &self.span
     }
 
-    pub(super) fn end(mut self, ending: Ending<'_>) {
-        self.write(ending);
-    }
-
-    fn write(&mut self, ending: Ending<'_>) {
-        self.has_ended = true;
+    fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
         let server = self.server(ending);
         let (kind, delivery) = match ending {
@@ -88,26 +97,5 @@ impl ObservedAttempt {
         }
         let ended = AttemptRecord::new(server, kind, took);
         self.record.end_attempt(&self.attempt, ended);
-    }
-
-    fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
-        match ending.error() {
-            Some(error) if error.server().is_some() => error.server().cloned(),
-            // the record still has the server of the previous attempt
-            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
-            // of two concurrent attempts, each has its own
-            _ => match &self.attempt.chosen {
-                Some(chosen) => chosen.get(),
-                None => Some(self.record.server()?.0),
-            },
-        }
-    }
-}
-
-impl Drop for ObservedAttempt {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            self.write(Ending::Cancelled);
-        }
     }
 }

@@ -12,8 +12,9 @@ use crate::contents::Contents;
 use crate::context;
 use crate::error_type::Ending;
 use crate::metrics::{EndedCall, Metrics};
+use crate::span_future::Observed;
 
-/// A call whose end is written into its span and metrics. Dropped before, it was cancelled.
+/// A call whose end is written into its span and metrics.
 #[derive(Debug)]
 pub(super) struct ObservedCall {
     span: Span,
@@ -28,7 +29,6 @@ pub(super) struct ObservedCall {
     is_served: bool,
     /// How to write the result, if it is written.
     contents: Option<Contents>,
-    has_ended: bool,
 }
 
 impl ObservedCall {
@@ -66,21 +66,25 @@ impl ObservedCall {
             metrics: settings.metrics.clone(),
             is_served: call.inbound().is_some(),
             contents: shows_result.then(|| settings.contents.clone()),
-            has_ended: false,
         };
         (call, observed)
     }
 
-    pub(super) const fn span(&self) -> &Span {
+    /// Returns the result as it may be shown, if it may.
+    fn shown(&self, ending: Ending<'_>) -> Option<String> {
+        match (&self.contents, ending) {
+            (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
+            _ => None,
+        }
+    }
+}
+
+impl Observed for ObservedCall {
+    fn span(&self) -> &Span {
         &self.span
     }
 
-    pub(super) fn end(mut self, ending: Ending<'_>) {
-        self.write(ending);
-    }
-
-    fn write(&mut self, ending: Ending<'_>) {
-        self.has_ended = true;
+    fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
         if !self.span.is_disabled() {
             let (tool, result) = (&self.tool, ending.result());
@@ -105,22 +109,6 @@ impl ObservedCall {
                 ending,
                 took,
             });
-        }
-    }
-
-    /// Returns the result as it may be shown, if it may.
-    fn shown(&self, ending: Ending<'_>) -> Option<String> {
-        match (&self.contents, ending) {
-            (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
-            _ => None,
-        }
-    }
-}
-
-impl Drop for ObservedCall {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            self.write(Ending::Cancelled);
         }
     }
 }

@@ -83,21 +83,16 @@ impl SpanQueue {
             let mut state = self.state();
             (state.sent(spans as u64, result.is_ok()), state.counts)
         };
-        match (report, result) {
-            (Some(Report::Losing), Ok(())) => tracing::warn!(
+        let slow = || "the collector is slower than spans end".to_owned();
+        match report {
+            Some(Report::Losing) => tracing::warn!(
                 dropped = counts.dropped,
                 failed = counts.failed,
-                reason = "the collector is slower than spans end",
+                reason = result.as_ref().err().map_or_else(slow, ToString::to_string),
                 "spans are lost; calls go on as before"
             ),
-            (Some(Report::Losing), Err(error)) => tracing::warn!(
-                dropped = counts.dropped,
-                failed = counts.failed,
-                reason = %error,
-                "spans are lost; calls go on as before"
-            ),
-            (Some(Report::Recovered), _) => tracing::info!("spans are exported again"),
-            (None, _) => {}
+            Some(Report::Recovered) => tracing::info!("spans are exported again"),
+            None => {}
         }
     }
 

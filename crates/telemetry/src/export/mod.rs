@@ -92,22 +92,17 @@ impl Exporter {
             .with_resource(resource.clone())
             .with_sampler(Sampler::AlwaysOn);
         if let Some(url) = config.traces_url() {
-            let exporter = SpanExporter::builder()
-                .with_http()
-                .with_http_client(client.clone())
-                .with_endpoint(url)
-                .with_protocol(Protocol::HttpBinary)
-                .with_timeout(config.timeout)
-                .build()
-                .map_err(not_built)?;
+            let exporter = SpanExporter::builder().with_http();
+            let exporter = configured(exporter, url, &client, &config).build();
             let batches = BatchConfigBuilder::default()
                 .with_max_queue_size(config.queue)
                 .with_max_export_batch_size(config.batch)
                 .with_scheduled_delay(config.interval)
                 .build();
-            let processor = BatchSpanProcessor::builder(Counted::new(exporter, &queue))
-                .with_batch_config(batches)
-                .build();
+            let processor =
+                BatchSpanProcessor::builder(Counted::new(exporter.map_err(not_built)?, &queue))
+                    .with_batch_config(batches)
+                    .build();
             provider = provider.with_span_processor(Counted::new(processor, &queue));
         }
         Ok(Self {
@@ -166,15 +161,9 @@ impl Exporter {
         let Some(url) = self.config.metrics_url() else {
             return Ok(None);
         };
-        let exporter = MetricExporter::builder()
-            .with_http()
-            .with_http_client(self.client.clone())
-            .with_endpoint(url)
-            .with_protocol(Protocol::HttpBinary)
-            .with_timeout(self.config.timeout)
-            .build()
-            .map_err(not_built)?;
-        let reader = PeriodicReader::builder(exporter);
+        let exporter = MetricExporter::builder().with_http();
+        let exporter = configured(exporter, url, &self.client, &self.config).build();
+        let reader = PeriodicReader::builder(exporter.map_err(not_built)?);
         let reader = reader.with_interval(self.config.metrics_interval);
         Ok(Some(reader.build()))
     }
@@ -216,6 +205,19 @@ impl Drop for Exporter {
         // fails if it was shut down before
         let _ = self.provider.shutdown_with_timeout(DROP_LIMIT);
     }
+}
+
+fn configured<B: WithExportConfig + WithHttpConfig>(
+    exporter: B,
+    url: &str,
+    client: &Client,
+    config: &OtlpConfig,
+) -> B {
+    exporter
+        .with_http_client(client.clone())
+        .with_endpoint(url)
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(config.timeout)
 }
 
 /// How long dropping an exporter may block.

@@ -1,5 +1,4 @@
 //! Arguments and results in spans.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use callward_core::redact::Redactor;
 use callward_core::{CacheStatus, SecurityLevel, ToolOutput};

@@ -1,5 +1,4 @@
 //! Sampling: which calls get spans.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 

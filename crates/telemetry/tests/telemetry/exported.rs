@@ -1,6 +1,4 @@
 //! Exported spans: names, kinds, parents and status, over the bridge to OpenTelemetry.
-#![cfg(feature = "otel")]
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

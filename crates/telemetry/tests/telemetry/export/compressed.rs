@@ -6,7 +6,7 @@ use super::*;
 use callward_telemetry::names;
 
 const VARIABLE: &str = "OTEL_EXPORTER_OTLP_COMPRESSION";
-const NAME: &str = "compressed::compressed_spans_arrive_complete";
+const NAME: &str = "export::compressed::compressed_spans_arrive_complete";
 
 /// Runs itself again with the variable: it must not be set in the process of the other tests, whose
 /// exporters read it too.

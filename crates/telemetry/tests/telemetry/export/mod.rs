@@ -1,9 +1,4 @@
 //! The exporter against a collector on a real socket.
-#![cfg(feature = "otlp")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
 
 mod compressed;
 mod metrics;
