@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{ReplicaSetId, ServerId, Tool, ToolName};
+use callward_core::{ReplicaSetId, ServerId, Tool, ToolName, similar};
 
 use crate::names::SEPARATORS;
 
@@ -130,21 +130,14 @@ impl Catalogue {
         &self.refused
     }
 
-    /// Returns up to three names clients may have meant by one that is not here. Every known name is
-    /// compared, so one of more than 512 bytes gets no answer: it is no slip of the pen.
+    /// Returns up to three names that clients may have meant by an unknown one: those of tools whose own
+    /// name is similar to it, or to what follows its prefix.
     #[must_use]
     pub fn similar(&self, name: &str) -> Vec<&str> {
-        if name.len() > LONGEST_GUESS {
-            return Vec::new();
-        }
         let tail = name.rsplit(['.', ':']).next().unwrap_or(name);
         let tail = tail.rsplit_once("__").map_or(tail, |(_, tail)| tail);
-        self.entries
-            .iter()
-            .map(|entry| entry.client_name())
-            .filter(|known| !tail.is_empty() && (known.contains(tail) || name.contains(known)))
-            .take(3)
-            .collect()
+        let near = similar(tail, &self.entries, |entry| entry.tool.name().as_str());
+        near.into_iter().map(|entry| entry.client_name()).collect()
     }
 
     /// Adds a tool under the name clients see.
@@ -170,6 +163,3 @@ impl Catalogue {
         (Arc::ptr_eq(&entry.tool, tool) && *entry.client_name == *name).then(|| entry.clone())
     }
 }
-
-/// In bytes. Names clients see have at most 64 characters where there is a prefix.
-const LONGEST_GUESS: usize = 512;

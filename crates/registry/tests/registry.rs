@@ -340,10 +340,19 @@ fn what_did_not_change_is_taken_over_when_another_server_registers() {
 }
 
 #[test]
-fn an_endless_name_is_not_compared() {
+fn a_misspelt_name_is_suggested_and_an_endless_one_is_not() {
     let registry = Registry::new();
-    registry.register(&set("a"), &server("a"), named(&["read"]));
+    registry.set_options(set("a"), SetOptions::default().with_prefix("files"));
+    registry.register(&set("a"), &server("a"), named(&["read_text", "write"]));
     let catalogue = registry.catalogue();
-    assert_eq!(catalogue.similar("please_read"), ["read"]);
-    assert!(catalogue.similar(&"read".repeat(1000)).is_empty());
+    for name in [
+        "read_txt",
+        "files__read_texts",
+        "file.read_text",
+        "a::raed_text",
+    ] {
+        assert_eq!(catalogue.similar(name), ["files__read_text"], "{name}");
+    }
+    assert!(catalogue.similar("delete").is_empty());
+    assert!(catalogue.similar(&"read_text".repeat(1000)).is_empty());
 }
