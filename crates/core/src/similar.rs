@@ -6,10 +6,11 @@ const MAX_SUGGESTIONS: usize = 3;
 /// Longer names, in bytes, are not compared: a comparison takes the product of both lengths.
 const MAX_NAME_LEN: usize = 64;
 
-/// Returns the items that `name` may be a misspelling of, nearest first, at most three. `text` returns
-/// the name of an item.
+/// Returns the items that `name` may be a misspelling of, nearest first, at most three. `text`
+/// returns the name of an item.
 ///
-/// A name of four letters may have two wrong ones, and one more for each further four; case is ignored.
+/// A name of four letters may have two wrong ones, and one more for each further four; case is
+/// ignored.
 ///
 /// ```
 /// let known = ["orders", "billing"];

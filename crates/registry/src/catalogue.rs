@@ -1,4 +1,4 @@
-//! One immutable view of all tools.
+//! An immutable snapshot of all tools.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::names::SEPARATORS;
 pub struct Entry {
     tool: Arc<Tool>,
     client_name: Arc<str>,
-    /// The other ways to spell it: `set.tool`, `set::tool`, `set__tool`, and `prefix__tool` where clients
-    /// see a name that model APIs accept in its place.
+    /// Its other names: `set.tool`, `set::tool`, `set__tool`, and `prefix__tool` where clients see
+    /// a changed name.
     aliases: Vec<Arc<str>>,
     listed: Bytes,
 }
@@ -43,24 +43,24 @@ impl Entry {
         &self.tool
     }
 
-    /// Returns the name clients call it by.
+    /// Returns the name that clients see.
     #[must_use]
     pub fn client_name(&self) -> &str {
         &self.client_name
     }
 
-    /// Returns the tool's `tools/list` object: the server's own bytes, but for the name.
+    /// Returns the tool's `tools/list` object: the server's bytes with another name.
     #[must_use]
     pub fn listed(&self) -> &Bytes {
         &self.listed
     }
 }
 
-/// A tool that is listed, or that the operator says something of, and that is not offered.
+/// A tool that is listed or configured, and not offered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The server that listed it; the first of its set, where none did.
+    /// The server that listed it; the first of its set, if none did.
     pub server: ServerId,
     /// Its name.
     pub tool: ToolName,
@@ -68,13 +68,13 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Tools by each of their names, which every call is looked up by.
+/// Tools by each of their names.
 pub(crate) type Names = HashMap<Arc<str>, Arc<Entry>, foldhash::quality::RandomState>;
 
-/// The names of the tools that one server lists, which every call is looked up in that reaches it.
+/// The names of the tools that one server lists.
 pub(crate) type ToolNames = HashSet<ToolName, foldhash::quality::RandomState>;
 
-/// One immutable view of all tools. Two views with the same generation are the same view.
+/// An immutable snapshot of all tools. Snapshots with the same generation are the same.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     pub(crate) generation: u64,
@@ -85,7 +85,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Returns the number of this view; it grows with each change.
+    /// Returns the number of this snapshot; it grows with each change.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -103,7 +103,7 @@ impl Catalogue {
         self.names.get(name)
     }
 
-    /// Says whether this server lists the tool.
+    /// Returns `true` if this server lists the tool.
     #[must_use]
     pub fn offers(&self, server: &ServerId, tool: &ToolName) -> bool {
         self.offers
@@ -111,7 +111,7 @@ impl Catalogue {
             .is_some_and(|tools| tools.contains(tool))
     }
 
-    /// Returns how many tools a server lists; refused ones are not counted.
+    /// Returns how many tools of a server are offered.
     #[must_use]
     pub fn offered_by(&self, server: &ServerId) -> usize {
         self.offers.get(server).map_or(0, |tools| tools.len())
@@ -124,14 +124,14 @@ impl Catalogue {
             .filter(move |entry| entry.tool.set() == set)
     }
 
-    /// Returns the tools that are listed, or named in the options of a set, but not offered.
+    /// Returns the tools that are listed or configured, but not offered.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Returns up to three names that clients may have meant by an unknown one: those of tools whose own
-    /// name is similar to it, or to what follows its prefix.
+    /// Returns up to three names that clients may have meant by an unknown one: those of tools
+    /// whose own name is similar to it, or to what follows its prefix.
     #[must_use]
     pub fn similar(&self, name: &str) -> Vec<&str> {
         let tail = name.rsplit(['.', ':']).next().unwrap_or(name);
@@ -146,7 +146,7 @@ impl Catalogue {
         self.entries.push(entry);
     }
 
-    /// Adds the other ways to spell each tool, where they may lead to it. Names clients see win over them.
+    /// Adds the aliases of each tool. A name that clients see beats an alias.
     pub(crate) fn index(&mut self, is_alias: impl Fn(&str, &Tool) -> bool) {
         for entry in &self.entries {
             for alias in &entry.aliases {
@@ -157,7 +157,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns what offers this very tool by this very name.
+    /// Returns the entry of this instance of a tool under this name.
     pub(crate) fn same(&self, tool: &Arc<Tool>, name: &str) -> Option<Arc<Entry>> {
         let entry = self.names.get(name)?;
         (Arc::ptr_eq(&entry.tool, tool) && *entry.client_name == *name).then(|| entry.clone())

@@ -67,8 +67,9 @@ impl<S> Layer<S> for CallSpanLayer {
 
 /// Makes one span per call, and measures it if it was given [`Metrics`].
 ///
-/// A call is observed if a subscriber enables its span and the [`Sampling`] selects it, or if there are
-/// metrics. An observed call gets a [`CallRecord`](callward_core::CallRecord), unless it has one.
+/// A call is observed if a subscriber enables its span and the [`Sampling`] selects it, or if there
+/// are metrics. An observed call gets a [`CallRecord`](callward_core::CallRecord), unless it has
+/// one.
 #[derive(Debug, Clone)]
 pub struct CallSpan<S> {
     inner: S,
@@ -101,8 +102,8 @@ impl CallSpanLayer {
 }
 
 impl<S> CallSpan<S> {
-    /// As [`Service::call`], for a service that is shared. `send` passes the call to the inner service,
-    /// which must be ready.
+    /// As [`Service::call`], for a service that is shared. `send` passes the call to the inner
+    /// service, which must be ready.
     pub fn call_ref<F>(
         &self,
         call: ToolCall,

@@ -8,8 +8,8 @@ use tracing::Span;
 
 use crate::{context, names};
 
-/// Writes the request of a span into it, and continues its trace there. A span becomes one of a client
-/// only when a request is sent: a tool may also run in this process.
+/// Writes the request of a span into it, and continues its trace there. A span becomes one of a
+/// client only when a request is sent: a tool may also run in this process.
 #[derive(Debug)]
 pub(crate) struct ClientRequestInfo {
     /// `None` after the span's end: a call that is kept must not keep its span open.

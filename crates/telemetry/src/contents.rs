@@ -3,8 +3,8 @@
 use callward_core::redact::Redactor;
 use callward_core::{ToolCall, ToolOutput};
 
-/// Selects which contents of calls are written into their spans. Default: none, as arguments and results
-/// belong to the caller and others read traces.
+/// Selects which contents of calls are written into their spans. Default: none, as arguments and
+/// results belong to the caller and others read traces.
 ///
 /// A [`Redactor`] removes secrets first. Contents of a tool that only the calling principal may see
 /// (`securityLevel: restricted`) are never written.

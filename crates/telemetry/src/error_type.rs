@@ -44,8 +44,8 @@ pub(crate) fn error_type(error: &ToolError) -> &'static str {
     word.unwrap_or_else(|| error.kind().as_str())
 }
 
-/// Returns the word of a well-known code. A server may answer with any number, and each would become
-/// a time series; even the reserved ranges have more than a thousand.
+/// Returns the word of a well-known code. A server may answer with any number, and each would
+/// become a time series; even the reserved ranges have more than a thousand.
 pub(crate) fn code_word(code: i64) -> Option<&'static str> {
     /// The word of each of these codes is its text.
     macro_rules! words {

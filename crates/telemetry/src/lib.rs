@@ -4,14 +4,15 @@
 //! [`AttemptSpan`] makes one span per attempt, and [`DiscoverySpan`] one per listing of a server's
 //! tools. [`names`] has every name.
 //!
-//! **Rule.** There is one span per call, not one per layer. Layers write the outcome into the call's
-//! [`CallRecord`](callward_core::CallRecord), and the span copies it at the end. A call that is dropped
-//! ends with the error type `cancelled`. Errors and readiness are those of the inner service.
+//! **Rule.** There is one span per call, not one per layer. Layers write the outcome into the
+//! call's [`CallRecord`](callward_core::CallRecord), and the span copies it at the end. A call that
+//! is dropped ends with the error type `cancelled`. Errors and readiness are those of the inner
+//! service.
 //!
-//! **Traces.** [`Sampling`] decides before a span is built. With the feature `otel`, a span continues
-//! the trace of its call, and servers continue that of the attempt. The layer of
-//! `tracing-opentelemetry` needs `with_context_activation(false)`: a span becomes one of a client only
-//! when a request is sent.
+//! **Traces.** [`Sampling`] decides before a span is built. With the feature `otel`, a span
+//! continues the trace of its call, and servers continue that of the attempt. The layer of
+//! `tracing-opentelemetry` needs `with_context_activation(false)`: a span becomes one of a client
+//! only when a request is sent.
 //!
 //! ```
 //! use callward_telemetry::{AttemptSpanLayer, CallSpanLayer};

@@ -1,11 +1,12 @@
 //! Every name of a span, a field or a metric.
 //!
-//! Names that start with `gen_ai.`, `mcp.`, `jsonrpc.`, `rpc.`, `network.`, `server.` or `client.`, and
-//! `error.type`, are those of the OpenTelemetry semantic conventions for generative AI, MCP and
-//! networks. The first two have status *Development*: they may still change, and this file is the one
-//! place to follow them. There are no conventional names for cache, retry, routing and confirmation;
-//! ours start with `callward.`. Names that start with `otel.` are no attributes: by them
-//! `tracing-opentelemetry` is told what a span is called, of which kind it is and how it ended.
+//! Names that start with `gen_ai.`, `mcp.`, `jsonrpc.`, `rpc.`, `network.`, `server.` or `client.`,
+//! and `error.type`, are those of the OpenTelemetry semantic conventions for generative AI, MCP and
+//! networks. The first two have status *Development*: they may still change, and this file is the
+//! one place to follow them. There are no conventional names for cache, retry, routing and
+//! confirmation; ours start with `callward.`. Names that start with `otel.` are no attributes: by
+//! them `tracing-opentelemetry` is told what a span is called, of which kind it is and how it
+//! ended.
 
 pub mod metric;
 

@@ -7,10 +7,10 @@ use crate::names;
 
 /// Decides which calls are traced, before any span of a call is built.
 ///
-/// A call that continues a trace is traced if its caller records that trace: if the sampled flag of its
-/// [`TraceContext`](callward_core::TraceContext) is set, or a `tracing` span surrounds the call. A call
-/// that begins a trace is traced with the given probability. Servers get the same decision, in the
-/// sampled flag of what they are sent.
+/// A call that continues a trace is traced if its caller records that trace: if the sampled flag of
+/// its [`TraceContext`](callward_core::TraceContext) is set, or a `tracing` span surrounds the
+/// call. A call that begins a trace is traced with the given probability. Servers get the same
+/// decision, in the sampled flag of what they are sent.
 ///
 /// ```
 /// use callward_telemetry::Sampling;
@@ -26,8 +26,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Traces every call that begins a trace. This is the default; without a subscriber of `tracing` no
-    /// call is traced.
+    /// Traces every call that begins a trace. This is the default; without a subscriber of
+    /// `tracing` no call is traced.
     #[must_use]
     pub const fn always() -> Self {
         Self::above(0)

@@ -17,7 +17,8 @@ pub(crate) struct Status {
     pub(crate) status: Option<&'static str>,
 }
 
-/// Returns the status of a request that this process served. The caller's own fault is not an error.
+/// Returns the status of a request that this process served. The caller's own fault is not an
+/// error.
 pub(crate) fn of_server(ending: Ending<'_>) -> Status {
     let code = ending.error().map(ToolError::rpc_code);
     let failure = match code {
@@ -40,7 +41,8 @@ pub(crate) fn of_client(ending: Ending<'_>) -> Status {
     }
 }
 
-/// Returns the status of a request to a server, with the JSON-RPC code that the server answered with.
+/// Returns the status of a request to a server, with the JSON-RPC code that the server answered
+/// with.
 pub(crate) fn of_request(ending: Ending<'_>) -> Status {
     let code = ending.error().and_then(ToolError::code);
     Status {
@@ -49,9 +51,8 @@ pub(crate) fn of_request(ending: Ending<'_>) -> Status {
     }
 }
 
-/// Returns `true` for codes that are the caller's fault by the conventions: JSON-RPC 2.0 section 5.1,
-/// and MCP's
-/// "resource not found".
+/// Returns `true` for codes that are the caller's fault by the conventions: JSON-RPC 2.0 section
+/// 5.1, and MCP's "resource not found".
 const fn is_callers_fault(code: i64) -> bool {
     matches!(code, -32700 | -32600 | -32601 | -32602 | -32002)
 }

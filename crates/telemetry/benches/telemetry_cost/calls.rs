@@ -30,9 +30,9 @@ where
     }
 }
 
-/// A service and its future that the compiler leaves functions of their own, as it does with real ones.
-/// One that answers at once would melt into the loop that measures it, and whatever stands around it
-/// would be charged with a call and its moves that every real service has.
+/// A service and its future that the compiler leaves functions of their own, as it does with real
+/// ones. One that answers at once would melt into the loop that measures it, and whatever stands
+/// around it would be charged with a call and its moves that every real service has.
 #[derive(Clone)]
 pub(crate) struct Apart<S>(S);
 

@@ -1,16 +1,17 @@
-//! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a service
-//! that answers at once.
+//! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a
+//! service that answers at once.
 //!
-//! `cargo bench -p callward-telemetry --features otlp --bench telemetry_cost`; a word after `--` leaves only the rows that have it in their name, and
-//! `--instructions` counts instructions under `valgrind` in place of time.
+//! `cargo bench -p callward-telemetry --features otlp --bench telemetry_cost`; a word after `--`
+//! leaves only the rows that have it in their name, and `--instructions` counts instructions under
+//! `valgrind` in place of time.
 //!
-//! Each row is processor time above that of the service alone. The first column is that of the calling
-//! thread: rounds of the row and of the service alone take turns, and what counts of each process is the
-//! median of their differences. The second is that of the whole process, where the thread that exports
-//! is: of all calls there were, and of the end, when what still waits is sent. Each row is measured in
-//! sixteen processes, one after the other, so that each gets other memory; shown is the median of what
-//! they found, and half of the range in which the middle half of it lies. Spans go to a collector in a
-//! process of its own that reads and forgets.
+//! Each row is processor time above that of the service alone. The first column is that of the
+//! calling thread: rounds of the row and of the service alone take turns, and what counts of each
+//! process is the median of their differences. The second is that of the whole process, where the
+//! thread that exports is: of all calls there were, and of the end, when what still waits is sent.
+//! Each row is measured in sixteen processes, one after the other, so that each gets other memory;
+//! shown is the median of what they found, and half of the range in which the middle half of it
+//! lies. Spans go to a collector in a process of its own that reads and forgets.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,

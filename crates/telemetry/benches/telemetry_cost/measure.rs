@@ -42,7 +42,8 @@ impl Subject {
         }
     }
 
-    /// Does it so often, after a first time that makes what stays, and the same each time it is asked to.
+    /// Does it so often, after a first time that makes what stays, and the same each time it is
+    /// asked to.
     pub(crate) fn repeat(mut self, calls: u32) {
         fastrand::seed(7);
         self.run(calls.min(1_000));

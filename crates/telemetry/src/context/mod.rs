@@ -1,7 +1,7 @@
 //! Continues traces of other processes, and passes them on.
 //!
-//! Only this module knows how a `tracing` span becomes one of OpenTelemetry. Without the feature `otel`
-//! it does nothing, and the context that a call came with is passed on unchanged.
+//! Only this module knows how a `tracing` span becomes one of OpenTelemetry. Without the feature
+//! `otel` it does nothing, and the context that a call came with is passed on unchanged.
 
 #[cfg(feature = "otel")]
 mod bridge;
@@ -39,8 +39,8 @@ pub(crate) fn continue_alone(span: &Span, call: &ToolCall) {
     let _ = (span, call);
 }
 
-/// Returns the context of a span, to be passed on; `None` if the span is not exported. Afterwards the
-/// kind of the span is fixed.
+/// Returns the context of a span, to be passed on; `None` if the span is not exported. Afterwards
+/// the kind of the span is fixed.
 pub(crate) fn of(span: &Span) -> Option<TraceContext> {
     #[cfg(feature = "otel")]
     return bridge::context(span);

@@ -71,10 +71,11 @@ impl OtlpConfig {
     ///
     /// Each has the default where it is unset or empty:
     ///
-    /// - `OTEL_EXPORTER_OTLP_ENDPOINT`, or `..._TRACES_ENDPOINT` and `..._METRICS_ENDPOINT`, which are
-    ///   used unchanged;
+    /// - `OTEL_EXPORTER_OTLP_ENDPOINT`, or `..._TRACES_ENDPOINT` and `..._METRICS_ENDPOINT`, which
+    ///   are used unchanged;
     /// - `OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER`: `none` turns a signal off;
-    /// - `OTEL_EXPORTER_OTLP_HEADERS` and `..._COMPRESSION` (`gzip` or none), and those of the signals;
+    /// - `OTEL_EXPORTER_OTLP_HEADERS` and `..._COMPRESSION` (`gzip` or none), and those of the
+    ///   signals;
     /// - `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds, 10,000);
     /// - `OTEL_EXPORTER_OTLP_PROTOCOL`: only `http/protobuf` is supported;
     /// - `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`;
@@ -93,8 +94,8 @@ impl OtlpConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] if this is not an `http` or `https` URL, or names the variable with an invalid
-    /// value.
+    /// [`InvalidOtlp`] if this is not an `http` or `https` URL, or names the variable with an
+    /// invalid value.
     pub fn from_env_with(endpoint: &str) -> Result<Self, InvalidOtlp> {
         env::settings(|name| std::env::var(name).ok())?.with_endpoint(endpoint)
     }
@@ -173,8 +174,8 @@ impl OtlpConfig {
         self
     }
 
-    /// Sets how many spans may wait, those in flight included; further ones are dropped and counted.
-    /// Default: 2048. At least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
+    /// Sets how many spans may wait, those in flight included; further ones are dropped and
+    /// counted. Default: 2048. At least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
     #[must_use]
     pub fn with_queue(mut self, spans: usize) -> Self {
         self.queue = spans;

@@ -4,8 +4,8 @@
 //! processor. Add its [`layer`](Exporter::layer) to a `tracing` subscriber and its
 //! [`metric_reader`](Exporter::metric_reader) to a meter provider.
 //!
-//! **Rule.** No call waits for a collector. Ended spans wait in a bounded queue that a thread of the
-//! SDK sends in batches; a full queue drops further spans. Each span is counted once, in
+//! **Rule.** No call waits for a collector. Ended spans wait in a bounded queue that a thread of
+//! the SDK sends in batches; a full queue drops further spans. Each span is counted once, in
 //! [`SpanCounts`]. [`Exporter::shutdown`] sends what waits, within a limit, and drops the rest.
 //!
 //! ```
@@ -127,7 +127,8 @@ impl Exporter {
         sends.then(|| {
             tracing_opentelemetry::layer()
                 .with_tracer(self.tracer())
-                // each of these costs an attribute per span, or reads the clock whenever it is entered
+                // each of these costs an attribute per span, or reads the clock whenever it is
+                // entered
                 .with_location(false)
                 .with_threads(false)
                 .with_target(false)
@@ -189,8 +190,8 @@ impl Exporter {
         self.queue.counts()
     }
 
-    /// Sends what waits, within this limit, and ends. A span that is not sent by then is dropped, and
-    /// so is one that ends later. A second call only returns the counts.
+    /// Sends what waits, within this limit, and ends. A span that is not sent by then is dropped,
+    /// and so is one that ends later. A second call only returns the counts.
     pub async fn shutdown(&self, within: Duration) -> SpanCounts {
         let provider = self.provider.clone();
         let ending = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(within));

@@ -27,8 +27,8 @@ pub struct Metric {
     pub name: &'static str,
     /// How its values are to be read.
     pub kind: Kind,
-    /// In UCUM: `s` for seconds, `By` for bytes, `{call}` for things that are counted. Empty where it
-    /// has none.
+    /// In UCUM: `s` for seconds, `By` for bytes, `{call}` for things that are counted. Empty where
+    /// it has none.
     pub unit: &'static str,
     /// One line.
     pub description: &'static str,

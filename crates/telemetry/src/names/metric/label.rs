@@ -1,7 +1,7 @@
 //! Attributes that metrics have and spans do not. What both have is in [`names`](crate::names).
 //!
-//! Each is one word of a bounded set. Principals, sessions, keys and whatever else a caller can make
-//! up are attributes of no metric.
+//! Each is one word of a bounded set. Principals, sessions, keys and whatever else a caller can
+//! make up are attributes of no metric.
 
 /// Writes each name as a constant, and all of them as [`ALL`].
 macro_rules! labels {
