@@ -1,16 +1,17 @@
 //! An observed attempt, from its start to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall};
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::span;
+use super::span::List;
 use crate::client_request::ClientRequestInfo;
 use crate::error_type::Ending;
-use crate::names;
 use crate::span_future::Observed;
+use crate::{names, status};
 
 /// An attempt whose end is written into its span and record.
 #[derive(Debug)]
@@ -66,6 +67,36 @@ impl ObservedAttempt {
             },
         }
     }
+
+    /// Writes the outcome into the span.
+    fn write_span(
+        &self,
+        ending: Ending<'_>,
+        delivery: Delivery,
+        server: Option<&ServerId>,
+        took: Duration,
+    ) {
+        let status = status::of_request(ending);
+        // the last decision, if the attempt moved from server to server
+        let route = self.record.route_of(&self.attempt);
+        let route = route.as_deref();
+        let alternates = route.map(|route| &route.alternates);
+        let alternates = alternates.filter(|alternates| !alternates.is_empty());
+        tracing::record_all!(
+            self.span,
+            { names::SERVER } = server.map(|server| server.as_str()),
+            { names::ROUTE_STRATEGY } = route.map(|route| route.strategy),
+            { names::ROUTE_RULE } = route.map(|route| display(&route.rule)),
+            { names::ROUTE_REASON } = route.map(|route| route.reason),
+            { names::ROUTE_CANDIDATES } = route.map(|route| display(List(&route.candidates))),
+            { names::ROUTE_ALTERNATES } = alternates.map(|alternates| display(List(alternates))),
+            { names::STATUS_CODE } = status.code,
+            { names::ERROR_TYPE } = status.error_type,
+            { names::OTEL_STATUS } = status.status,
+            { names::DELIVERY } = delivery.as_str(),
+            { names::DURATION_MS } = took.as_secs_f64() * 1e3,
+        );
+    }
 }
 
 impl Observed for ObservedAttempt {
@@ -82,15 +113,7 @@ impl Observed for ObservedAttempt {
             Ending::Done(Err(error)) => (Some(error.kind()), error.delivery()),
         };
         if !self.span.is_disabled() {
-            let route = self.record.route_of(&self.attempt);
-            let end = span::End {
-                server: server.as_ref(),
-                route: route.as_deref(),
-                ending,
-                delivery,
-                took,
-            };
-            span::end(&self.span, &end);
+            self.write_span(ending, delivery, server.as_ref(), took);
         }
         if let Some(request) = &self.request {
             request.close();

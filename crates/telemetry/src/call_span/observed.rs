@@ -1,18 +1,19 @@
 //! An observed call, from its arrival to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::refine::Applied;
-use callward_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall, Trail};
+use callward_core::{CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall, Trail};
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::{CallSpanLayer, span};
+use super::CallSpanLayer;
 use crate::contents::Contents;
-use crate::context;
 use crate::error_type::Ending;
 use crate::metrics::{EndedCall, Metrics};
 use crate::span_future::Observed;
+use crate::{context, names, status};
 
 /// A call whose end is written into its span and metrics.
 #[derive(Debug)]
@@ -70,12 +71,39 @@ impl ObservedCall {
         (call, observed)
     }
 
-    /// Returns the result as it may be shown, if it may.
-    fn shown(&self, ending: Ending<'_>) -> Option<String> {
-        match (&self.contents, ending) {
+    /// Writes the outcome into the span.
+    fn write_span(&self, ending: Ending<'_>, took: Duration) {
+        let record = &self.record;
+        let hedge = record.hedge();
+        let (server, reason) = record.server().unzip();
+        let server = server
+            .as_ref()
+            .or_else(|| ending.error().and_then(|error| error.server()));
+        let status = match self.is_served {
+            true => status::of_server(ending),
+            false => status::of_client(ending),
+        };
+        let result = match (&self.contents, ending) {
             (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
             _ => None,
-        }
+        };
+        tracing::record_all!(
+            self.span,
+            { names::CACHE } = record.cache().as_str(),
+            { names::CACHE_BYPASS_REASON } = record.cache_bypass(),
+            { names::ATTEMPTS } = record.started_attempts(),
+            { names::HEDGE } = (hedge != HedgeStatus::None).then(|| hedge.as_str()),
+            { names::GUARDED } = record.was_guarded().then_some(true),
+            { names::SERVER } = server.map(|server| server.as_str()),
+            { names::ROUTE_REASON } = reason,
+            { names::STATUS_CODE } = status.code,
+            { names::ERROR_TYPE } = status.error_type,
+            { names::OTEL_STATUS } = status.status,
+            { names::DECISIONS } =
+                Trail::observed_line(&self.tool, self.applied, record, ending.result()),
+            { names::RESULT } = result,
+            { names::DURATION_MS } = took.as_secs_f64() * 1e3,
+        );
     }
 }
 
@@ -87,17 +115,7 @@ impl Observed for ObservedCall {
     fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
         if !self.span.is_disabled() {
-            let (tool, result) = (&self.tool, ending.result());
-            let decisions = Trail::observed_line(tool, self.applied, &self.record, result);
-            let end = span::End {
-                is_served: self.is_served,
-                record: &self.record,
-                ending,
-                decisions,
-                result: self.shown(ending),
-                took,
-            };
-            span::end(&self.span, &end);
+            self.write_span(ending, took);
         }
         if let Some(metrics) = &self.metrics {
             metrics.record(&EndedCall {

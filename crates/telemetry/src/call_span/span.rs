@@ -1,14 +1,11 @@
-//! The fields of a call's span, at its start and at its end.
+//! The span of a call, with the fields that are known at its start.
 
-use std::time::Duration;
-
-use callward_core::{CallRecord, ConfirmRule, HedgeStatus, ToolCall};
+use callward_core::{ConfirmRule, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 
 use crate::contents::Contents;
-use crate::error_type::Ending;
-use crate::{context, names, status};
+use crate::{context, names};
 
 /// Makes the span of a call, with everything that is known before it runs. If the span is disabled,
 /// none of its fields is computed.
@@ -102,47 +99,4 @@ fn confirm_word(rule: ConfirmRule) -> &'static str {
         // a rule that a later version adds is shown as the stricter one
         _ => "ask",
     }
-}
-
-/// The outcome of a call.
-pub(super) struct End<'a> {
-    /// The call came as an MCP request.
-    pub(super) is_served: bool,
-    pub(super) record: &'a CallRecord,
-    pub(super) ending: Ending<'a>,
-    /// The decisions about the call, in one line.
-    pub(super) decisions: String,
-    /// The result as it may be shown, if it may.
-    pub(super) result: Option<String>,
-    pub(super) took: Duration,
-}
-
-/// Writes the outcome of a call.
-pub(super) fn end(span: &Span, end: &End<'_>) {
-    let (record, ending) = (end.record, end.ending);
-    let hedge = record.hedge();
-    let (server, reason) = record.server().unzip();
-    let server = server
-        .as_ref()
-        .or_else(|| ending.error().and_then(|error| error.server()));
-    let status = match end.is_served {
-        true => status::of_server(ending),
-        false => status::of_client(ending),
-    };
-    tracing::record_all!(
-        span,
-        { names::CACHE } = record.cache().as_str(),
-        { names::CACHE_BYPASS_REASON } = record.cache_bypass(),
-        { names::ATTEMPTS } = record.started_attempts(),
-        { names::HEDGE } = (hedge != HedgeStatus::None).then(|| hedge.as_str()),
-        { names::GUARDED } = record.was_guarded().then_some(true),
-        { names::SERVER } = server.map(|server| server.as_str()),
-        { names::ROUTE_REASON } = reason,
-        { names::STATUS_CODE } = status.code,
-        { names::ERROR_TYPE } = status.error_type,
-        { names::OTEL_STATUS } = status.status,
-        { names::DECISIONS } = end.decisions,
-        { names::RESULT } = end.result,
-        { names::DURATION_MS } = end.took.as_secs_f64() * 1e3,
-    );
 }
