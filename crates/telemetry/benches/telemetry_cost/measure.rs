@@ -14,7 +14,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Measures what does something so many times.
+    /// Measures a function that makes this many calls.
     pub(crate) fn new(run: impl FnMut(u32) + 'static) -> Self {
         Self {
             listens: None,
@@ -23,7 +23,7 @@ impl Subject {
         }
     }
 
-    /// Has somebody listen to its spans.
+    /// Sets the subscriber of its spans.
     pub(crate) fn seen_by(mut self, by: impl Subscriber + Send + Sync) -> Self {
         self.listens = Some(Dispatch::new(by));
         self
@@ -76,12 +76,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn told(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!([self.alone, self.thread, self.process])
     }
 
-    pub(crate) fn read(told: Value) -> Option<Self> {
-        let [alone, thread, process] = serde_json::from_value(told).ok()?;
+    pub(crate) fn from_json(value: Value) -> Option<Self> {
+        let [alone, thread, process] = serde_json::from_value(value).ok()?;
         Some(Self {
             alone,
             thread,

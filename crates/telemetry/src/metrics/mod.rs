@@ -104,21 +104,22 @@ impl Metrics {
     pub(crate) fn record(&self, call: &EndedCall<'_>) {
         let named = of_tool(call.tool);
         let cache = KeyValue::new(names::CACHE, call.record.cache().as_str());
-        let mut of_call: Vec<_> = named.iter().cloned().chain([cache.clone()]).collect();
-        of_call.extend(of_error(call.ending.error_type()));
+        let mut attributes: Vec<_> = named.iter().cloned().chain([cache.clone()]).collect();
+        attributes.extend(of_error(call.ending.error_type()));
+        let of_both = attributes.len();
 
-        let mut of_duration = of_call.clone();
-        of_duration.push(operation());
+        attributes.push(KeyValue::new(names::EFFECT, call.effect.as_str()));
+        self.calls.add(1, &attributes);
+        attributes.truncate(of_both);
+        attributes.push(operation());
         let took = call.took.as_secs_f64();
         match call.is_served {
             true => {
-                of_duration.push(method(names::METHOD_TOOLS_CALL));
-                self.served.record(took, &of_duration);
+                attributes.push(method(names::METHOD_TOOLS_CALL));
+                self.served.record(took, &attributes);
             }
-            false => self.executed.record(took, &of_duration),
+            false => self.executed.record(took, &attributes),
         }
-        of_call.push(KeyValue::new(names::EFFECT, call.effect.as_str()));
-        self.calls.add(1, &of_call);
 
         if call.confirm != ConfirmRule::Skip {
             let [tool, set] = named.clone();
