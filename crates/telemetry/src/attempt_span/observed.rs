@@ -7,7 +7,6 @@ use callward_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, Ser
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::span::List;
 use crate::client_request::ClientRequestInfo;
 use crate::error_type::Ending;
 use crate::span_future::Observed;
@@ -88,8 +87,8 @@ impl ObservedAttempt {
             { names::ROUTE_STRATEGY } = route.map(|route| route.strategy),
             { names::ROUTE_RULE } = route.map(|route| display(&route.rule)),
             { names::ROUTE_REASON } = route.map(|route| route.reason),
-            { names::ROUTE_CANDIDATES } = route.map(|route| display(List(&route.candidates))),
-            { names::ROUTE_ALTERNATES } = alternates.map(|alternates| display(List(alternates))),
+            { names::ROUTE_CANDIDATES } = route.map(|route| joined(&route.candidates)),
+            { names::ROUTE_ALTERNATES } = alternates.map(|alternates| joined(alternates)),
             { names::STATUS_CODE } = status.code,
             { names::ERROR_TYPE } = status.error_type,
             { names::OTEL_STATUS } = status.status,
@@ -121,4 +120,10 @@ impl Observed for ObservedAttempt {
         let ended = AttemptRecord::new(server, kind, took);
         self.record.end_attempt(&self.attempt, ended);
     }
+}
+
+/// Joins items with commas.
+fn joined(items: &[impl ToString]) -> String {
+    let texts: Vec<_> = items.iter().map(ToString::to_string).collect();
+    texts.join(", ")
 }

@@ -1,7 +1,5 @@
 //! The span of an attempt, with the fields that are known at its start.
 
-use std::fmt;
-
 use callward_core::ToolCall;
 use tracing::Span;
 use tracing::field::Empty;
@@ -43,17 +41,4 @@ pub(super) fn begin(call: &ToolCall) -> Span {
         context::continue_alone(&span, call);
     }
     span
-}
-
-/// Items separated by commas.
-pub(super) struct List<'a, T>(pub(super) &'a [T]);
-
-impl<T: fmt::Display> fmt::Display for List<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, item) in self.0.iter().enumerate() {
-            let before = if place == 0 { "" } else { ", " };
-            write!(f, "{before}{item}")?;
-        }
-        Ok(())
-    }
 }

@@ -264,12 +264,6 @@ impl InvalidOtlp {
         }
     }
 
-    /// Returns the name of the setting: a method without its `with_`, or an environment variable.
-    #[must_use]
-    pub fn setting(&self) -> &str {
-        &self.setting
-    }
-
     /// Returns what was expected and what was found.
     #[must_use]
     pub fn reason(&self) -> String {
