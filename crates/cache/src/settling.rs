@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ToolError, ToolOutput};
+use callward_core::{Delivery, OutputStatus, ToolError, ToolOutput};
 
 /// A write whose outcome is not certain is unsettled for at least this long.
 const FLOOR: Duration = Duration::from_secs(1);
@@ -47,16 +47,20 @@ impl Settling {
     ///
     /// | what the caller got | unsettled | then doubtful until |
     /// | --- | --- | --- |
-    /// | a result; a refusal with −32600, −32601, 401, 403 or 429; a failure that was not sent | no | |
+    /// | a complete result; a refusal with −32600, −32601, 401, 403 or 429; a failure that was not sent | no | |
     /// | `isError: true` | 1 s | the attempt timeout has passed |
     /// | anything else | 4 × p99, from 1 s to the ceiling | deadline and attempt timeout have passed |
     pub(crate) fn of(ended: &Ended<'_>) -> Self {
         match ended.result {
-            Some(Ok(output)) if !ended.repeated && output.is_error() => Self {
-                unsettled: FLOOR,
-                doubtful: ended.attempt_timeout,
-            },
-            Some(Ok(_)) if !ended.repeated => Self::DONE,
+            Some(Ok(output)) if !ended.repeated && output.status() == OutputStatus::Complete => {
+                match output.is_error() {
+                    true => Self {
+                        unsettled: FLOOR,
+                        doubtful: ended.attempt_timeout,
+                    },
+                    false => Self::DONE,
+                }
+            }
             Some(Err(error)) if !ended.repeated && !may_have_run(error) => Self::DONE,
             _ => {
                 let likely = ended.p99.map(|p99| p99.saturating_mul(P99_MULTIPLE));
@@ -142,6 +146,16 @@ mod tests {
         };
         assert_eq!(of(&Ok(ToolOutput::text("done"))), Settling::DONE);
         assert_eq!(of(&Ok(ToolOutput::error_text("no"))), reported);
+        for body in [
+            r#"{"resultType":"input_required"}"#,
+            r#"{"resultType":"task","isError":true}"#,
+        ] {
+            assert_eq!(
+                of(&Ok(ToolOutput::from_json(body).unwrap())),
+                lost(),
+                "{body}"
+            );
+        }
         assert_eq!(Settling::of(&ended(None)), lost(), "nobody waited");
         for error in [
             answered(InvalidCall, -32600),

@@ -12,6 +12,7 @@ use callward::registry::Catalogue;
 use callward::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
 use callward_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 use callward_mcp::upstream::Upstream;
+use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 
 use crate::inflight::Inflight;
@@ -168,6 +169,23 @@ impl Backend for StackBackend {
         match asked {
             Asked::Info => Some(Box::pin(self.started.soon())),
             Asked::Call(tool) if self.stack.catalogue().find(tool).is_some() => None,
+            Asked::Call(tool) => {
+                let (stack, tool, finished) =
+                    (self.stack.clone(), tool.to_owned(), self.started.finished());
+                Some(Box::pin(async move {
+                    // subscribed before the catalogue is read, so that no change is missed
+                    let mut changes = stack.changes();
+                    let listed = async {
+                        while stack.catalogue().find(&tool).is_none()
+                            && changes.next().await.is_some()
+                        {}
+                    };
+                    tokio::select! {
+                        () = finished => {}
+                        () = listed => {}
+                    }
+                }))
+            }
             _ => Some(Box::pin(self.started.finished())),
         }
     }

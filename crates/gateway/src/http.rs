@@ -199,7 +199,7 @@ pub(crate) struct Ending {
 }
 
 /// Runs what serves connections until asked to stop. Then, after the lame-duck time, closes it and
-/// lets calls in flight end, within the limit.
+/// lets calls in flight end, within the limit; those that do not end with `servers`.
 ///
 /// # Errors
 ///
@@ -207,6 +207,7 @@ pub(crate) struct Ending {
 pub(crate) async fn serve(
     serving: impl Future<Output = ()> + Send + 'static,
     calls: &Inflight,
+    servers: &[Upstream],
     ending: Ending,
     stop: &Stop,
     screen: &Screen,
@@ -228,7 +229,7 @@ pub(crate) async fn serve(
         }
     }
     stop.closing().cancel();
-    drain(calls, ending.drain, stop, screen).await;
+    drain(calls, ending.drain, servers, stop, screen).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {
         Ok(ended) => flatten(ended),

@@ -125,9 +125,18 @@ impl Signals {
     }
 }
 
+/// How long calls that are cut off may take to be answered and recorded.
+const CUT_OFF: Duration = Duration::from_secs(2);
+
 /// Waits until no call is in flight, but not longer than `limit`, and not after a second signal.
-/// Says how many are cut off; `true` if none is.
-pub(crate) async fn drain(calls: &Inflight, limit: Duration, stop: &Stop, screen: &Screen) -> bool {
+/// Then ends `servers`, so that the calls they have not answered fail, are answered and recorded.
+pub(crate) async fn drain(
+    calls: &Inflight,
+    limit: Duration,
+    servers: &[Upstream],
+    stop: &Stop,
+    screen: &Screen,
+) {
     let waiting = calls.count();
     if waiting > 0 {
         screen.note(format_args!(
@@ -147,8 +156,11 @@ pub(crate) async fn drain(calls: &Inflight, limit: Duration, stop: &Stop, screen
     } else {
         let cut = calls.count();
         screen.note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
+        let _ = tokio::time::timeout(CUT_OFF, async {
+            tokio::join!(calls.ended(), end_servers(servers, stop));
+        })
+        .await;
     }
-    ended
 }
 
 /// Ends the servers in good order: a child's input is closed and it may finish, a session is

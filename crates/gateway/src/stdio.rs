@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use callward_mcp::face::{Backend, serve_stdio};
+use callward_mcp::upstream::Upstream;
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -20,7 +21,7 @@ use crate::shutdown::{Stop, drain};
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// Serves the client at the other end until it leaves, or until asked to stop; then lets calls in
-/// flight end, within the limit.
+/// flight end, within the limit; those that do not end with `servers`.
 ///
 /// # Errors
 ///
@@ -29,6 +30,7 @@ pub(crate) async fn serve<B: Backend>(
     backend: Arc<B>,
     calls: &Inflight,
     limit: Duration,
+    servers: &[Upstream],
     stop: &Stop,
     screen: &Screen,
 ) -> Result<(), AppError> {
@@ -50,10 +52,9 @@ pub(crate) async fn serve<B: Backend>(
         ended = &mut serving => return ended.map_err(broke),
     }
     let stopping = async {
-        if drain(calls, limit, stop, screen).await {
-            // a call that ended is not yet an answer that was written
-            tokio::time::sleep(LAST_WRITES).await;
-        }
+        drain(calls, limit, servers, stop, screen).await;
+        // a call that ended is not yet an answer that was written
+        tokio::time::sleep(LAST_WRITES).await;
         cut.cancel();
         std::future::pending::<()>().await;
     };

@@ -98,7 +98,7 @@ pub(crate) async fn run(
     let mut starting = pin!(starting);
     let mut served = tokio::select! {
         error = &mut starting => Err(error),
-        served = stdio::serve(backend, &calls, config.http.drain, &stop, screen) => served,
+        served = stdio::serve(backend, &calls, config.http.drain, &upstreams, &stop, screen) => served,
     };
     if served.is_ok() && !started.is_finished() {
         // the client left before it was known whether there is a server

@@ -29,10 +29,10 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
             lame_duck: config.lame_duck,
             drain: config.drain,
         };
-        http::serve(serving, &calls, ending, &stop, screen).await?;
+        http::serve(serving, &calls, &[], ending, &stop, screen).await?;
     } else {
         // a plain server has nothing to drain: who starts it also ends it
-        stdio::serve(backend, &calls, config.drain, &stop, screen).await?;
+        stdio::serve(backend, &calls, config.drain, &[], &stop, screen).await?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -269,7 +269,7 @@ impl Served {
             }
         };
         let served = tokio::select! {
-            served = http::serve(serving, &calls, ending, stop, screen) => served,
+            served = http::serve(serving, &calls, &servers, ending, stop, screen) => served,
             error = starting => Err(error),
         };
         drop(registration);

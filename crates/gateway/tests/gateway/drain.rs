@@ -1,7 +1,11 @@
 //! Ctrl-C and SIGTERM: calls in flight end, within the limit.
 
+use callward::ToolDefinition;
+use callward_chaos::peer::{Peer, Reply, Then};
+use callward_chaos::{Era, Ledger};
 use serde_json::json;
 
+use crate::audit::records;
 use crate::scripted::Script;
 use crate::support::{CALLWARD, Gateway, Pipe, ends, signal, until};
 
@@ -81,6 +85,49 @@ async fn what_outlasts_the_limit_is_cut_off_and_counted() {
     if let Ok(answer) = answer {
         let body = answer.text().await;
         assert!(body.is_err() || !body.unwrap().contains("\"region\""));
+    }
+}
+
+#[tokio::test]
+async fn calls_that_are_cut_off_are_answered_and_recorded() {
+    let tool = json!({"name": "pay", "inputSchema": {"type": "object"}});
+    let tool = ToolDefinition::from_json(tool.to_string()).unwrap();
+    for era in [Era::Legacy, Era::Modern] {
+        let (folder, ledger) = (tempfile::tempdir().unwrap(), Ledger::new());
+        let peer = Peer::start(era, std::slice::from_ref(&tool), ledger.clone());
+        let peer = peer.await.unwrap();
+        peer.plays(|_| Reply::bytes("").then(Then::Hold));
+        let path = folder.path().join("audit.jsonl");
+        let gateway = Gateway::configured(&format!(
+            "[http]\ndrain = \"50ms\"\n[audit]\npath = {path:?}\nopen_world_path = {path:?}\n\
+             [servers.bank]\nurl = {:?}\n",
+            peer.url()
+        ))
+        .await;
+        let pid = gateway.child.id().unwrap();
+        let calls = async {
+            let pay = |call| gateway.mcp("bank__pay", json!({"call": call}));
+            tokio::join!(pay(1), pay(2), pay(3))
+        };
+        let stop = async {
+            until("the calls run", || async {
+                (1..=3).all(|call| ledger.of(call).seen == 1).then_some(())
+            })
+            .await;
+            signal("-TERM", pid).await;
+        };
+        let (answers, ()) = tokio::join!(calls, stop);
+        for answer in [answers.0, answers.1, answers.2] {
+            assert_eq!(
+                answer["error"]["data"]["kind"], "outcome_unknown",
+                "{answer}"
+            );
+        }
+        let (well, said) = gateway.ended().await;
+        assert!(well, "{said}");
+        assert!(said.contains("stopped: 3 calls cut off"), "{said}");
+        let log = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(records(&path, "call").len(), 3, "{log}");
     }
 }
 

@@ -182,6 +182,24 @@ async fn what_another_gateway_does_not_know_is_unknown_here_too() {
 }
 
 #[tokio::test]
+async fn refusals_of_another_gateway_open_no_breaker() {
+    let inner = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\nprefix = false\n\
+                 [servers.orders.tools.add_note]\nrateLimitHint = 1\n";
+    let inner = Gateway::configured(inner).await;
+    let url = inner.public("/mcp");
+    let outer = format!("[servers.far]\nurl = {url:?}\nprefix = false\n");
+    let outer = Gateway::configured(&outer).await;
+    let note = || outer.mcp("add_note", json!({"order_id": 1, "text": "x"}));
+    assert!(note().await["result"].is_object());
+    for _ in 0..5 {
+        let answer = note().await;
+        let data = &answer["error"]["data"];
+        assert_eq!(data["kind"], "rate_limited", "{answer}");
+        assert!(data["retryAfterMs"].is_u64(), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
     let ledger = Ledger::new();
     let shop = shop(&ledger).await;

@@ -84,6 +84,24 @@ async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
 }
 
 #[tokio::test]
+async fn a_call_waits_for_the_server_of_its_tool_only() {
+    let (silent, slow) = (Sign::new(), Sign::new());
+    let servers = [(&silent, "silent"), (&slow, "slow")];
+    let config = servers.map(|(sign, name)| waits_for(&sign.path()).server(name));
+    let config = file(format!("startup_timeout = \"10m\"\n{}", config.concat()));
+    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    let call = gateway.mcp("slow__late_read", json!({}));
+    let go = async {
+        assert_eq!(readiness(&gateway).await.0, 503);
+        slow.give();
+    };
+    let (late, ()) = within("the call", async { tokio::join!(call, go) }).await;
+    assert_eq!(late["result"]["content"][0]["text"], "run 1", "{late}");
+    let (_, body) = readiness(&gateway).await;
+    assert_eq!(body["missing"], json!(["silent"]), "{body}");
+}
+
+#[tokio::test]
 async fn over_pipes_others_are_answered_while_the_list_waits() {
     let sign = Sign::new();
     let path = sign.path();

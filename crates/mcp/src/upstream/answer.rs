@@ -1,5 +1,6 @@
 //! What a failed request means for the call behind it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use callward_core::{
     Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
 };
 use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
@@ -170,10 +172,18 @@ fn refused(error: RpcError) -> ToolError {
         Some(_) => OutcomeUnknown::without_verifier(&message, data).into(),
         None => message,
     };
-    let mut failed = match told {
+    let refusal = told.and_then(|_| refusal_of_peer(data));
+    let mut failed = match (told, refusal) {
         // another gateway that lost the call answers for itself, not for the server behind it
-        Some(Delivery::Unknown) => {
+        (Some(Delivery::Unknown), _) => {
             ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message)
+        }
+        (_, Some((kind, wait))) => {
+            let refused = ToolError::new(kind, Delivery::Answered, message);
+            match wait {
+                Some(wait) => refused.with_retry_after(wait),
+                None => refused,
+            }
         }
         _ => ToolError::new(kind, Delivery::Answered, message),
     };
@@ -185,6 +195,29 @@ fn refused(error: RpcError) -> ToolError {
         Some(data) => failed.with_data(data),
         None => failed,
     }
+}
+
+/// Reads the data of another gateway's error: the kind, if the failure is the caller's or
+/// backpressure, neither of which speaks against a server, and how long to wait.
+fn refusal_of_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Refusal<'a> {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        retry_after_ms: Option<u64>,
+    }
+    let refusal: Refusal<'_> = serde_json::from_slice(data).ok()?;
+    let kind = [
+        ErrorKind::BreakerOpen,
+        ErrorKind::InvalidCall,
+        ErrorKind::Overloaded,
+        ErrorKind::RateLimited,
+    ]
+    .into_iter()
+    .find(|kind| kind.as_str() == refusal.kind)?;
+    let wait = refusal.retry_after_ms.map(Duration::from_millis);
+    Some((kind, wait.map(|wait| wait.min(MAX_WAIT))))
 }
 
 /// Returns the data of an error as every client can read it; nothing if none can be.

@@ -255,7 +255,13 @@ impl HttpLink {
         } else {
             None
         };
-        let answer = exchange(&self.endpoint, session, ask, mirrored.as_deref()).await;
+        let answer = tokio::select! {
+            biased;
+            answer = exchange(&self.endpoint, session, ask, mirrored.as_deref()) => answer,
+            () = self.endpoint.shared.stop().cancelled() => {
+                Err(RequestError::lost("the connection was shut down before the answer"))
+            }
+        };
         self.note(session, answer.as_ref().map(|_| ()));
         if ask.method == handshake::DISCOVER && answer.as_ref().is_err_and(handshake::shows_legacy)
         {

@@ -24,7 +24,8 @@ pub(crate) struct Pipes {
 
 struct Pipe {
     stdin: tokio::sync::Mutex<ChildStdin>,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+    /// `None` after the gateway has closed its output: nothing more is answered.
+    waiting: Mutex<Option<HashMap<u64, oneshot::Sender<Value>>>>,
     next: AtomicU64,
 }
 
@@ -40,7 +41,7 @@ impl Pipes {
     pub(crate) async fn open(&self, stdin: ChildStdin, stdout: ChildStdout) -> io::Result<()> {
         let pipe = Arc::new(Pipe {
             stdin: tokio::sync::Mutex::new(stdin),
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Some(HashMap::new())),
             next: AtomicU64::new(1),
         });
         let reader = pipe.clone();
@@ -50,13 +51,12 @@ impl Pipes {
                 let answer: Value = serde_json::from_str(&line).unwrap_or_default();
                 let waiting = answer["id"]
                     .as_u64()
-                    .and_then(|id| reader.waiting.lock().remove(&id));
+                    .and_then(|id| reader.waiting.lock().as_mut()?.remove(&id));
                 if let Some(waiting) = waiting {
                     let _ = waiting.send(answer);
                 }
             }
-            // who still waits waits for nothing
-            reader.waiting.lock().clear();
+            *reader.waiting.lock() = None;
         });
         if self.era == Era::Legacy {
             pipe.request("initialize", initialize(), None).await?;
@@ -93,7 +93,12 @@ impl Pipe {
     ) -> io::Result<Option<Value>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (answered, mut answer) = oneshot::channel();
-        self.waiting.lock().insert(id, answered);
+        let waiting = self
+            .waiting
+            .lock()
+            .as_mut()
+            .map(|all| all.insert(id, answered));
+        waiting.ok_or(io::ErrorKind::UnexpectedEof)?;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.write(&request).await?;
         let heard = match leaves {
@@ -101,7 +106,7 @@ impl Pipe {
             Some(after) => match timeout(after, &mut answer).await {
                 Ok(heard) => heard,
                 Err(_) => {
-                    self.waiting.lock().remove(&id);
+                    self.waiting.lock().as_mut().map(|all| all.remove(&id));
                     let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": id}});
                     self.write(&cancelled).await?;
