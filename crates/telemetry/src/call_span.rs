@@ -60,7 +60,7 @@ impl<S> Layer<S> for CallSpanLayer {
     fn layer(&self, inner: S) -> CallSpan<S> {
         CallSpan {
             inner,
-            settings: self.clone(),
+            settings: Arc::new(self.clone()),
         }
     }
 }
@@ -73,7 +73,7 @@ impl<S> Layer<S> for CallSpanLayer {
 #[derive(Debug, Clone)]
 pub struct CallSpan<S> {
     inner: S,
-    settings: CallSpanLayer,
+    settings: Arc<CallSpanLayer>,
 }
 
 impl CallSpanLayer {
@@ -98,18 +98,6 @@ impl CallSpanLayer {
             return Span::none();
         }
         span::begin(call, &self.contents)
-    }
-}
-
-impl<S> CallSpan<S> {
-    /// As [`Service::call`], for a service that is shared. `send` passes the call to the inner
-    /// service, which must be ready.
-    pub fn call_ref<F>(
-        &self,
-        call: ToolCall,
-        send: impl FnOnce(&S, ToolCall) -> F,
-    ) -> SpanFuture<F> {
-        self.settings.around(call, |call| send(&self.inner, call))
     }
 }
 
