@@ -11,8 +11,8 @@ use callward_loopguard::{LoopGuard, LoopGuardLayer};
 use callward_retry::hedge::{Hedge, HedgeLayer};
 use callward_retry::{Retry, RetryLayer};
 use callward_router::Router;
-use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanFuture, CallSpanLayer};
-use tower::ServiceBuilder;
+use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, SpanFuture};
+use tower::{Service, ServiceBuilder};
 
 use crate::leaf::Leaf;
 use crate::limits::ServerLayers;
@@ -47,12 +47,11 @@ pub(crate) type Layers = CallSpan<Audit<Cache<Inside>>>;
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 
 /// What all layers together answer.
-pub(crate) type Answer = CallSpanFuture<AuditFuture<Cache<Inside>>>;
+pub(crate) type Answer = SpanFuture<AuditFuture<Cache<Inside>>>;
 
-/// Calls all layers, which are shared: the outermost three are always ready, and what is inside of them
-/// is cloned only for a call that gets there. So a hit writes to no count that all threads have in common.
+/// Calls a clone of the layers, which are shared. The outermost three are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
-    layers.call_ref(call, |audit, call| audit.call_ref(call, Cache::call_ref))
+    layers.clone().call(call)
 }
 
 /// Puts the layers around the router.

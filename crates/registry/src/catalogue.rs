@@ -1,10 +1,10 @@
-//! One immutable view of all tools.
+//! An immutable snapshot of all tools.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{ReplicaSetId, ServerId, Tool, ToolName};
+use callward_core::{ReplicaSetId, ServerId, Tool, ToolName, similar};
 
 use crate::names::SEPARATORS;
 
@@ -13,8 +13,8 @@ use crate::names::SEPARATORS;
 pub struct Entry {
     tool: Arc<Tool>,
     client_name: Arc<str>,
-    /// The other ways to spell it: `set.tool`, `set::tool`, `set__tool`, and `prefix__tool` where clients
-    /// see a name that model APIs accept in its place.
+    /// Its other names: `set.tool`, `set::tool`, `set__tool`, and `prefix__tool` where clients see
+    /// a changed name.
     aliases: Vec<Arc<str>>,
     listed: Bytes,
 }
@@ -43,7 +43,7 @@ impl Entry {
         &self.tool
     }
 
-    /// Returns the name clients call it by.
+    /// Returns the name that clients see.
     #[must_use]
     pub fn client_name(&self) -> &str {
         &self.client_name
@@ -57,11 +57,11 @@ impl Entry {
     }
 }
 
-/// A tool that is listed, or that the operator says something of, and that is not offered.
+/// A tool that is listed or configured, and not offered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The server that listed it; the first of its set, where none did.
+    /// The server that listed it; the first of its set, if none did.
     pub server: ServerId,
     /// Its name.
     pub tool: ToolName,
@@ -69,13 +69,13 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Tools by each of their names, which every call is looked up by.
+/// Tools by each of their names.
 pub(crate) type Names = HashMap<Arc<str>, Arc<Entry>, foldhash::quality::RandomState>;
 
-/// The names of the tools that one server lists, which every call is looked up in that reaches it.
+/// The names of the tools that one server lists.
 pub(crate) type ToolNames = HashSet<ToolName, foldhash::quality::RandomState>;
 
-/// One immutable view of all tools. Two views with the same generation are the same view.
+/// An immutable snapshot of all tools. Snapshots with the same generation are the same.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     pub(crate) generation: u64,
@@ -86,7 +86,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Returns the number of this view; it grows with each change.
+    /// Returns the number of this snapshot; it grows with each change.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -104,7 +104,7 @@ impl Catalogue {
         self.names.get(name)
     }
 
-    /// Says whether this server lists the tool.
+    /// Returns `true` if this server lists the tool.
     #[must_use]
     pub fn offers(&self, server: &ServerId, tool: &ToolName) -> bool {
         self.offers
@@ -112,7 +112,7 @@ impl Catalogue {
             .is_some_and(|tools| tools.contains(tool))
     }
 
-    /// Returns how many tools a server lists; refused ones are not counted.
+    /// Returns how many tools of a server are offered.
     #[must_use]
     pub fn offered_by(&self, server: &ServerId) -> usize {
         self.offers.get(server).map_or(0, |tools| tools.len())
@@ -125,27 +125,20 @@ impl Catalogue {
             .filter(move |entry| entry.tool.set() == set)
     }
 
-    /// Returns the tools that are listed, or named in the options of a set, but not offered.
+    /// Returns the tools that are listed or configured, but not offered.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Returns up to three names clients may have meant by one that is not here. Every known name is
-    /// compared, so one of more than 512 bytes gets no answer: it is no slip of the pen.
+    /// Returns up to three names that clients may have meant by an unknown one: those of tools
+    /// whose own name is similar to it, or to what follows its prefix.
     #[must_use]
     pub fn similar(&self, name: &str) -> Vec<&str> {
-        if name.len() > LONGEST_GUESS {
-            return Vec::new();
-        }
         let tail = name.rsplit(['.', ':']).next().unwrap_or(name);
         let tail = tail.rsplit_once("__").map_or(tail, |(_, tail)| tail);
-        self.entries
-            .iter()
-            .map(|entry| entry.client_name())
-            .filter(|known| !tail.is_empty() && (known.contains(tail) || name.contains(known)))
-            .take(3)
-            .collect()
+        let near = similar(tail, &self.entries, |entry| entry.tool.name().as_str());
+        near.into_iter().map(|entry| entry.client_name()).collect()
     }
 
     /// Adds a tool under the name clients see.
@@ -154,7 +147,7 @@ impl Catalogue {
         self.entries.push(entry);
     }
 
-    /// Adds the other ways to spell each tool, where they may lead to it. Names clients see win over them.
+    /// Adds the aliases of each tool. A name that clients see beats an alias.
     pub(crate) fn index(&mut self, is_alias: impl Fn(&str, &Tool) -> bool) {
         for entry in &self.entries {
             for alias in &entry.aliases {
@@ -165,12 +158,9 @@ impl Catalogue {
         }
     }
 
-    /// Returns what offers this very tool by this very name.
+    /// Returns the entry of this instance of a tool under this name.
     pub(crate) fn same(&self, tool: &Arc<Tool>, name: &str) -> Option<Arc<Entry>> {
         let entry = self.names.get(name)?;
         (Arc::ptr_eq(&entry.tool, tool) && *entry.client_name == *name).then(|| entry.clone())
     }
 }
-
-/// In bytes. Names clients see have at most 64 characters where there is a prefix.
-const LONGEST_GUESS: usize = 512;

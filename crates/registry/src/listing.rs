@@ -1,4 +1,4 @@
-//! What one server lists, read: hints weighed, plans derived.
+//! The list of one server, with weighed hints and derived plans.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use callward_core::{
 use crate::SetOptions;
 use crate::catalogue::{Refusal, ToolNames};
 
-/// What one server lists, already read: what can be offered, and what cannot.
+/// The list of one server: tools that can be offered, and those that cannot.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// In the order of the list.
     listed: Vec<Listed>,
     pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
-    /// How the server divides its state among callers, as it says itself.
+    /// How the server divides its state among callers.
     pub(crate) instances: Instances,
 }
 
-/// One place of a list.
+/// One tool of a list.
 #[derive(Debug)]
 enum Listed {
     Bound(Arc<Tool>),
-    /// It cannot be offered, as it is read now.
+    /// It cannot be offered with the current options.
     Refused(Box<ToolDefinition>),
 }
 
 impl Listing {
-    /// Reads what a server lists.
+    /// Reads the list of a server.
     pub(crate) fn read(
         set: &ReplicaSetId,
         server: &ServerId,
@@ -95,7 +95,7 @@ impl Listing {
         })
     }
 
-    /// Returns what was listed, whether it can be offered or not.
+    /// Returns all definitions, those of refused tools too.
     pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
         let definition = |listed: &Listed| match listed {
             Listed::Bound(tool) => tool.definition().clone(),
@@ -105,7 +105,7 @@ impl Listing {
     }
 }
 
-/// Draws conclusions about all tools of a server.
+/// Infers the hints of all tools of a server together.
 fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
     let listed: Vec<infer::Listed<'_>> = tools
         .iter()
@@ -114,7 +114,7 @@ fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> V
     options.inference().infer_all(&listed)
 }
 
-/// Reads one definition's hints and derives its plan.
+/// Weighs the hints of one definition, and derives its plan.
 fn bind(
     set: &ReplicaSetId,
     definition: &ToolDefinition,
@@ -164,12 +164,14 @@ fn bind(
 const MOST: usize = 10_000;
 
 /// The largest definition that is offered, in bytes.
-const LARGEST: usize = 256 * 1024;
+const MAX_DEFINITION: usize = 256 * 1024;
 
 /// Refuses a definition that clients may be unable to read.
 fn unreadable(raw: &[u8]) -> Result<(), String> {
-    if raw.len() > LARGEST {
-        return Err(format!("its definition is larger than {LARGEST} bytes"));
+    if raw.len() > MAX_DEFINITION {
+        return Err(format!(
+            "its definition is larger than {MAX_DEFINITION} bytes"
+        ));
     }
     readable::check(raw, readable::MAX_DEFINITION_DEPTH)
         .map_err(|why| format!("its definition {why}"))

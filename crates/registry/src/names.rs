@@ -1,21 +1,21 @@
-//! The names clients see, each kept for the tool that got it first.
+//! The names that clients see. Each stays with the tool that got it first.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use callward_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
 
-/// The longest name with a prefix that clients see: several model APIs take no more, and no other
-/// characters than ASCII letters, digits, `_` and `-`.
-const LONGEST_NAME: usize = 64;
+/// The longest name with a prefix: several model APIs accept no more, and only ASCII letters,
+/// digits, `_` and `-`.
+const MAX_NAME_LEN: usize = 64;
 
-/// How many names of tools that a set no longer lists are kept for them. Beyond that the set loses those.
+/// How many names a set keeps for tools that it no longer lists. With more, it loses all of those.
 const MAX_UNLISTED: usize = 4096;
 
-/// What stands between a set and a tool in the names of [`Catalogue::find`](crate::Catalogue::find).
+/// The separators of set and tool in [`Catalogue::find`](crate::Catalogue::find).
 pub(crate) const SEPARATORS: [&str; 3] = [".", "::", "__"];
 
-/// A name that clients know, and the tool that it belongs to.
+/// A name that clients know, and its tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptName {
@@ -36,7 +36,7 @@ impl KeptName {
     }
 }
 
-/// What the names of each set's tools may begin with, before a separator: the set's name and its prefix.
+/// What may precede a separator in the names of a set's tools: the set's name and its prefix.
 #[derive(Debug, Default)]
 pub(crate) struct Starts(HashMap<Arc<str>, Vec<ReplicaSetId>>);
 
@@ -47,8 +47,8 @@ impl Starts {
         }
     }
 
-    /// Returns the lengths of the longest starts that a name has: of this set's and of the others'. The
-    /// name reads as one of the set with the longer one.
+    /// Returns the lengths of a name's longest starts: this set's, and that of other sets. A client
+    /// reads the name as one of the set with the longer start.
     fn longest(&self, name: &str, set: &ReplicaSetId) -> (Option<usize>, Option<usize>) {
         let is_end = |at: &usize| SEPARATORS.iter().any(|mark| name[*at..].starts_with(mark));
         let ends = name.char_indices().map(|(at, _)| at).filter(is_end);
@@ -65,21 +65,21 @@ impl Starts {
     }
 }
 
-/// Which tool has which name. A name stays with its tool while the tool is away too, so that no other
-/// server gets its calls.
+/// The names of tools. A tool that is no longer listed keeps its name, so that no other server gets
+/// its calls.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     owners: HashMap<Arc<str>, (ReplicaSetId, ToolName)>,
     names: HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>>,
-    /// Tools that have none, of which the log has told.
+    /// Tools without a name that were logged.
     nameless: HashMap<ReplicaSetId, HashSet<ToolName>>,
-    /// Tools that got another name than theirs since somebody last asked.
+    /// Tools that got a spare name since [`take_renamed`](Self::take_renamed).
     renamed: Vec<KeptName>,
 }
 
 impl NameTable {
-    /// Returns a name for each tool of a set, except those whose names belong to others and, where the
-    /// set `waits`, those that never had one.
+    /// Returns a name for each tool of a set, except tools whose names are taken and, if the set
+    /// `waits`, tools without a name yet.
     pub(crate) fn assign(
         &mut self,
         set: &ReplicaSetId,
@@ -89,7 +89,7 @@ impl NameTable {
         waits: bool,
     ) -> HashMap<ToolName, Arc<str>> {
         let mut assigned = HashMap::with_capacity(tools.len());
-        let told = self.nameless.remove(set).unwrap_or_default();
+        let logged = self.nameless.remove(set).unwrap_or_default();
         let mut nameless = HashSet::new();
         for tool in tools {
             let own = client_name(prefix, tool);
@@ -108,7 +108,7 @@ impl NameTable {
                 !self.owners.contains_key(name.as_str()) && others <= own
             };
             let Some(name) = [&own, &spare].into_iter().find(is_free) else {
-                if !told.contains(tool.name()) {
+                if !logged.contains(tool.name()) {
                     tracing::warn!(
                         %set, tool = %tool.name(), taken = own,
                         "the name belongs to another tool; this one is not offered"
@@ -148,15 +148,15 @@ impl NameTable {
         assigned
     }
 
-    /// Says whether a tool that is known by another name may be called by this one too: no other tool
-    /// has it, nor could one of another set get it.
+    /// Returns `true` if this name may be an alias of the tool: no other tool has it, and no tool
+    /// of another set could get it.
     pub(crate) fn is_alias(&self, name: &str, tool: &Tool, starts: &Starts) -> bool {
         let is_owner = |(set, own): &(_, _)| set == tool.set() && own == tool.name();
         let (own, others) = starts.longest(name, tool.set());
         others < own && self.owners.get(name).is_none_or(is_owner)
     }
 
-    /// Takes names that tools had before. Of two tools with one name the first has it.
+    /// Restores names of an earlier run. Of two tools with the same name, the first gets it.
     pub(crate) fn keep(&mut self, names: impl IntoIterator<Item = KeptName>) {
         for KeptName { set, tool, name } in names {
             self.release(&set, &tool);
@@ -169,7 +169,7 @@ impl NameTable {
         }
     }
 
-    /// Returns the tools that got another name than theirs since this was last called.
+    /// Returns the tools that got a spare name since the last call.
     pub(crate) fn take_renamed(&mut self) -> Vec<KeptName> {
         std::mem::take(&mut self.renamed)
     }
@@ -184,7 +184,7 @@ impl NameTable {
         kept.collect()
     }
 
-    /// Frees the names of a set that is gone.
+    /// Frees the names of a removed set.
     pub(crate) fn forget(&mut self, set: &ReplicaSetId) {
         self.nameless.remove(set);
         for name in self.names.remove(set).unwrap_or_default().values() {
@@ -200,7 +200,7 @@ impl NameTable {
     }
 }
 
-/// Names a tool whose own name is taken.
+/// Returns the name of a tool whose own name is taken.
 pub(crate) fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
     accepted(&format!("{set}__{}", tool.name()))
 }
@@ -208,22 +208,22 @@ pub(crate) fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
 fn client_name(prefix: Option<&str>, tool: &Tool) -> String {
     match prefix {
         Some(prefix) => accepted(&format!("{prefix}__{}", tool.name())),
-        // a drop-in for the server itself: its names are not ours to change
+        // without a prefix the gateway stands in for the server, and keeps its names
         None => tool.name().to_string(),
     }
 }
 
-/// Replaces the characters of a name that model APIs refuse and cuts what is too long. A name that is
-/// changed ends with its digest, so that it stays unique and stable.
+/// Replaces characters that model APIs refuse, and cuts a name that is too long. A changed name
+/// ends with its digest, so that it stays unique and stable.
 fn accepted(name: &str) -> String {
-    let is_taken = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-    if name.len() <= LONGEST_NAME && name.chars().all(is_taken) {
+    let is_accepted = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    if name.len() <= MAX_NAME_LEN && name.chars().all(is_accepted) {
         return name.to_owned();
     }
     let digest = FingerprintKey::fixed().bytes(name.as_bytes()).to_string();
     let replaced = name
         .chars()
-        .map(|char| if is_taken(char) { char } else { '_' });
-    let kept: String = replaced.take(LONGEST_NAME - 9).collect();
+        .map(|char| if is_accepted(char) { char } else { '_' });
+    let kept: String = replaced.take(MAX_NAME_LEN - 9).collect();
     format!("{kept}_{}", &digest[..8])
 }

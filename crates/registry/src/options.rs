@@ -1,4 +1,4 @@
-//! How the tools of one replica set are read.
+//! The options of a replica set.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use callward_core::{
     ToolName, Trust,
 };
 
-/// How the tools of one replica set are read.
+/// The options that the tools of a replica set are read with.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SetOptions {
-    /// What stands before `__` in the names clients see. Default: nothing, names stay as they are.
+    /// The prefix before `__` in the names that clients see. Default: none, names stay unchanged.
     pub prefix: Option<String>,
-    /// How far the servers' own hints are believed. Default: [`Trust::Standard`].
+    /// How far the servers' own hints are trusted. Default: [`Trust::Standard`].
     pub trust: Trust,
-    /// Which rules fill gaps. Default: `standard`.
+    /// The inference rules. Default: `standard`.
     pub rules: RuleSet,
-    /// Which verbs the `standard` rules know. Default: [`Lexicon::standard`].
+    /// The verbs that the `standard` rules know. Default: [`Lexicon::standard`].
     pub lexicon: Option<Arc<Lexicon>>,
-    /// Which preset turns hints into plans. Default: [`Profile::standard`].
+    /// The preset that turns hints into plans. Default: [`Profile::standard`].
     pub profile: Profile,
-    /// What decides how long results are kept of which the operator says nothing. Default:
+    /// The lifetime of results that the operator does not configure. Default:
     /// [`FreshnessMode::Fixed`].
     pub freshness: FreshnessMode,
-    /// What the operator says of the results of all tools. Default: nothing.
+    /// The operator's caching of all tools. Default: none.
     pub caching: Option<Caching>,
-    /// What the operator says of the results of single tools. Default: nothing.
+    /// The operator's caching of single tools. Default: none.
     pub tool_caching: HashMap<ToolName, Caching>,
-    /// Hints for every tool of the set, weaker than what a server declares. Default: none.
+    /// Hints of every tool, weaker than those that a server declares. Default: none.
     pub defaults: Annotations,
-    /// The operator's own hints, by tool: they win over everything. Default: none.
+    /// The operator's hints by tool, which beat all others. Default: none.
     pub overrides: HashMap<ToolName, Annotations>,
     /// The operator's rules over arguments, by tool: the first that matches wins. Default: none.
     pub refinements: HashMap<ToolName, Vec<ArgumentRule>>,
-    /// The operator's own pairs: by tool that writes, the tool of the same set that only reads, to
-    /// check with what a call did whose answer never came. Default: none, so that names decide.
+    /// The operator's pairs: by writing tool, the read-only tool of the set that shows the effect
+    /// of a call with an unknown outcome. Default: none, names decide.
     pub verify_with: HashMap<ToolName, ToolName>,
-    /// How the state behind the tools is divided among callers. Default: as each server says.
+    /// How the state behind the tools is divided among callers. Default: each server's own.
     pub instances: Option<Instances>,
 }
 
@@ -64,7 +64,7 @@ impl Default for SetOptions {
 }
 
 impl SetOptions {
-    /// Returns the verbs that are known.
+    /// Returns the known verbs.
     pub(crate) fn words(&self) -> &Lexicon {
         match &self.lexicon {
             Some(lexicon) => lexicon,
@@ -72,13 +72,14 @@ impl SetOptions {
         }
     }
 
-    /// Returns what draws conclusions about the tools of the set.
+    /// Returns the inference of the set.
     pub(crate) fn inference(&self) -> Inference<'_> {
         Inference::new(self.rules).with_lexicon(self.words())
     }
 
-    /// Returns the profile for one tool: with what the operator says of its results, or else of all
-    /// results of the server. A TTL of the server is not meant for its clocks and cursors.
+    /// Returns the profile of one tool, with the operator's caching of the tool, or else of the
+    /// server. A TTL of the server does not apply to its volatile tools, such as clocks and
+    /// cursors.
     pub(crate) fn profile_of(&self, tool: &ToolName, is_volatile: bool) -> Profile {
         let mut profile = self.profile.clone();
         if self.freshness == FreshnessMode::Learned {
@@ -103,7 +104,7 @@ impl SetOptions {
         profile
     }
 
-    /// Sets what stands before `__` in the names clients see.
+    /// Sets the prefix before `__` in the names that clients see.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());

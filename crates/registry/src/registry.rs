@@ -1,4 +1,4 @@
-//! From listings to catalogues.
+//! Merges listings into catalogues.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use crate::names::{KeptName, NameTable, Starts};
 use crate::set::{Set, share, size_of};
 use crate::{SetOptions, names, rename, verify};
 
-/// What one registration changed.
+/// The changes of one registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
     /// Tools that are new in their set.
     pub added: Vec<ToolName>,
-    /// Tools whose definition, plan, rules over arguments or instances are others.
+    /// Tools whose definition, plan, rules over arguments or instances differ.
     pub changed: Vec<ToolName>,
     /// Tools that no server of the set lists any more.
     pub removed: Vec<ToolName>,
-    /// Tools of any set that are not offered, and were before or were not listed.
+    /// Tools of any set that are not offered now, and were not refused before.
     pub refused: Vec<Refusal>,
-    /// Tools of any set that got another name than theirs, which belongs to another tool.
+    /// Tools of any set that got a spare name, as theirs belongs to another tool.
     pub renamed: Vec<KeptName>,
-    /// Whether tools are offered now that were waiting for a name.
+    /// A tool that waited for its name is offered now.
     pub named: bool,
 }
 
 impl Changes {
-    /// Says whether clients see anything new.
+    /// Returns `true` if clients see no difference.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty() && !self.named
     }
 }
 
-/// Turns what servers list into a [`Catalogue`]. Shared by reference; readers never wait.
+/// Merges the lists of servers into a [`Catalogue`]. Shared by reference; readers never wait.
 #[derive(Debug, Default)]
 pub struct Registry {
     current: ArcSwap<Catalogue>,
@@ -49,37 +49,36 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct State {
     sets: BTreeMap<ReplicaSetId, Set>,
-    /// The sets as they were first mentioned: who comes first has the first choice of names.
+    /// The sets in the order of their first mention, in which they choose names.
     order: Vec<ReplicaSetId>,
     names: NameTable,
 }
 
 impl Registry {
-    /// Starts without tools.
+    /// Makes an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the current view.
+    /// Returns the current snapshot.
     #[must_use]
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.current.load_full()
     }
 
-    /// Returns the current view for a moment, without touching a shared count.
+    /// Returns a short borrow of the current snapshot, without a shared reference count.
     #[must_use]
     pub fn peek(&self) -> arc_swap::Guard<Arc<Catalogue>> {
         self.current.load()
     }
 
-    /// Sets how the tools of a set are read. Applies to what is registered from now on.
+    /// Sets the options of a set, for later registrations.
     pub fn set_options(&self, set: ReplicaSetId, options: SetOptions) {
         self.state.lock().set(set).options = Arc::new(options);
     }
 
-    /// Sets how the tools of a set are read, those that are listed already too: hints are weighed and
-    /// plans derived again, as if each server had listed the same once more.
+    /// Sets the options of a set, and reads the lists of its servers again.
     pub fn change_options(&self, set: &ReplicaSetId, options: SetOptions) -> Changes {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
@@ -92,8 +91,8 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
-    /// Takes what a server lists now, in place of what it listed before. All callers share its state:
-    /// see [`register_divided`](Self::register_divided).
+    /// Replaces the list of a server whose callers share its state: see
+    /// [`register_divided`](Self::register_divided).
     pub fn register(
         &self,
         set: &ReplicaSetId,
@@ -103,8 +102,8 @@ impl Registry {
         self.register_divided(set, server, definitions, Instances::Shared)
     }
 
-    /// Takes what a server lists now, in place of what it listed before, and how it divides its state
-    /// among callers. What [`SetOptions::instances`] says of that comes first.
+    /// Replaces the list of a server, and how it divides its state among callers.
+    /// [`SetOptions::instances`] beats `instances`.
     pub fn register_divided(
         &self,
         set: &ReplicaSetId,
@@ -124,15 +123,15 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
-    /// Says that a server is about to list its tools. Until it [registers](Self::register) them,
-    /// [fails to](Self::unexpect) or is removed, sets that were mentioned later give no new names without a
-    /// prefix: the set that was mentioned first has the first choice.
+    /// Announces that a server will list its tools. Until it [registers](Self::register) them,
+    /// [fails](Self::unexpect) or is removed, later sets get no new names without a prefix: the set
+    /// that was mentioned first chooses first.
     pub fn expect(&self, set: &ReplicaSetId, server: &ServerId) {
         let mut state = self.state.lock();
         state.set(set.clone()).expected.insert(server.clone());
     }
 
-    /// Says that a server did not list its tools: names wait for it no longer.
+    /// Reports that a server failed to list its tools: names no longer wait for it.
     pub fn unexpect(&self, set: &ReplicaSetId, server: &ServerId) -> Changes {
         let mut state = self.state.lock();
         let entry = state.sets.get_mut(set);
@@ -142,8 +141,8 @@ impl Registry {
         Changes::default()
     }
 
-    /// Forgets a server and what only it lists. Its set stays, with its options: see
-    /// [`forget`](Self::forget).
+    /// Removes a server and its tools, except those that other servers of the set list. The set
+    /// keeps its options: see [`forget`](Self::forget).
     pub fn remove(&self, set: &ReplicaSetId, server: &ServerId) -> Changes {
         let mut state = self.state.lock();
         let Some(entry) = state.sets.get_mut(set) else {
@@ -155,7 +154,7 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
-    /// Forgets a set: its servers and its options.
+    /// Removes a set, with its servers and options.
     pub fn forget(&self, set: &ReplicaSetId) -> Changes {
         let mut state = self.state.lock();
         let Some(gone) = state.sets.remove(set) else {
@@ -172,13 +171,13 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
-    /// Takes the names that tools had in an earlier run, before servers register: a name stays with its
-    /// tool, also while nobody lists the tool.
+    /// Restores the names of an earlier run, before servers register. A tool keeps its name while
+    /// no server lists it.
     pub fn keep_names(&self, names: impl IntoIterator<Item = KeptName>) {
         self.state.lock().names.keep(names);
     }
 
-    /// Returns the names of all tools, those that nobody lists now too, in no order.
+    /// Returns the names of all tools, of tools that are not listed now too, in any order.
     #[must_use]
     pub fn kept_names(&self) -> Vec<KeptName> {
         self.state.lock().names.kept()
@@ -203,16 +202,17 @@ impl Registry {
     }
 }
 
-/// How many bytes the definitions of all tools have at most: clients get them in one list.
+/// The largest size of all definitions together, in bytes: clients get them in one list.
 const MAX_LISTED: usize = 16 << 20;
 
 const WAITS: &str =
     "waits for its name until the servers before its own have listed their tools or failed to";
+
 /// The names of a set's tools.
 #[derive(Debug, Default)]
 struct Assigned {
     names: HashMap<ToolName, Arc<str>>,
-    /// Whether the others get theirs later.
+    /// The other tools get names later.
     waits: bool,
 }
 
@@ -224,7 +224,7 @@ impl State {
         self.sets.entry(set).or_default()
     }
 
-    /// Names the tools of each set, in the order of the sets. Says why tools have no name, too.
+    /// Names the tools of each set, in the order of the sets.
     fn assign_names(&mut self, starts: &Starts) -> HashMap<ReplicaSetId, Assigned> {
         let mut assigned = HashMap::with_capacity(self.order.len());
         let mut is_expecting = false;
@@ -240,8 +240,8 @@ impl State {
         assigned
     }
 
-    /// Makes the view that follows the last one. What did not change is taken over: with many
-    /// servers, each registration meets mostly tools of others.
+    /// Makes the next snapshot. Entries that did not change are reused: with many servers, a
+    /// registration changes few.
     fn catalogue(&mut self, last: &Catalogue) -> Catalogue {
         let mut catalogue = Catalogue {
             generation: last.generation + 1,

@@ -1,4 +1,4 @@
-//! Giving a listed tool another name without touching anything else.
+//! Renames a listed tool, and changes nothing else.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub fn rename(raw: &[u8], name: &str) -> Result<Bytes, serde_json::Error> {
         name: &'a RawValue,
     }
     let old = serde_json::from_slice::<Named<'_>>(raw)?.name.get();
-    // `old` borrows from `raw`: its place is the distance between the two pointers
+    // `old` borrows from `raw`: its offset is the distance of the pointers
     let start = old.as_ptr() as usize - raw.as_ptr() as usize;
     let new = serde_json::to_string(name)?;
     let mut renamed = Vec::with_capacity(raw.len() + new.len());
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_single_name_is_refused() {
+    fn a_definition_without_exactly_one_name_is_refused() {
         for raw in ["{}", "[]", r#"{"name":1,"name":2}"#, "{\"name\":", ""] {
             assert!(rename(raw.as_bytes(), "x").is_err(), "{raw}");
         }

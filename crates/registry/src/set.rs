@@ -1,4 +1,4 @@
-//! What the servers of one replica set list.
+//! The merged lists of a replica set.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::{SetOptions, verify};
 #[derive(Debug, Default)]
 pub(crate) struct Set {
     pub(crate) options: Arc<SetOptions>,
-    /// In the order the servers came: the first one's definition counts.
+    /// In the order of registration: the first server's definition counts.
     pub(crate) servers: Vec<(ServerId, Listing)>,
-    /// In the order of the first server's list, then what only later ones have.
+    /// In the order of the first server's list, then tools that only later servers list.
     pub(crate) tools: Vec<Arc<Tool>>,
-    /// By tool that writes, the one that shows what it did.
+    /// By writing tool, the reading tool that shows its effect.
     pub(crate) pairs: HashMap<ToolName, ToolName>,
-    /// Servers that have neither listed their tools yet nor failed to.
+    /// Servers that have neither listed their tools nor failed.
     pub(crate) expected: HashSet<ServerId>,
 }
 
 impl Set {
-    /// Makes one list of the servers' lists, and says what is different from before.
+    /// Merges the servers' lists, and returns the changes.
     pub(crate) fn merge(&mut self, set: &ReplicaSetId) -> Changes {
         let mut old: HashMap<ToolName, Arc<Tool>> = self
             .tools
@@ -40,7 +40,7 @@ impl Set {
                     if first.digest() != tool.digest() {
                         tracing::warn!(
                             %set, %server, tool = %name,
-                            "lists another definition than the first server of its replica set; the first one counts"
+                            "the definition differs from that of the first server of the replica set, which counts"
                         );
                     }
                     continue;
@@ -70,13 +70,13 @@ impl Set {
         changes
     }
 
-    /// Returns how many bytes the definitions of its tools have.
+    /// Returns the size of all definitions, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.tools.iter().map(|tool| size_of(tool)).sum()
     }
 
-    /// Finds the tools that the operator says something of, and that no server lists: a slip of the
-    /// keyboard there would otherwise leave a tool without its hints. Of new ones the log tells.
+    /// Returns configured tools that no server lists, and logs new ones: a misspelt name would
+    /// leave a tool without its hints.
     pub(crate) fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {
         let Some((server, _)) = self.servers.first() else {
             return Vec::new();
@@ -111,12 +111,12 @@ impl Set {
     }
 }
 
-/// Returns how many bytes a tool takes in a list.
+/// Returns the size of a tool in a list, in bytes.
 pub(crate) fn size_of(tool: &Tool) -> usize {
     tool.definition().raw().len()
 }
 
-/// Returns how much of each set fits, so that all have `limit` together: the largest give way first.
+/// Returns the largest size of each set so that all sets together fit `limit`: the largest are cut.
 pub(crate) fn share(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
     let mut sizes: Vec<usize> = sizes.collect();
     sizes.sort_unstable();
@@ -131,10 +131,9 @@ pub(crate) fn share(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
     usize::MAX
 }
 
-const UNLISTED: &str = "the operator says something of it, but no server of its set lists it";
+const UNLISTED: &str = "it is configured, but no server of its set lists it";
 
-/// Says whether neither the tool nor what happens to its calls has changed. Hints may have all the
-/// same: what others of its server show of it, or what the operator says.
+/// Returns `true` if calls of both tools are treated alike. Their hints may differ.
 fn works_alike(old: &Tool, new: &Tool) -> bool {
     old.digest() == new.digest()
         && old.plan() == new.plan()
@@ -147,7 +146,7 @@ mod tests {
     use super::share;
 
     #[test]
-    fn the_largest_lists_give_way_first() {
+    fn the_largest_lists_are_cut_first() {
         for (sizes, limit, each) in [
             (&[][..], 10, usize::MAX),
             (&[4, 6], 10, usize::MAX),

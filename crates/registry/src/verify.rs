@@ -1,4 +1,4 @@
-//! Which tool of a set shows what another one did.
+//! Pairs writing tools with reading tools of their set.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, Tool, ToolName, V
 
 use crate::SetOptions;
 
-/// Pairs each tool of a set that may write with the one that shows what it did: as the operator
-/// says, else by their names. The one that shows must be there, and only read, by its plan.
+/// Pairs each tool that may write with a tool that shows its effect: the operator's choice, else by
+/// name. The second must be listed, and read-only by its plan.
 pub(crate) fn pair(
     set: &ReplicaSetId,
     tools: &[Arc<Tool>],
@@ -25,19 +25,19 @@ pub(crate) fn pair(
         .map(|tool| tool.name().as_str())
         .filter(|name| readers.contains_key(name));
     let by_name = Readers::new(set.as_str(), listed, options.words());
-    let said = |write: &ToolName| {
+    let configured = |write: &ToolName| {
         let read = options.verify_with.get(write)?;
         let found = readers.get(read.as_str()).copied();
         if found.is_none() {
             tracing::warn!(
                 %set, tool = %write, verify_with = %read,
-                "the tool to verify with is not there, or does not only read: names decide"
+                "the tool to verify with is not listed or not read-only; names decide"
             );
         }
         found
     };
     let reader = |write: &ToolName| {
-        said(write).or_else(|| readers.get(by_name.of(write.as_str())?).copied())
+        configured(write).or_else(|| readers.get(by_name.of(write.as_str())?).copied())
     };
     tools
         .iter()
@@ -46,8 +46,8 @@ pub(crate) fn pair(
         .collect()
 }
 
-/// Gives each tool of a set its counterpart, under the name clients see. A tool that has it already
-/// stays the same instance; one whose counterpart is offered under no name gets none.
+/// Gives each tool its counterpart, under the name that clients see. An unchanged tool stays the
+/// same instance; a counterpart without a name is omitted.
 pub(crate) fn bind(
     tools: &mut [Arc<Tool>],
     pairs: &HashMap<ToolName, ToolName>,
@@ -64,7 +64,7 @@ pub(crate) fn bind(
     }
 }
 
-/// Says whether no call of the tool writes, and none takes what another would have got.
+/// Returns `true` if no call of the tool writes, and each is safe to retry.
 fn only_reads(tool: &Tool) -> bool {
     plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe)
 }

@@ -1,13 +1,13 @@
-//! What spans tell of the contents of calls.
+//! Arguments and results in spans.
 
 use callward_core::redact::Redactor;
 use callward_core::{ToolCall, ToolOutput};
 
-/// Which contents of calls are written into their spans. By default none are: arguments and results
-/// are the caller's, and a trace is read by others.
+/// Selects which contents of calls are written into their spans. Default: none, as arguments and
+/// results belong to the caller and others read traces.
 ///
-/// What is written goes through a [`Redactor`] first. Of a tool whose results may be shown to nobody
-/// but the calling principal (`securityLevel: restricted`), nothing is written at all.
+/// A [`Redactor`] removes secrets first. Contents of a tool that only the calling principal may see
+/// (`securityLevel: restricted`) are never written.
 ///
 /// ```
 /// use callward_core::redact::Redactor;
@@ -43,7 +43,7 @@ impl Contents {
         self
     }
 
-    /// Sets what is left out of both, and how long they may be. Default: [`Redactor::default`].
+    /// Sets what is removed from both, and how long they may be. Default: [`Redactor::default`].
     #[must_use]
     pub fn with_redactor(mut self, redactor: Redactor) -> Self {
         self.redactor = redactor;
@@ -56,7 +56,7 @@ impl Contents {
         is_shown.then(|| self.redactor.redact(call.arguments()))
     }
 
-    /// Says whether the result of a call may be shown.
+    /// Returns `true` if the result of a call may be shown.
     pub(crate) fn shows_result(&self, call: &ToolCall) -> bool {
         self.results && !call.plan().limits.restricted
     }

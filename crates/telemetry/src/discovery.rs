@@ -8,17 +8,17 @@ use tokio::time::Instant;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use crate::client_request::ClientRequestInfo;
 use crate::error_type::Ending;
-use crate::outward::Outward;
 use crate::{names, status};
 
-/// What a server's tools are listed for.
+/// The purpose of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiscoveryPurpose {
-    /// To know the tools.
+    /// To learn the tools.
     Discovery,
-    /// To know whether the server is back.
+    /// To find out whether the server is back.
     Probe,
 }
 
@@ -33,13 +33,13 @@ impl DiscoveryPurpose {
 
 /// The span of one listing. Dropped before its end, the listing was cancelled.
 ///
-/// Listings are few, so each has a span, whatever the sampling of calls.
+/// Listings are few, so each has a span; sampling does not apply.
 #[derive(Debug)]
 pub struct DiscoverySpan {
     span: Span,
-    outward: Option<Arc<Outward>>,
+    request: Option<Arc<ClientRequestInfo>>,
     started: Instant,
-    ended: bool,
+    has_ended: bool,
 }
 
 impl DiscoverySpan {
@@ -69,27 +69,27 @@ impl DiscoverySpan {
             { names::TOOLS } = Empty,
             { names::DURATION_MS } = Empty,
         );
-        let is_seen = !span.is_disabled();
         Self {
-            outward: is_seen.then(|| Outward::new(&span, names::METHOD_TOOLS_LIST, None)),
+            request: (!span.is_disabled())
+                .then(|| ClientRequestInfo::new(&span, names::METHOD_TOOLS_LIST, None)),
             span,
             started: Instant::now(),
-            ended: false,
+            has_ended: false,
         }
     }
 
-    /// Returns who is to be told of the requests that are sent for the listing; nobody if the span is
+    /// Returns the observer of the requests that are sent for the listing; `None` if the span is
     /// disabled.
     #[must_use]
     pub fn watch(&self) -> Option<Watch> {
-        self.outward.as_ref().map(|outward| outward.watch())
+        self.request.as_ref().map(ClientRequestInfo::watch)
     }
 
-    /// Follows the listing to its end, and gives its outcome back. Dropping the future gives it up.
+    /// Runs the listing within the span, and returns its outcome. Dropping the future cancels it.
     ///
     /// # Errors
     ///
-    /// Whatever the listing failed with.
+    /// The error of the listing.
     pub async fn follow<F>(mut self, listed: F) -> Result<Vec<ToolDefinition>, ToolError>
     where
         F: Future<Output = Result<Vec<ToolDefinition>, ToolError>>,
@@ -106,9 +106,9 @@ impl DiscoverySpan {
     }
 
     fn end(&mut self, failure: Option<Ending<'_>>) {
-        self.ended = true;
-        if let Some(outward) = &self.outward {
-            outward.close();
+        self.has_ended = true;
+        if let Some(request) = &self.request {
+            request.close();
         }
         let status = failure.map(status::of_request).unwrap_or_default();
         tracing::record_all!(
@@ -123,7 +123,7 @@ impl DiscoverySpan {
 
 impl Drop for DiscoverySpan {
     fn drop(&mut self) {
-        if !self.ended && !self.span.is_disabled() {
+        if !self.has_ended && !self.span.is_disabled() {
             self.end(Some(Ending::Cancelled));
         }
     }

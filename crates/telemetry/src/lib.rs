@@ -1,39 +1,18 @@
 //! Spans and metrics of calls and attempts, under OpenTelemetry names.
 //!
-//! [`CallSpan`] makes one `tracing` span per call and, if it is given [`Metrics`], counts and
-//! measures it. [`AttemptSpan`] makes one span per attempt, and [`DiscoverySpan`] one per listing of
-//! a server's tools. Every name is in [`names`].
+//! [`CallSpan`] makes one `tracing` span per call and, with [`Metrics`], counts and measures it.
+//! [`AttemptSpan`] makes one span per attempt, and [`DiscoverySpan`] one per listing of a server's
+//! tools. [`names`] has every name.
 //!
-//! **Rule.** What a call was (tool, effect, plan) is known when its span begins; what became of it
-//! is written by the layers into the call's [`CallRecord`](callward_core::CallRecord) and copied
-//! into the span when it ends. So there is one span per call, not one per layer. A call that
-//! somebody observes gets a record, unless it has one; a call that nobody observes gets nothing:
-//! no record, no look at the clock. Arguments and results are recorded only where [`Contents`] says
-//! so, without secrets.
+//! **Rule.** There is one span per call, not one per layer. Layers write the outcome into the
+//! call's [`CallRecord`](callward_core::CallRecord), and the span copies it at the end. A call that
+//! is dropped ends with the error type `cancelled`. Errors and readiness are those of the inner
+//! service.
 //!
-//! **Traces.** Which calls are traced is decided before a span is built ([`Sampling`]): a call that is
-//! left out allocates nothing here, and its servers are told to leave it out too. With the feature
-//! `otel`, a span continues the trace that its call came with
-//! ([`TraceContext`](callward_core::TraceContext)), and servers continue that of the attempt: for
-//! whoever exports spans through the crate `tracing-opentelemetry`. Its layer has to be set up with
-//! `with_context_activation(false)`: that an attempt is a client's is known only once there is a
-//! request. Without the feature, the context goes through as it came.
-//!
-//! **Readiness** is that of the inner service.
-//!
-//! **Cancellation.** A call or attempt that is dropped before its end is recorded with the error
-//! type `cancelled`. The span is entered for each poll and left after it, so it never leaks into
-//! another task.
-//!
-//! **Clone.** Clones share the metrics, nothing else.
-//!
-//! **Errors.** None are added; results pass as they are. `error.type` is `tool_error` for an answer
-//! with `isError`, the code for a JSON-RPC or HTTP code, and else the word of the
-//! [`ErrorKind`](callward_core::ErrorKind).
-//!
-//! **Order.** [`CallSpan`] stands outside of everything, so that it sees the caller's latency, and
-//! hits and refusals too. [`AttemptSpan`] stands inside of retry and directly outside of the
-//! router. The other way round the time of an attempt would hold the pauses between attempts.
+//! **Traces.** [`Sampling`] decides before a span is built. With the feature `otel`, a span
+//! continues the trace of its call, and servers continue that of the attempt. The layer of
+//! `tracing-opentelemetry` needs `with_context_activation(false)`: a span becomes one of a client
+//! only when a request is sent.
 //!
 //! ```
 //! use callward_telemetry::{AttemptSpanLayer, CallSpanLayer};
@@ -52,6 +31,7 @@
 
 mod attempt_span;
 mod call_span;
+mod client_request;
 mod contents;
 mod context;
 mod discovery;
@@ -60,13 +40,14 @@ mod error_type;
 pub mod export;
 pub mod metrics;
 pub mod names;
-mod outward;
 mod sampling;
+mod span_future;
 mod status;
 
-pub use attempt_span::{AttemptSpan, AttemptSpanFuture, AttemptSpanLayer};
-pub use call_span::{CallSpan, CallSpanFuture, CallSpanLayer};
+pub use attempt_span::{AttemptSpan, AttemptSpanLayer};
+pub use call_span::{CallSpan, CallSpanLayer};
 pub use contents::Contents;
 pub use discovery::{DiscoveryPurpose, DiscoverySpan};
 pub use metrics::Metrics;
 pub use sampling::Sampling;
+pub use span_future::SpanFuture;

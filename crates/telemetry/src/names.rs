@@ -1,11 +1,11 @@
 //! Every name of a span, a field or a metric.
 //!
-//! Names that start with `gen_ai.`, `mcp.`, `jsonrpc.`, `rpc.`, `network.`, `server.` or `client.`, and
-//! `error.type`, are those of the OpenTelemetry semantic conventions for generative AI, MCP and
-//! networks. The first two have status *Development*: they may still change, and this file is the one
-//! place to follow them. There are no conventional names for cache, retry, routing and confirmation;
-//! ours start with `callward.`. Names that start with `otel.` are no attributes: by them
-//! `tracing-opentelemetry` is told what a span is called, of which kind it is and how it ended.
+//! Names that start with `gen_ai.`, `mcp.`, `jsonrpc.`, `rpc.`, `network.`, `server.` or `client.`,
+//! and `error.type`, are those of the OpenTelemetry semantic conventions for generative AI, MCP and
+//! networks. The first two have status *Development*: they may still change, and this file is the
+//! one place to follow them. There are no conventional names for cache, retry, routing and
+//! confirmation; ours start with `callward.`. Names that start with `otel.` are not attributes:
+//! `tracing-opentelemetry` takes the name, kind and status of a span from them.
 
 pub mod metric;
 
@@ -29,17 +29,17 @@ pub const OPERATION_EXECUTE_TOOL: &str = "execute_tool";
 pub const TOOL_TYPE_FUNCTION: &str = "function";
 /// [`ERROR_TYPE`] of an answer with `isError: true`.
 pub const ERROR_TOOL: &str = "tool_error";
-/// The value of [`OTEL_STATUS`] of what went wrong.
+/// The value of [`OTEL_STATUS`] of an error.
 pub const STATUS_ERROR: &str = "ERROR";
 
 /// The value of [`OTEL_KIND`] of a call that came as an MCP request.
 pub const KIND_SERVER: &str = "server";
-/// The value of [`OTEL_KIND`] of what goes out as an MCP request.
+/// The value of [`OTEL_KIND`] of a span that is sent as an MCP request.
 pub const KIND_CLIENT: &str = "client";
 /// The value of [`OTEL_KIND`] of everything else.
 pub const KIND_INTERNAL: &str = "internal";
 
-/// A span: what it is called, of which kinds it may be, and what it stands for.
+/// A span: its name, its kinds and its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpanName {
@@ -61,7 +61,7 @@ pub const SPANS: &[SpanName] = &[
     SpanName {
         name: ATTEMPT_SPAN,
         kinds: &[KIND_CLIENT, KIND_INTERNAL],
-        meaning: "One for each attempt of a call, repeats and hedges included, below the call's span.",
+        meaning: "One for each attempt of a call, retries and hedges included, below the call's span.",
     },
     SpanName {
         name: DISCOVERY_SPAN,
@@ -70,7 +70,7 @@ pub const SPANS: &[SpanName] = &[
     },
 ];
 
-/// A field of a span: what it is called, which spans have it, and what it says.
+/// A field of a span: its name, the spans that have it, and its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field {
@@ -99,21 +99,21 @@ const CALL: &[&str] = &[CALL_SPAN];
 const ATTEMPT: &[&str] = &[ATTEMPT_SPAN];
 const DISCOVERY: &[&str] = &[DISCOVERY_SPAN];
 const CALL_AND_ATTEMPT: &[&str] = &[CALL_SPAN, ATTEMPT_SPAN];
-const OUTWARD: &[&str] = &[ATTEMPT_SPAN, DISCOVERY_SPAN];
+const CLIENT_SPANS: &[&str] = &[ATTEMPT_SPAN, DISCOVERY_SPAN];
 const EACH: &[&str] = &[CALL_SPAN, ATTEMPT_SPAN, DISCOVERY_SPAN];
 
 fields! {
     OTEL_NAME = "otel.name" in EACH, "The name that OpenTelemetry shows, as the name of a `tracing` span is static: `tools/call {tool}` of an MCP request, `execute_tool {tool}` of a call from within the process, `tools/list` of a listing.";
     OTEL_KIND = "otel.kind" in EACH, "`server` of a call that came as an MCP request, `client` of an attempt or a listing that went out as one, `internal` otherwise.";
-    OTEL_STATUS = "otel.status_code" in EACH, "`ERROR` where something went wrong. What is the caller's own fault (codes -32700, -32600, -32601, -32602 and -32002) is no error of a span of kind `server`.";
-    METHOD = "mcp.method.name" in EACH, "The MCP method: `tools/call` or `tools/list`. Absent where no MCP request is behind the span.";
+    OTEL_STATUS = "otel.status_code" in EACH, "`ERROR` for an error. The caller's own fault (codes -32700, -32600, -32601, -32602 and -32002) is not an error of a span of kind `server`.";
+    METHOD = "mcp.method.name" in EACH, "The MCP method: `tools/call` or `tools/list`. Absent without an MCP request.";
     OPERATION = "gen_ai.operation.name" in CALL_AND_ATTEMPT, "Always `execute_tool`.";
     TOOL = "gen_ai.tool.name" in CALL_AND_ATTEMPT, "The tool's name. Only tools that are known are called, so the set of values is bounded.";
     TOOL_TYPE = "gen_ai.tool.type" in CALL, "`function`, of a call from within the process.";
-    TOOL_DESCRIPTION = "gen_ai.tool.description" in CALL, "What the tool says of itself, at most 1,024 bytes of it, of a call from within the process.";
-    CALL_ID = "gen_ai.tool.call.id" in CALL, "What the model that asked for the call names it, if the call was given that name.";
-    ARGUMENTS = "gen_ai.tool.call.arguments" in CALL, "The arguments as JSON, with secrets left out. Only where asked for, and never of a tool whose plan is restricted.";
-    RESULT = "gen_ai.tool.call.result" in CALL, "The result as JSON, with secrets left out. Only where asked for, and never of a tool whose plan is restricted.";
+    TOOL_DESCRIPTION = "gen_ai.tool.description" in CALL, "The first 1,024 bytes of the tool's description, of a call from within the process.";
+    CALL_ID = "gen_ai.tool.call.id" in CALL, "The model's id of the call, if the call was given one.";
+    ARGUMENTS = "gen_ai.tool.call.arguments" in CALL, "The arguments as JSON, without secrets. Only if configured, and never of a tool whose plan is restricted.";
+    RESULT = "gen_ai.tool.call.result" in CALL, "The result as JSON, without secrets. Only if configured, and never of a tool whose plan is restricted.";
     REQUEST_ID = "jsonrpc.request.id" in EACH, "The id of the MCP request: the caller's of a call, the first one sent of an attempt or a listing.";
     PROTOCOL_VERSION = "mcp.protocol.version" in EACH, "The revision of MCP that the request was made under, as in `2025-11-25`.";
     SESSION_ID = "mcp.session.id" in EACH, "The MCP session, where there is one: in the revisions up to 2025-11-25, over HTTP.";
@@ -122,9 +122,9 @@ fields! {
     PROTOCOL_HTTP_VERSION = "network.protocol.version" in EACH, "The version of HTTP, as in `1.1`.";
     CLIENT_ADDRESS = "client.address" in CALL, "The address a call came from, if it came by TCP.";
     CLIENT_PORT = "client.port" in CALL, "The port a call came from.";
-    SERVER_ADDRESS = "server.address" in OUTWARD, "The server's host, if it is reached by HTTP.";
-    SERVER_PORT = "server.port" in OUTWARD, "The server's port.";
-    ERROR_TYPE = "error.type" in EACH, "What went wrong, as one word of a bounded set: `tool_error` of an answer with `isError`, a well-known JSON-RPC or HTTP code, or the kind of the failure. Absent if nothing did.";
+    SERVER_ADDRESS = "server.address" in CLIENT_SPANS, "The server's host, if it is reached by HTTP.";
+    SERVER_PORT = "server.port" in CLIENT_SPANS, "The server's port.";
+    ERROR_TYPE = "error.type" in EACH, "The error, as one word of a bounded set: `tool_error` of an answer with `isError`, a well-known JSON-RPC or HTTP code, or the kind of the failure. Absent without an error.";
     STATUS_CODE = "rpc.response.status_code" in EACH, "The code of the JSON-RPC error that was answered with.";
     SERVER_SET = "callward.server_set" in CALL, "The replica set that offers the tool.";
     ANNOTATIONS = "callward.annotations" in CALL, "The hints the call's plan was derived from, in one line.";
@@ -135,15 +135,15 @@ fields! {
     CACHE = "callward.cache" in CALL, "What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.";
     CACHE_BYPASS_REASON = "callward.cache.bypass_reason" in CALL, "Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.";
     ATTEMPTS = "callward.attempts" in CALL, "How many attempts were started.";
-    HEDGE = "callward.hedge" in CALL, "What became of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
+    HEDGE = "callward.hedge" in CALL, "The outcome of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
     GUARDED = "callward.guarded" in CALL, "`true` if the loop guard answered in the server's place. Absent otherwise.";
-    DECISIONS = "callward.decisions" in CALL, "What was decided about the call, in order, and why: the trail that `callward explain` and results tell, in one line.";
+    DECISIONS = "callward.decisions" in CALL, "The decisions about the call with their reasons, in order and in one line, as `callward explain` shows them.";
     ATTEMPT_NUMBER = "callward.attempt.number" in ATTEMPT, "Which attempt it is, from 1.";
     SERVER = "callward.server" in EACH, "The server: of a call the one chosen last.";
     ROUTE_REASON = "callward.route.reason" in CALL_AND_ATTEMPT, "Why that server, or why none.";
     ROUTE_STRATEGY = "callward.route.strategy" in ATTEMPT, "The name of the strategy that chose it.";
-    ROUTE_RULE = "callward.route.rule" in ATTEMPT, "What the plan demands of servers and prefers, in words: it comes before the strategy.";
-    ROUTE_CANDIDATES = "callward.route.candidates" in ATTEMPT, "Servers that were looked at, each with its weight and what speaks against it: at most eight.";
+    ROUTE_RULE = "callward.route.rule" in ATTEMPT, "The plan's requirements and preferences, in words; they come before the strategy.";
+    ROUTE_CANDIDATES = "callward.route.candidates" in ATTEMPT, "The candidates, each with its weight and what speaks against it: at most eight.";
     ROUTE_ALTERNATES = "callward.route.alternates" in ATTEMPT, "Servers that would be asked next, best first: at most four. Absent where there are none.";
     DELIVERY = "callward.delivery" in ATTEMPT, "How far an attempt got: `answered`, `not_sent` or `unknown`.";
     PURPOSE = "callward.discovery.purpose" in DISCOVERY, "What a listing is made for: `discovery`, or `probe` to find out whether the server is back.";

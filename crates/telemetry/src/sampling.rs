@@ -1,19 +1,16 @@
-//! Which calls are traced.
+//! Decides which calls are traced.
 
-use callward_core::{InvalidConfig, ToolCall, TraceContext};
-use tracing::level_filters::LevelFilter;
+use callward_core::{InvalidConfig, ToolCall};
 use tracing::{Level, Span};
 
 use crate::names;
 
-/// Which calls are traced: decided before any span of a call is built, so that one that is left out
-/// costs next to nothing.
+/// Decides which calls are traced, before any span of a call is built.
 ///
-/// A call that continues a trace is traced if its caller records that trace: a part of it would be
-/// worth little. That is the sampled flag of its
-/// [`TraceContext`](callward_core::TraceContext), or a `tracing` span around the call. A call that
-/// begins one is traced with the probability given here. Servers behind the stack are told which it
-/// is, by the same flag, so that nobody records a part of what is left out here.
+/// A call that continues a trace is traced if its caller records that trace: if the sampled flag of
+/// its [`TraceContext`](callward_core::TraceContext) is set, or a `tracing` span surrounds the
+/// call. A call that begins a trace is traced with the given probability. Servers get the same
+/// decision, in the sampled flag of what they are sent.
 ///
 /// ```
 /// use callward_telemetry::Sampling;
@@ -24,20 +21,19 @@ use crate::names;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// A trace is left out whose number is below; numbers have [`BITS`] bits.
+    /// A trace whose random number is below is not sampled.
     threshold: u64,
-    follows_parents: bool,
 }
 
 impl Sampling {
-    /// Traces each call that begins a trace. This is the default; whether anybody listens is up to the
-    /// subscriber of `tracing`.
+    /// Traces every call that begins a trace. This is the default; without a subscriber of
+    /// `tracing` no call is traced.
     #[must_use]
     pub const fn always() -> Self {
         Self::above(0)
     }
 
-    /// Traces no call that begins a trace; those of callers who record theirs still are.
+    /// Traces no call that begins a trace; calls of callers that record their trace still are.
     #[must_use]
     pub const fn never() -> Self {
         Self::above(NUMBERS)
@@ -52,64 +48,32 @@ impl Sampling {
         if !(0.0..=1.0).contains(&ratio) {
             return Err(InvalidConfig::new("sampling", "is not from 0 to 1"));
         }
-        // both ends are exact, and what is between is rounded to one of 2^56 steps
+        // both ends are exact; the rest is rounded to one of 2^56 steps
         let threshold = ((1.0 - ratio) * NUMBERS as f64).round() as u64;
         Ok(Self::above(threshold))
     }
 
-    /// Decides about calls that continue a trace too, by the trace's id, whatever their callers record.
-    /// Everybody who does so with the same ratio decides alike: the rule is OpenTelemetry's [consistent
-    /// probability sampling](https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/),
-    /// by the last 56 bits of the id. Default: their callers decide.
-    #[must_use]
-    pub const fn ignoring_parents(self) -> Self {
-        Self {
-            follows_parents: false,
-            ..self
-        }
-    }
-
     const fn above(threshold: u64) -> Self {
-        Self {
-            threshold,
-            follows_parents: true,
-        }
+        Self { threshold }
     }
 
-    /// Decides about a call.
+    /// Returns `true` if the call is traced.
     pub(crate) fn takes(self, call: &ToolCall) -> bool {
         if call.is_left_out() {
             return false;
         }
         match call.trace() {
-            Some(trace) if self.follows_parents => trace.is_sampled(),
-            Some(trace) => self.takes_id(trace),
+            Some(trace) => trace.is_sampled(),
             None if self.threshold == 0 => true,
             // a call within a span of this process belongs to its trace
-            None if self.follows_parents && !Span::current().is_disabled() => true,
-            None => self.takes_number(fastrand::u64(..)),
+            None if !Span::current().is_disabled() => true,
+            None => fastrand::u64(..NUMBERS) >= self.threshold,
         }
     }
-
-    fn takes_id(self, trace: &TraceContext) -> bool {
-        // the half with the random bits; the rest may hold a time
-        self.takes_number(trace.trace_id() as u64)
-    }
-
-    const fn takes_number(self, number: u64) -> bool {
-        number & (NUMBERS - 1) >= self.threshold
-    }
 }
 
-/// Says whether anybody may want the spans: a load where nobody listens to anything.
-#[inline]
-pub(crate) fn is_listened_to() -> bool {
-    LevelFilter::current() >= Level::INFO && is_wanted()
-}
-
-/// Asks those who listen. Never part of its caller, whose way stays short where nobody does.
-#[inline(never)]
-fn is_wanted() -> bool {
+/// Returns `true` if a subscriber enables the spans.
+pub(crate) fn is_enabled() -> bool {
     tracing::span_enabled!(target: names::TARGET, Level::INFO)
 }
 
@@ -119,14 +83,14 @@ impl Default for Sampling {
     }
 }
 
-/// How many bits of an id are random in every implementation.
-const BITS: u32 = 56;
-const NUMBERS: u64 = 1 << BITS;
+/// How many random numbers there are.
+const NUMBERS: u64 = 1 << 56;
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use callward_core::TraceContext;
     use callward_testkit::{call, tool};
     use serde_json::json;
 
@@ -138,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_s_flag_decides_whatever_the_ratio() {
+    fn the_flag_of_the_caller_beats_the_ratio() {
         for sampling in [
             Sampling::always(),
             Sampling::never(),
@@ -150,26 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_s_id_decides_the_same_everywhere_where_callers_do_not() {
-        let half = Sampling::ratio(0.5).unwrap().ignoring_parents();
-        let edge = 1_u128 << 55;
-        for (id, taken) in [
-            (edge - 1, false),
-            (edge, true),
-            (edge | 1 << 60, true),
-            (1 << 127, false),
-        ] {
-            for sampled in [false, true] {
-                assert_eq!(half.takes(&of_trace(id, sampled)), taken, "{id:x}");
-            }
-        }
-        let (all, none) = (Sampling::always(), Sampling::never());
-        assert!(all.ignoring_parents().takes(&of_trace(1, false)));
-        assert!(!none.ignoring_parents().takes(&of_trace(u128::MAX, true)));
-    }
-
-    #[test]
-    fn a_call_that_begins_a_trace_is_taken_by_the_ratio() {
+    fn a_root_call_is_sampled_by_the_ratio() {
         fastrand::seed(7);
         let root = call(&tool("x").build(), json!({}));
         for (ratio, least, most) in [
@@ -185,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_left_out_stays_out() {
+    fn an_unsampled_call_stays_unsampled() {
         let mut left_out = of_trace(1, true);
         left_out.leave_out();
         assert!(!Sampling::always().takes(&left_out));
     }
 
     #[test]
-    fn a_ratio_that_is_none_is_refused() {
+    fn an_invalid_ratio_is_refused() {
         for ratio in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
             assert!(Sampling::ratio(ratio).is_err(), "{ratio}");
         }

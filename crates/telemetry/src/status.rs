@@ -1,4 +1,4 @@
-//! How a span says that something went wrong.
+//! The fields of a span that report an error.
 
 use callward_core::ToolError;
 use tracing::field::{DisplayValue, display};
@@ -6,10 +6,10 @@ use tracing::field::{DisplayValue, display};
 use crate::error_type::Ending;
 use crate::names;
 
-/// What is written into a span of how something ended. A field that is `None` is left empty.
+/// The error fields of a span. `None` leaves a field empty.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
-    /// [`names::STATUS_CODE`]: the conventions have it as a text.
+    /// [`names::STATUS_CODE`]: a string in the conventions.
     pub(crate) code: Option<DisplayValue<i64>>,
     /// [`names::ERROR_TYPE`].
     pub(crate) error_type: Option<&'static str>,
@@ -17,12 +17,12 @@ pub(crate) struct Status {
     pub(crate) status: Option<&'static str>,
 }
 
-/// Says how a call ended that somebody else asked for. What is the caller's own fault is no error of
-/// ours.
+/// Returns the status of a request that this process served. The caller's own fault is not an
+/// error.
 pub(crate) fn of_server(ending: Ending<'_>) -> Status {
     let code = ending.error().map(ToolError::rpc_code);
     let failure = match code {
-        Some(code) if is_the_caller_s_fault(code) => Status::default(),
+        Some(code) if is_callers_fault(code) => Status::default(),
         _ => of_client(ending),
     };
     Status {
@@ -31,7 +31,7 @@ pub(crate) fn of_server(ending: Ending<'_>) -> Status {
     }
 }
 
-/// Says how something ended that is our own: there every failure is an error.
+/// Returns the status of a call from within this process: every failure is an error.
 pub(crate) fn of_client(ending: Ending<'_>) -> Status {
     let error_type = ending.error_type();
     Status {
@@ -41,8 +41,8 @@ pub(crate) fn of_client(ending: Ending<'_>) -> Status {
     }
 }
 
-/// Says how something ended that we asked for, with the code that a server answered with, if it is one
-/// of JSON-RPC.
+/// Returns the status of a request to a server, with the JSON-RPC code that the server answered
+/// with.
 pub(crate) fn of_request(ending: Ending<'_>) -> Status {
     let code = ending.error().and_then(ToolError::code);
     Status {
@@ -51,8 +51,8 @@ pub(crate) fn of_request(ending: Ending<'_>) -> Status {
     }
 }
 
-/// The codes that the conventions count as the caller's fault: JSON-RPC 2.0 section 5.1, and MCP's
-/// "resource not found".
-const fn is_the_caller_s_fault(code: i64) -> bool {
+/// Returns `true` for codes that are the caller's fault by the conventions: JSON-RPC 2.0 section
+/// 5.1, and MCP's "resource not found".
+const fn is_callers_fault(code: i64) -> bool {
     matches!(code, -32700 | -32600 | -32601 | -32602 | -32002)
 }

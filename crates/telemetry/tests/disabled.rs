@@ -1,6 +1,5 @@
-//! Without a subscriber and without metrics nothing is added to a call, and metrics alone add what
-//! they count. In a process of its own:
-//! a subscriber anywhere in the process would enable the spans.
+//! Calls without a subscriber. In a process of its own: a subscriber anywhere in the process would
+//! enable the spans.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use serde_json::json;
 use tower::{Layer, ServiceExt};
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_nobody_observes_gets_no_record() {
+async fn an_unobserved_call_gets_no_record() {
     let server = MockService::counting();
     let stack = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(server.clone()));
     let request = call(&tool("x").build(), json!({}));
@@ -19,7 +18,7 @@ async fn a_call_that_nobody_observes_gets_no_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_alone_have_no_router_say_how_it_decided() {
+async fn metrics_alone_request_no_decisions() {
     let metrics = Metrics::new(&opentelemetry::global::meter("test"));
     let server = MockService::counting();
     let stack = CallSpanLayer::new()

@@ -15,7 +15,7 @@ pub(crate) fn leaf() -> Apart<AtOnce> {
     Apart(AtOnce::new(ToolOutput::text("ok")))
 }
 
-/// Makes what calls a service so many times.
+/// Returns a function that calls a service this many times.
 pub(crate) fn of<S>(mut service: S) -> impl FnMut(u32)
 where
     S: Service<ToolCall, Response = ToolOutput, Error = ToolError>,
@@ -30,9 +30,9 @@ where
     }
 }
 
-/// A service and its future that the compiler leaves functions of their own, as it does with real ones.
-/// One that answers at once would melt into the loop that measures it, and whatever stands around it
-/// would be charged with a call and its moves that every real service has.
+/// A service and its future that the compiler leaves functions of their own, as it does with real
+/// ones. One that answers at once would melt into the loop that measures it, and whatever stands
+/// around it would be charged with a call and its moves that every real service has.
 #[derive(Clone)]
 pub(crate) struct Apart<S>(S);
 
@@ -63,7 +63,7 @@ impl<F: Future + Unpin> Future for Apart<F> {
     }
 }
 
-/// Makes a call that nobody else holds, as callers do: what a layer sets is then written in place.
+/// Makes a call that is not shared, as callers do: what a layer sets is then written in place.
 fn call(tool: &Arc<Tool>) -> ToolCall {
     ToolCall::new(tool.clone(), &br#"{"id":1}"#[..])
 }

@@ -22,8 +22,8 @@ impl Collector {
             .spawn()
             .unwrap();
         let mut address = String::new();
-        let mut told = BufReader::new(process.stdout.take().unwrap());
-        told.read_line(&mut address).unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut address).unwrap();
         Self {
             process,
             endpoint: format!("http://{}", address.trim()),
@@ -38,7 +38,7 @@ impl Drop for Collector {
     }
 }
 
-/// Says where it listens, answers 200 to everything, and forgets it.
+/// Prints its address, answers 200 to everything, and discards it.
 pub(crate) fn collect() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     println!("{}", listener.local_addr().unwrap());

@@ -1,17 +1,14 @@
-//! What telemetry costs a call: nanoseconds of a call span with an attempt span in it, over a service
-//! that answers at once.
+//! The cost of telemetry per call: nanoseconds of a call span with an attempt span, over a
+//! service that answers at once.
 //!
-//! `cargo bench -p callward-telemetry --features otlp,bound --bench telemetry_cost`, with the features
-//! that the gateway has; a word after `--` leaves only the rows that have it in their name, and
-//! `--instructions` counts instructions under `valgrind` in place of time.
+//! `cargo bench -p callward-telemetry --features otlp --bench telemetry_cost`; a word after `--`
+//! leaves only the rows that have it in their name, and `--instructions` counts instructions under
+//! `valgrind` in place of time.
 //!
-//! Each row is processor time above that of the service alone. The first column is that of the calling
-//! thread: rounds of the row and of the service alone take turns, and what counts of each process is the
-//! median of their differences. The second is that of the whole process, where the thread that exports
-//! is: of all calls there were, and of the end, when what still waits is sent. Each row is measured in
-//! sixteen processes, one after the other, so that each gets other memory; shown is the median of what
-//! they found, and half of the range in which the middle half of it lies. Spans go to a collector in a
-//! process of its own that reads and forgets.
+//! Each row is processor time above that of the service alone: of the calling thread, in rounds
+//! that alternate with the service alone, and of the whole process with the exporter's thread and
+//! the final flush. Each row is measured in sixteen processes; the table shows the median, and half
+//! of the interquartile range. Spans go to a collector in a process of its own.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -37,14 +34,14 @@ const CALLS: u32 = 20_000;
 /// Rounds of each row, shared between its processes.
 const ROUNDS: usize = 120;
 
-/// Measures one row, and prints what was found: for the process that asks.
+/// Measures one row and prints the figures, for the parent process.
 const ROW: &str = "--row";
-/// Does one row so many times, and prints nothing: for whoever counts from outside.
+/// Runs one row this many times, to be counted from outside.
 const COUNT: &str = "--count";
-/// Calls that are counted; twice as many, less this many, leaves what one takes.
+/// Counted calls: the difference to twice as many is the cost of one.
 const COUNTED: u32 = 50_000;
 
-const USAGE: &str = "usage: cargo bench -p callward-telemetry --features otlp,bound \
+const USAGE: &str = "usage: cargo bench -p callward-telemetry --features otlp \
                      --bench telemetry_cost -- [--instructions] [PART OF A NAME]";
 
 fn main() -> ExitCode {
@@ -66,7 +63,7 @@ fn run() -> Result<(), String> {
         let subject = rows::named(name).ok_or_else(|| format!("there is no row {name:?}"))?;
         match (number(COUNT), number(processes::ROUNDS)) {
             (Some(calls), _) => subject.repeat(calls),
-            (None, rounds) => println!("{}", beside(subject, CALLS, rounds.unwrap_or(1)).told()),
+            (None, rounds) => println!("{}", beside(subject, CALLS, rounds.unwrap_or(1)).to_json()),
         }
         return Ok(());
     }
@@ -76,33 +73,33 @@ fn run() -> Result<(), String> {
         return instructions(&rows);
     }
     // `cargo test --benches` only proves that it runs
-    let told = match is("--bench") {
+    let table = match is("--bench") {
         true => {
             let found: Result<Vec<_>, _> = rows.iter().map(asked).collect();
-            report::all(&rows, &found?)
+            report::table(&rows, &found?)
         }
         false => report::table(&rows, &rows.iter().map(tried).collect::<Vec<_>>()),
     };
-    print!("{told}");
+    print!("{table}");
     Ok(())
 }
 
-/// Has a row measured by other processes.
+/// Measures a row in other processes.
 fn asked(row: &Row) -> Result<Vec<Found>, String> {
     let mut found = Vec::new();
-    processes::ask(ROUNDS, &[ROW, &row.name], |told| {
-        found.push(Found::read(told)?);
+    processes::ask(ROUNDS, &[ROW, &row.name], |value| {
+        found.push(Found::from_json(value)?);
         Some(())
     })?;
     Ok(found)
 }
 
-/// Measures a row here, and next to nothing of it.
+/// Measures a few calls of a row in this process.
 fn tried(row: &Row) -> Vec<Found> {
     vec![beside(row.subject(), 10, 1)]
 }
 
-/// Measures something beside the service alone.
+/// Measures a subject against the service alone.
 fn beside(subject: Subject, calls: u32, rounds: u32) -> Found {
     measure::beside(rows::alone(), subject, calls, rounds)
 }

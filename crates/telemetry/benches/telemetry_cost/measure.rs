@@ -14,7 +14,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Measures what does something so many times.
+    /// Measures a function that makes this many calls.
     pub(crate) fn new(run: impl FnMut(u32) + 'static) -> Self {
         Self {
             listens: None,
@@ -23,7 +23,7 @@ impl Subject {
         }
     }
 
-    /// Has somebody listen to its spans.
+    /// Sets the subscriber of its spans.
     pub(crate) fn seen_by(mut self, by: impl Subscriber + Send + Sync) -> Self {
         self.listens = Some(Dispatch::new(by));
         self
@@ -42,7 +42,8 @@ impl Subject {
         }
     }
 
-    /// Does it so often, after a first time that makes what stays, and the same each time it is asked to.
+    /// Does it so often, after a first time that makes what stays, and the same each time it is
+    /// asked to.
     pub(crate) fn repeat(mut self, calls: u32) {
         fastrand::seed(7);
         self.run(calls.min(1_000));
@@ -75,12 +76,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn told(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!([self.alone, self.thread, self.process])
     }
 
-    pub(crate) fn read(told: Value) -> Option<Self> {
-        let [alone, thread, process] = serde_json::from_value(told).ok()?;
+    pub(crate) fn from_json(value: Value) -> Option<Self> {
+        let [alone, thread, process] = serde_json::from_value(value).ok()?;
         Some(Self {
             alone,
             thread,

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The rows of the table.
 
 use std::sync::Arc;
 
@@ -21,44 +21,33 @@ use crate::measure::Subject;
 /// One row.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// At most so many nanoseconds above the service alone are promised.
-    pub(crate) most: Option<f64>,
     what: What,
 }
 
 #[derive(Clone, Copy)]
 enum What {
-    /// Nobody listens.
+    /// Without a subscriber.
     Off,
     /// The same, without attempts.
     CallSpan,
-    /// Somebody listens who does nothing.
+    /// A subscriber that does nothing.
     Registry,
-    /// An exporter listens, to this share of calls, and there are metrics or not.
+    /// An exporter of this share of calls, with metrics or without.
     Exporting(f64, bool),
-    /// The usual way: every span is built, and the SDK throws 99 of 100 away.
+    /// The usual way: every span is built, and the SDK drops 99 of 100.
     Bridge,
     /// The same without `tracing`.
     Api,
 }
 
-/// At most so many nanoseconds a call where telemetry is off.
-const GOAL_OFF: f64 = 5.0;
-/// At most so many where one call of a hundred is exported.
-const GOAL_SAMPLED: f64 = 150.0;
-
 /// All rows.
 pub(crate) fn all() -> Vec<Row> {
     let row = |name: &str, what| Row {
         name: name.to_owned(),
-        most: None,
         what,
     };
     let mut rows = vec![
-        Row {
-            most: Some(GOAL_OFF),
-            ..row("off: no subscriber", What::Off)
-        },
+        row("off: no subscriber", What::Off),
         row("off: its call span alone", What::CallSpan),
         row("a registry and nothing else", What::Registry),
     ];
@@ -66,7 +55,6 @@ pub(crate) fn all() -> Vec<Row> {
         for (is_measured, with) in [(false, ""), (true, ", and metrics")] {
             rows.push(Row {
                 name: format!("exporting {percent} % of calls{with}"),
-                most: (percent == "1").then_some(GOAL_SAMPLED),
                 what: What::Exporting(share, is_measured),
             });
         }

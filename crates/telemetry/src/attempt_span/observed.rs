@@ -1,30 +1,30 @@
-//! An attempt that somebody observes, from its start to its end.
+//! An observed attempt, from its start to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall};
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::span;
+use crate::client_request::ClientRequestInfo;
 use crate::error_type::Ending;
-use crate::names;
-use crate::outward::Outward;
+use crate::span_future::Observed;
+use crate::{names, status};
 
-/// An attempt under observation. Dropped before its end, it was cancelled.
+/// An attempt whose end is written into its span and record.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct ObservedAttempt {
     span: Span,
-    /// Who is told of the request, if there is a span to write it into.
-    outward: Option<Arc<Outward>>,
+    /// Writes the request into the span, if there is one.
+    request: Option<Arc<ClientRequestInfo>>,
     record: Arc<CallRecord>,
-    /// Which one, to find what the router decided about it.
+    /// Identifies the attempt in the router's decisions.
     attempt: Attempt,
     started: Instant,
-    ended: bool,
 }
 
-impl Observed {
+impl ObservedAttempt {
     /// Begins to observe an attempt, and gives its call a record if it has none.
     pub(super) fn begin(call: ToolCall, span: Span) -> (ToolCall, Self) {
         let (mut call, record) = match call.record().cloned() {
@@ -35,36 +35,75 @@ impl Observed {
             }
         };
         let attempt = call.attempt().clone();
-        let mut outward = None;
+        let mut request = None;
         record.start_attempt();
         if !span.is_disabled() {
             record.ask_for_decisions();
             let tool = call.tool().name().as_str();
-            let told = Outward::new(&span, names::METHOD_TOOLS_CALL, Some(tool));
-            call.attempt_mut().watch = Some(told.watch());
-            outward = Some(told);
+            let info = ClientRequestInfo::new(&span, names::METHOD_TOOLS_CALL, Some(tool));
+            call.attempt_mut().watch = Some(info.watch());
+            request = Some(info);
         }
         let observed = Self {
             span,
-            outward,
+            request,
             record,
             attempt,
             started: Instant::now(),
-            ended: false,
         };
         (call, observed)
     }
 
-    pub(super) fn span(&self) -> &Span {
+    fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
+        match ending.error() {
+            Some(error) if error.server().is_some() => error.server().cloned(),
+            // the record still has the server of the previous attempt
+            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
+            // of two concurrent attempts, each has its own
+            _ => match &self.attempt.chosen {
+                Some(chosen) => chosen.get(),
+                None => Some(self.record.server()?.0),
+            },
+        }
+    }
+
+    /// Writes the outcome into the span.
+    fn write_span(
+        &self,
+        ending: Ending<'_>,
+        delivery: Delivery,
+        server: Option<&ServerId>,
+        took: Duration,
+    ) {
+        let status = status::of_request(ending);
+        // the last decision, if the attempt moved from server to server
+        let route = self.record.route_of(&self.attempt);
+        let route = route.as_deref();
+        let alternates = route.map(|route| &route.alternates);
+        let alternates = alternates.filter(|alternates| !alternates.is_empty());
+        tracing::record_all!(
+            self.span,
+            { names::SERVER } = server.map(|server| server.as_str()),
+            { names::ROUTE_STRATEGY } = route.map(|route| route.strategy),
+            { names::ROUTE_RULE } = route.map(|route| display(&route.rule)),
+            { names::ROUTE_REASON } = route.map(|route| route.reason),
+            { names::ROUTE_CANDIDATES } = route.map(|route| joined(&route.candidates)),
+            { names::ROUTE_ALTERNATES } = alternates.map(|alternates| joined(alternates)),
+            { names::STATUS_CODE } = status.code,
+            { names::ERROR_TYPE } = status.error_type,
+            { names::OTEL_STATUS } = status.status,
+            { names::DELIVERY } = delivery.as_str(),
+            { names::DURATION_MS } = took.as_secs_f64() * 1e3,
+        );
+    }
+}
+
+impl Observed for ObservedAttempt {
+    fn span(&self) -> &Span {
         &self.span
     }
 
-    pub(super) fn end(mut self, ending: Ending<'_>) {
-        self.write(ending);
-    }
-
-    fn write(&mut self, ending: Ending<'_>) {
-        self.ended = true;
+    fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
         let server = self.server(ending);
         let (kind, delivery) = match ending {
@@ -73,41 +112,18 @@ impl Observed {
             Ending::Done(Err(error)) => (Some(error.kind()), error.delivery()),
         };
         if !self.span.is_disabled() {
-            let route = self.record.route_of(&self.attempt);
-            let end = span::End {
-                server: server.as_ref(),
-                route: route.as_deref(),
-                ending,
-                delivery,
-                took,
-            };
-            span::end(&self.span, &end);
+            self.write_span(ending, delivery, server.as_ref(), took);
         }
-        if let Some(outward) = &self.outward {
-            outward.close();
+        if let Some(request) = &self.request {
+            request.close();
         }
         let ended = AttemptRecord::new(server, kind, took);
         self.record.end_attempt(&self.attempt, ended);
     }
-
-    fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
-        match ending.error() {
-            Some(error) if error.server().is_some() => error.server().cloned(),
-            // the record still holds the server of the attempt before
-            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
-            // where two attempts run beside each other, each is told apart
-            _ => match &self.attempt.chosen {
-                Some(chosen) => chosen.get(),
-                None => Some(self.record.server()?.0),
-            },
-        }
-    }
 }
 
-impl Drop for Observed {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.write(Ending::Cancelled);
-        }
-    }
+/// Joins items with commas.
+fn joined(items: &[impl ToString]) -> String {
+    let texts: Vec<_> = items.iter().map(ToString::to_string).collect();
+    texts.join(", ")
 }

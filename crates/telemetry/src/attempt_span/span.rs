@@ -1,21 +1,16 @@
-//! The span of an attempt: what is known when it begins, and what at its end.
+//! The span of an attempt, with the fields that are known at its start.
 
-use std::fmt;
-use std::time::Duration;
-
-use callward_core::{Delivery, RouteDecision, ServerId, ToolCall};
+use callward_core::ToolCall;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::error_type::Ending;
-use crate::{context, names, status};
+use crate::{context, names};
 
-/// Makes the span of an attempt. If it is disabled, nothing here is computed.
+/// Makes the span of an attempt. If it is disabled, none of its fields is computed.
 pub(super) fn begin(call: &ToolCall) -> Span {
     let span = tracing::info_span!(
         target: names::TARGET,
         names::ATTEMPT_SPAN,
-        // what is written at the end comes first: there, each field is looked for from the front
         { names::SERVER } = Empty,
         { names::ROUTE_STRATEGY } = Empty,
         { names::ROUTE_RULE } = Empty,
@@ -46,48 +41,4 @@ pub(super) fn begin(call: &ToolCall) -> Span {
         context::continue_alone(&span, call);
     }
     span
-}
-
-/// What became of an attempt.
-pub(super) struct End<'a> {
-    pub(super) server: Option<&'a ServerId>,
-    /// How the router decided; of an attempt that went from one server to the next, the last time.
-    pub(super) route: Option<&'a RouteDecision>,
-    pub(super) ending: Ending<'a>,
-    pub(super) delivery: Delivery,
-    pub(super) took: Duration,
-}
-
-/// Writes what became of the attempt, in one go: each time the span would be looked up again.
-pub(super) fn end(span: &Span, end: &End<'_>) {
-    let (route, status) = (end.route, status::of_request(end.ending));
-    let alternates = route.map(|route| &route.alternates);
-    let alternates = alternates.filter(|alternates| !alternates.is_empty());
-    tracing::record_all!(
-        span,
-        { names::SERVER } = end.server.map(|server| server.as_str()),
-        { names::ROUTE_STRATEGY } = route.map(|route| route.strategy),
-        { names::ROUTE_RULE } = route.map(|route| display(&route.rule)),
-        { names::ROUTE_REASON } = route.map(|route| route.reason),
-        { names::ROUTE_CANDIDATES } = route.map(|route| display(List(&route.candidates))),
-        { names::ROUTE_ALTERNATES } = alternates.map(|alternates| display(List(alternates))),
-        { names::STATUS_CODE } = status.code,
-        { names::ERROR_TYPE } = status.error_type,
-        { names::OTEL_STATUS } = status.status,
-        { names::DELIVERY } = end.delivery.as_str(),
-        { names::DURATION_MS } = end.took.as_secs_f64() * 1e3,
-    );
-}
-
-/// Things with a comma between each two.
-struct List<'a, T>(&'a [T]);
-
-impl<T: fmt::Display> fmt::Display for List<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, item) in self.0.iter().enumerate() {
-            let before = if place == 0 { "" } else { ", " };
-            write!(f, "{before}{item}")?;
-        }
-        Ok(())
-    }
 }

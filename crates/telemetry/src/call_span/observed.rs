@@ -1,170 +1,132 @@
-//! A call that somebody observes, from its arrival to its end.
+//! An observed call, from its arrival to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::refine::Applied;
-use callward_core::{CallRecord, ConfirmRule, Effect, Tool, ToolCall, Trail};
+use callward_core::{CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall, Trail};
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::{idle, span};
+use super::CallSpanLayer;
 use crate::contents::Contents;
-use crate::context;
 use crate::error_type::Ending;
-use crate::metrics::{Ended, Metrics, Origin};
+use crate::metrics::{EndedCall, Metrics};
+use crate::span_future::Observed;
+use crate::{context, names, status};
 
-/// A call under observation. Dropped before [`end`](Self::end), it was cancelled.
-///
-/// A pointer: the future of each call has room for one, observed or not, and is moved with it.
+/// A call whose end is written into its span and metrics.
 #[derive(Debug)]
-pub(super) struct Observed(Option<Box<Option<Seen>>>);
-
-/// What is known of the call.
-#[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ObservedCall {
     span: Span,
     record: Arc<CallRecord>,
     tool: Arc<Tool>,
     applied: Applied,
-    origin: Origin,
     effect: Effect,
     confirm: ConfirmRule,
     started: Instant,
     metrics: Option<Arc<Metrics>>,
-    /// Whether the call came as an MCP request.
-    is_server: bool,
-    /// How to show the result, if it is to be shown.
+    /// The call came as an MCP request.
+    is_served: bool,
+    /// How to write the result, if it is written.
     contents: Option<Contents>,
-    /// Whether the record goes back to [`idle`].
-    is_lent: bool,
 }
 
-impl Observed {
+impl ObservedCall {
     /// Begins to observe a call, and gives it a record if it has none.
     pub(super) fn begin(
-        call: ToolCall,
+        mut call: ToolCall,
         span: Span,
-        metrics: Option<Arc<Metrics>>,
-        contents: &Contents,
+        settings: &CallSpanLayer,
     ) -> (ToolCall, Self) {
-        let mut is_lent = false;
-        let (call, record) = match call.record().cloned() {
-            Some(record) => {
-                if !span.is_disabled() {
-                    // its maker may only have wanted to count
-                    record.ask_for_decisions();
-                }
-                (call, record)
-            }
+        let record = match call.record() {
+            Some(record) => record.clone(),
             None => {
-                // metrics alone need no more than which server it was
-                is_lent = span.is_disabled();
-                let record = match is_lent {
-                    true => idle::take(),
-                    false => Arc::new(CallRecord::new()),
-                };
-                (call.with_record(record.clone()), record)
+                let record = Arc::new(CallRecord::for_counting());
+                call = call.with_record(record.clone());
+                record
             }
         };
         let is_traced = !span.is_disabled();
         if is_traced {
             record.ask_for_decisions();
+            // work that the call starts apart from it, such as a refresh, finds its trace by this
+            if let Some(own) = context::of(&span) {
+                call = call.with_trace(Arc::new(own));
+            }
         }
-        let call = match is_traced.then(|| context::of(&span)).flatten() {
-            // what the call leads to apart from it, such as a refresh, finds its way back by this
-            Some(own) => call.with_trace(Arc::new(own)),
-            None => call,
-        };
-        let shows_result = is_traced && contents.shows_result(&call);
-        let mut room = idle::take_room();
-        *room = Some(Seen {
+        let shows_result = is_traced && settings.contents.shows_result(&call);
+        let observed = Self {
             span,
-            is_server: call.inbound().is_some(),
-            contents: shows_result.then(|| contents.clone()),
             record,
             tool: call.tool().clone(),
             applied: call.applied(),
-            origin: Origin::of(&call),
             effect: call.plan().effect,
             confirm: call.plan().confirm,
             started: Instant::now(),
-            metrics,
-            is_lent,
-        });
-        (call, Self(Some(room)))
-    }
-
-    /// Does something within the span, if the call has one.
-    pub(super) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
-        match self.0.as_deref() {
-            Some(Some(seen)) => seen.span.in_scope(act),
-            _ => act(),
-        }
-    }
-
-    pub(super) fn end(mut self, ending: Ending<'_>) {
-        self.finish(ending);
-    }
-
-    /// Writes down how the call ended, the first time it is told.
-    fn finish(&mut self, ending: Ending<'_>) {
-        let Some(mut room) = self.0.take() else {
-            return;
+            metrics: settings.metrics.clone(),
+            is_served: call.inbound().is_some(),
+            contents: shows_result.then(|| settings.contents.clone()),
         };
-        if let Some(seen) = &*room {
-            seen.write(ending);
-        }
-        if let Some(seen) = room.take()
-            && seen.is_lent
-        {
-            idle::give_back(seen.record);
-        }
-        idle::give_room_back(room);
+        (call, observed)
+    }
+
+    /// Writes the outcome into the span.
+    fn write_span(&self, ending: Ending<'_>, took: Duration) {
+        let record = &self.record;
+        let hedge = record.hedge();
+        let (server, reason) = record.server().unzip();
+        let server = server
+            .as_ref()
+            .or_else(|| ending.error().and_then(|error| error.server()));
+        let status = match self.is_served {
+            true => status::of_server(ending),
+            false => status::of_client(ending),
+        };
+        let result = match (&self.contents, ending) {
+            (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
+            _ => None,
+        };
+        tracing::record_all!(
+            self.span,
+            { names::CACHE } = record.cache().as_str(),
+            { names::CACHE_BYPASS_REASON } = record.cache_bypass(),
+            { names::ATTEMPTS } = record.started_attempts(),
+            { names::HEDGE } = (hedge != HedgeStatus::None).then(|| hedge.as_str()),
+            { names::GUARDED } = record.was_guarded().then_some(true),
+            { names::SERVER } = server.map(|server| server.as_str()),
+            { names::ROUTE_REASON } = reason,
+            { names::STATUS_CODE } = status.code,
+            { names::ERROR_TYPE } = status.error_type,
+            { names::OTEL_STATUS } = status.status,
+            { names::DECISIONS } =
+                Trail::observed_line(&self.tool, self.applied, record, ending.result()),
+            { names::RESULT } = result,
+            { names::DURATION_MS } = took.as_secs_f64() * 1e3,
+        );
     }
 }
 
-impl Seen {
-    fn write(&self, ending: Ending<'_>) {
+impl Observed for ObservedCall {
+    fn span(&self) -> &Span {
+        &self.span
+    }
+
+    fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
-        let error_type = ending.error_type();
         if !self.span.is_disabled() {
-            let (tool, result) = (&self.tool, ending.result());
-            let decisions = Trail::observed_line(tool, self.applied, &self.record, result);
-            let end = span::End {
-                is_server: self.is_server,
-                record: &self.record,
-                ending,
-                decisions,
-                result: self.shown(ending),
-                took,
-            };
-            span::end(&self.span, &end);
+            self.write_span(ending, took);
         }
         if let Some(metrics) = &self.metrics {
-            metrics.record(&Ended {
+            metrics.record(&EndedCall {
                 tool: &self.tool,
-                origin: self.origin,
+                is_served: self.is_served,
                 effect: self.effect,
                 confirm: self.confirm,
                 record: &self.record,
                 ending,
-                error_type,
                 took,
             });
         }
-    }
-
-    /// Returns the result as it may be shown, if it may.
-    fn shown(&self, ending: Ending<'_>) -> Option<String> {
-        match (&self.contents, ending) {
-            (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
-            _ => None,
-        }
-    }
-}
-
-impl Drop for Observed {
-    fn drop(&mut self) {
-        self.finish(Ending::Cancelled);
     }
 }

@@ -1,27 +1,23 @@
-//! The span of a call: what is known when it begins, and what at its end.
+//! The span of a call, with the fields that are known at its start.
 
-use std::time::Duration;
-
-use callward_core::{CallRecord, ConfirmRule, HedgeStatus, ToolCall};
+use callward_core::{ConfirmRule, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::texts::{Text, Texts};
 use crate::contents::Contents;
-use crate::error_type::Ending;
-use crate::{context, names, status};
+use crate::{context, names};
 
-/// Makes the span of a call, with all that is known before it runs, in one go: each time that something
-/// is added later, the span is looked up again. If the span is disabled, none of its fields is computed.
-pub(super) fn begin(call: &ToolCall, contents: &Contents, texts: &Texts) -> Span {
-    let span = texts.with(call, |text| make(call, contents, text));
+/// Makes the span of a call, with everything that is known before it runs. If the span is disabled,
+/// none of its fields is computed.
+pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
+    let span = make(call, contents);
     if !span.is_disabled() {
         context::continue_call(&span, call);
     }
     span
 }
 
-fn make(call: &ToolCall, contents: &Contents, text: &Text) -> Span {
+fn make(call: &ToolCall, contents: &Contents) -> Span {
     let tool = call.tool();
     let inbound = call.inbound().map(|inbound| &**inbound);
     let client = inbound.and_then(|inbound| inbound.client);
@@ -29,7 +25,6 @@ fn make(call: &ToolCall, contents: &Contents, text: &Text) -> Span {
     tracing::info_span!(
         target: names::TARGET,
         names::CALL_SPAN,
-        // what is written at the end comes first: there, each field is looked for from the front
         { names::CACHE } = Empty,
         { names::CACHE_BYPASS_REASON } = Empty,
         { names::ATTEMPTS } = Empty,
@@ -43,7 +38,7 @@ fn make(call: &ToolCall, contents: &Contents, text: &Text) -> Span {
         { names::DECISIONS } = Empty,
         { names::RESULT } = Empty,
         { names::DURATION_MS } = Empty,
-        { names::OTEL_NAME } = text.name(call),
+        { names::OTEL_NAME } = shown_name(call),
         { names::OTEL_KIND } = kind(call),
         { names::METHOD } = inbound.map(|_| names::METHOD_TOOLS_CALL),
         { names::OPERATION } = names::OPERATION_EXECUTE_TOOL,
@@ -61,15 +56,24 @@ fn make(call: &ToolCall, contents: &Contents, text: &Text) -> Span {
         { names::CLIENT_ADDRESS } = client.map(|client| display(client.ip())),
         { names::CLIENT_PORT } = client.map(|client| client.port()),
         { names::SERVER_SET } = tool.set().as_str(),
-        { names::ANNOTATIONS } = text.annotations,
+        { names::ANNOTATIONS } = call.annotations_shown().to_string(),
         { names::EFFECT } = call.plan().effect.as_str(),
-        { names::PLAN } = text.plan,
+        { names::PLAN } = call.plan().in_line().to_string(),
         { names::PLAN_REASON } = &*call.plan().reason,
         { names::CONFIRM } = confirm_word(call.plan().confirm),
     )
 }
 
-/// Says of which kind the span of a call is: it is an MCP server's if the call came as an MCP request.
+/// Returns the name that OpenTelemetry shows.
+fn shown_name(call: &ToolCall) -> String {
+    let verb = match call.inbound() {
+        Some(_) => names::METHOD_TOOLS_CALL,
+        None => names::OPERATION_EXECUTE_TOOL,
+    };
+    format!("{verb} {}", call.tool().name())
+}
+
+/// Returns the kind of the span: an MCP server's if the call came as an MCP request.
 fn kind(call: &ToolCall) -> &'static str {
     match call.inbound() {
         Some(_) => names::KIND_SERVER,
@@ -77,7 +81,7 @@ fn kind(call: &ToolCall) -> &'static str {
     }
 }
 
-/// What the tool says of itself, for a call that did not come as an MCP request.
+/// Returns the tool's description, for a call that did not come as an MCP request.
 fn description(call: &ToolCall) -> Option<&str> {
     let text = match call.inbound() {
         Some(_) => None,
@@ -86,56 +90,13 @@ fn description(call: &ToolCall) -> Option<&str> {
     Some(&text[..text.floor_char_boundary(MAX_DESCRIPTION)])
 }
 
-/// How much of a tool's description is shown, in bytes.
+/// How many bytes of a tool's description are shown.
 const MAX_DESCRIPTION: usize = 1024;
 
 fn confirm_word(rule: ConfirmRule) -> &'static str {
     match rule {
         ConfirmRule::Skip => "skip",
-        // a rule this crate does not know yet is shown as the stricter one
+        // a rule that a later version adds is shown as the stricter one
         _ => "ask",
     }
-}
-
-/// What became of a call.
-pub(super) struct End<'a> {
-    /// Whether the call came as an MCP request.
-    pub(super) is_server: bool,
-    pub(super) record: &'a CallRecord,
-    pub(super) ending: Ending<'a>,
-    /// The trail, in one line.
-    pub(super) decisions: String,
-    /// The result as it may be shown, if it may.
-    pub(super) result: Option<String>,
-    pub(super) took: Duration,
-}
-
-/// Writes what became of the call, in one go as well.
-pub(super) fn end(span: &Span, end: &End<'_>) {
-    let (record, ending) = (end.record, end.ending);
-    let hedge = record.hedge();
-    let (server, reason) = record.server().unzip();
-    let server = server
-        .as_ref()
-        .or_else(|| ending.error().and_then(|error| error.server()));
-    let status = match end.is_server {
-        true => status::of_server(ending),
-        false => status::of_client(ending),
-    };
-    tracing::record_all!(
-        span,
-        { names::CACHE } = record.cache().as_str(),
-        { names::CACHE_BYPASS_REASON } = record.cache_bypass(),
-        { names::ATTEMPTS } = record.started_attempts(),
-        { names::HEDGE } = (hedge != HedgeStatus::None).then(|| hedge.as_str()),
-        { names::GUARDED } = record.was_guarded().then_some(true),
-        { names::SERVER } = server.map(|server| server.as_str()),
-        { names::ROUTE_REASON } = reason,
-        { names::STATUS_CODE } = status.code,
-        { names::ERROR_TYPE } = status.error_type,
-        { names::OTEL_STATUS } = status.status,
-        { names::DECISIONS } = end.decisions,
-        { names::RESULT } = end.result,
-        { names::DURATION_MS } = end.took.as_secs_f64() * 1e3,
-    );
 }

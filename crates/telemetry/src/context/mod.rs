@@ -1,52 +1,26 @@
-//! Traces of other processes: continued here, and told on.
+//! Continues traces of other processes, and passes them on.
 //!
-//! This is the only place that knows how a `tracing` span becomes one of OpenTelemetry. Without the
-//! feature `otel` it does nothing, and the context that a call came with is passed on as it is.
+//! Only this module knows how a `tracing` span becomes one of OpenTelemetry. Without the feature
+//! `otel` it does nothing, and the context that a call came with is passed on unchanged.
 
 #[cfg(feature = "otel")]
-mod bridge;
+mod otel;
 
-use callward_core::{ToolCall, TraceContext};
-use tracing::Span;
+#[cfg(feature = "otel")]
+pub(crate) use otel::{continue_alone, continue_call, of};
+#[cfg(not(feature = "otel"))]
+pub(crate) use without::{continue_alone, continue_call, of};
 
-/// Makes a new span of a call continue the trace the call came with, and links to what stands beside
-/// it. Has to come before anything else is done with the span.
-pub(crate) fn continue_call(span: &Span, call: &ToolCall) {
-    #[cfg(feature = "otel")]
-    {
-        let beside = call.inbound().and_then(|inbound| inbound.beside.as_ref());
-        if let Some(parent) = call.trace() {
-            bridge::link_to_surroundings(span);
-            bridge::set_parent(span, parent);
-        }
-        if let Some(beside) = beside {
-            bridge::link(span, beside);
-        }
-    }
-    #[cfg(not(feature = "otel"))]
-    let _ = (span, call);
-}
+#[cfg(not(feature = "otel"))]
+mod without {
+    use callward_core::{ToolCall, TraceContext};
+    use tracing::Span;
 
-/// Makes a new span that is within no other continue the trace of its call.
-pub(crate) fn continue_alone(span: &Span, call: &ToolCall) {
-    #[cfg(feature = "otel")]
-    if Span::current().is_disabled()
-        && let Some(parent) = call.trace()
-    {
-        bridge::set_parent(span, parent);
-    }
-    #[cfg(not(feature = "otel"))]
-    let _ = (span, call);
-}
+    pub(crate) const fn continue_call(_: &Span, _: &ToolCall) {}
 
-/// Returns the context of a span, for whoever comes behind it. `None` if nobody exports it. From then
-/// on the kind of the span is fixed.
-pub(crate) fn of(span: &Span) -> Option<TraceContext> {
-    #[cfg(feature = "otel")]
-    return bridge::context(span);
-    #[cfg(not(feature = "otel"))]
-    {
-        let _ = span;
+    pub(crate) const fn continue_alone(_: &Span, _: &ToolCall) {}
+
+    pub(crate) const fn of(_: &Span) -> Option<TraceContext> {
         None
     }
 }

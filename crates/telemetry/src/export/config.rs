@@ -1,7 +1,6 @@
 //! Where spans and metrics are sent, and how.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -13,8 +12,8 @@ use super::env;
 
 /// Where spans and metrics are sent, and how: OTLP over HTTP, as protobuf.
 ///
-/// What is not set comes from the standard environment variables, and what they leave open has the
-/// default that the [specification] gives: see [`from_env`](Self::from_env).
+/// [`new`](Self::new) starts from the defaults of the [specification], and
+/// [`from_env`](Self::from_env) from the standard environment variables.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +28,7 @@ use super::env;
 /// ```
 ///
 /// [specification]: https://opentelemetry.io/docs/specs/otel/protocol/exporter/
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct OtlpConfig {
     pub(super) traces: Option<Url>,
     pub(super) metrics: Option<Url>,
@@ -41,46 +40,44 @@ pub struct OtlpConfig {
     pub(super) batch: usize,
     pub(super) interval: Duration,
     pub(super) metrics_interval: Duration,
-    pub(super) flush: Duration,
 }
 
 impl OtlpConfig {
-    /// How many spans may wait to be sent by default.
+    /// How many spans may wait by default.
     pub const DEFAULT_QUEUE: usize = 2048;
     /// How many spans are sent together by default.
     pub const DEFAULT_BATCH: usize = 512;
-    /// How long a span waits for others by default: 5 s.
+    /// How long a span waits for a full batch by default: 5 s.
     pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(5);
     /// How often metrics are sent by default: 60 s.
     pub const DEFAULT_METRICS_INTERVAL: Duration = Duration::from_secs(60);
-    /// How long one export may take by default, its repeats included: 10 s.
+    /// How long one request may take, and for how long it is retried, by default: 10 s.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-    /// How long the end waits by default for what was not sent yet: 5 s.
-    pub const DEFAULT_FLUSH: Duration = Duration::from_secs(5);
-    /// The largest queue: its places are made at the start.
+    /// The largest queue: the SDK allocates it at the start.
     pub const MAX_QUEUE: usize = 1 << 20;
 
-    /// Sends to this collector: `/v1/traces` and `/v1/metrics` are appended. All other settings have
-    /// their defaults, whatever the environment says of them.
+    /// Sends both signals to this collector; `/v1/traces` and `/v1/metrics` are appended. Other
+    /// settings have their defaults; sizes and times are not read from the environment.
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] if this is no `http` or `https` URL.
+    /// [`InvalidOtlp`] if this is not an `http` or `https` URL.
     pub fn new(endpoint: &str) -> Result<Self, InvalidOtlp> {
         Self::nowhere().with_endpoint(endpoint)
     }
 
-    /// Takes everything from the standard environment variables; `None` if they name no endpoint, or
-    /// say `OTEL_SDK_DISABLED=true`.
+    /// Reads the standard environment variables; `None` if they name no endpoint, or
+    /// `OTEL_SDK_DISABLED` is `true`.
     ///
-    /// They are, each with the default where it is unset or empty:
+    /// Each has the default where it is unset or empty:
     ///
-    /// - `OTEL_EXPORTER_OTLP_ENDPOINT`, or `..._TRACES_ENDPOINT` and `..._METRICS_ENDPOINT`, which are
-    ///   taken as they are;
+    /// - `OTEL_EXPORTER_OTLP_ENDPOINT`, or `..._TRACES_ENDPOINT` and `..._METRICS_ENDPOINT`, which
+    ///   are used unchanged;
     /// - `OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER`: `none` turns a signal off;
-    /// - `OTEL_EXPORTER_OTLP_HEADERS` and `..._COMPRESSION` (`gzip` or none), and those of the signals;
+    /// - `OTEL_EXPORTER_OTLP_HEADERS` and `..._COMPRESSION` (`gzip` or none), and those of the
+    ///   signals;
     /// - `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds, 10,000);
-    /// - `OTEL_EXPORTER_OTLP_PROTOCOL`: only `http/protobuf` is spoken;
+    /// - `OTEL_EXPORTER_OTLP_PROTOCOL`: only `http/protobuf` is supported;
     /// - `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`;
     /// - `OTEL_BSP_MAX_QUEUE_SIZE` (2048), `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` (512),
     ///   `OTEL_BSP_SCHEDULE_DELAY` (milliseconds, 5000);
@@ -88,16 +85,17 @@ impl OtlpConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] names the variable that holds no such value.
+    /// [`InvalidOtlp`] names the variable with an invalid value.
     pub fn from_env() -> Result<Option<Self>, InvalidOtlp> {
         env::read(|name| std::env::var(name).ok())
     }
 
-    /// As [`from_env`](Self::from_env), for this endpoint in place of the environment's.
+    /// As [`from_env`](Self::from_env), with this endpoint in place of the environment's.
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] if this is no `http` or `https` URL, or names the variable that holds no such value.
+    /// [`InvalidOtlp`] if this is not an `http` or `https` URL, or names the variable with an
+    /// invalid value.
     pub fn from_env_with(endpoint: &str) -> Result<Self, InvalidOtlp> {
         env::settings(|name| std::env::var(name).ok())?.with_endpoint(endpoint)
     }
@@ -115,7 +113,6 @@ impl OtlpConfig {
             batch: Self::DEFAULT_BATCH,
             interval: Self::DEFAULT_INTERVAL,
             metrics_interval: Self::DEFAULT_METRICS_INTERVAL,
-            flush: Self::DEFAULT_FLUSH,
         }
     }
 
@@ -123,26 +120,32 @@ impl OtlpConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] if this is no `http` or `https` URL.
+    /// [`InvalidOtlp`] if this is not an `http` or `https` URL.
     pub fn with_endpoint(self, endpoint: &str) -> Result<Self, InvalidOtlp> {
+        self.with_base("endpoint", endpoint)
+    }
+
+    pub(super) fn with_base(self, setting: &str, endpoint: &str) -> Result<Self, InvalidOtlp> {
+        parse_url(setting, endpoint)?;
         let base = endpoint.strip_suffix('/').unwrap_or(endpoint);
         Ok(Self {
-            traces: Some(parse_url("endpoint", &format!("{base}/v1/traces"))?),
-            metrics: Some(parse_url("endpoint", &format!("{base}/v1/metrics"))?),
+            traces: Some(parse_url(setting, &format!("{base}/v1/traces"))?),
+            metrics: Some(parse_url(setting, &format!("{base}/v1/metrics"))?),
             ..self
         })
     }
 
-    /// Sends this header with every request, such as a key for the collector. It is never shown.
+    /// Sends this header with every request, such as a key for the collector. Its value is never
+    /// shown.
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] if there can be no such header.
+    /// [`InvalidOtlp`] if the name or value is not valid in a header.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidOtlp> {
         let key = HeaderName::try_from(name)
             .map_err(|_| InvalidOtlp::new("headers", name, "expected the name of a header"))?;
         let mut secret = HeaderValue::try_from(value).map_err(|_| {
-            let expected = "expected a value of visible characters for this header";
+            let expected = "expected visible characters as the value of this header";
             InvalidOtlp::new("headers", name, expected)
         })?;
         secret.set_sensitive(true);
@@ -164,30 +167,30 @@ impl OtlpConfig {
         self
     }
 
-    /// Sets how long one export may take, its repeats included. Default: 10 s.
+    /// Sets how long one request may take, and for how long it is retried. Default: 10 s.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how many spans may wait to be sent; what comes beyond that is dropped and counted.
-    /// Default: 2048. At least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
+    /// Sets how many spans may wait, those in flight included; further ones are dropped and
+    /// counted. Default: 2048. At least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
     #[must_use]
     pub fn with_queue(mut self, spans: usize) -> Self {
         self.queue = spans;
         self
     }
 
-    /// Sets how many spans are sent together; so many do not wait for the interval. Default: 512. More
-    /// than the queue holds counts as all it holds.
+    /// Sets how many spans are sent together; a full batch does not wait for the interval. Default:
+    /// 512. At most the size of the queue.
     #[must_use]
     pub fn with_batch(mut self, spans: usize) -> Self {
         self.batch = spans;
         self
     }
 
-    /// Sets how long a span waits for others at most. Default: 5 s.
+    /// Sets how long a span waits at most for a full batch. Default: 5 s.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
@@ -201,36 +204,29 @@ impl OtlpConfig {
         self
     }
 
-    /// Sets how long dropping the exporter waits for what was not sent yet. Default: 5 s.
-    #[must_use]
-    pub fn with_flush(mut self, within: Duration) -> Self {
-        self.flush = within;
-        self
-    }
-
-    /// Returns where spans are sent; none if they are not.
+    /// Returns the URL that spans are sent to; `None` if they are not sent.
     #[must_use]
     pub fn traces_url(&self) -> Option<&str> {
         self.traces.as_ref().map(Url::as_str)
     }
 
-    /// Returns where metrics are sent; none if they are not.
+    /// Returns the URL that metrics are sent to; `None` if they are not sent.
     #[must_use]
     pub fn metrics_url(&self) -> Option<&str> {
         self.metrics.as_ref().map(Url::as_str)
     }
 
-    /// Puts sizes and times into bounds.
+    /// Clamps sizes and times.
     pub(super) fn bounded(mut self) -> Self {
         self.queue = self.queue.clamp(1, Self::MAX_QUEUE);
         self.batch = self.batch.clamp(1, self.queue);
-        self.interval = self.interval.max(LEAST_INTERVAL);
-        self.metrics_interval = self.metrics_interval.max(LEAST_INTERVAL);
-        self.timeout = self.timeout.max(LEAST_INTERVAL);
+        self.interval = self.interval.max(MIN_INTERVAL);
+        self.metrics_interval = self.metrics_interval.max(MIN_INTERVAL);
+        self.timeout = self.timeout.max(MIN_INTERVAL);
         self
     }
 
-    /// Says who sends. What is set here beats the environment.
+    /// Returns the attributes of the service. What is set here beats the environment.
     pub(super) fn resource(&self) -> Resource {
         let attributes = self.resource.iter();
         let attributes = attributes.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
@@ -243,29 +239,10 @@ impl OtlpConfig {
     }
 }
 
-/// Without the values of headers.
-impl fmt::Debug for OtlpConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OtlpConfig")
-            .field("traces", &self.traces_url())
-            .field("metrics", &self.metrics_url())
-            .field("headers", &self.headers.keys().collect::<Vec<_>>())
-            .field("service_name", &self.service_name)
-            .field("resource", &self.resource)
-            .field("timeout", &self.timeout)
-            .field("queue", &self.queue)
-            .field("batch", &self.batch)
-            .field("interval", &self.interval)
-            .field("metrics_interval", &self.metrics_interval)
-            .field("flush", &self.flush)
-            .finish()
-    }
-}
+/// A shorter interval would keep a processor busy for nothing.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Less would keep a processor busy for nothing.
-const LEAST_INTERVAL: Duration = Duration::from_millis(10);
-
-/// A setting of the exporter that makes no sense.
+/// An invalid setting of the exporter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {expected}, found {value:?}")]
 pub struct InvalidOtlp {
@@ -287,20 +264,14 @@ impl InvalidOtlp {
         }
     }
 
-    /// Returns the name of the setting: of a method without its `with_`, or an environment variable.
-    #[must_use]
-    pub fn setting(&self) -> &str {
-        &self.setting
-    }
-
-    /// Returns what was expected and found, in words.
+    /// Returns what was expected and what was found.
     #[must_use]
     pub fn reason(&self) -> String {
         format!("{}, found {:?}", self.expected, self.value)
     }
 }
 
-/// Reads where a signal is sent.
+/// Reads the URL of a collector.
 pub(super) fn parse_url(setting: &str, text: &str) -> Result<Url, InvalidOtlp> {
     let expected = "expected the URL of a collector, such as \"http://localhost:4318\"";
     text.parse::<Url>()

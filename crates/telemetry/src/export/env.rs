@@ -1,22 +1,21 @@
-//! The standard environment variables.
+//! The standard environment variables that the SDK does not read itself.
 
 use std::time::Duration;
 
 use super::config::{InvalidOtlp, OtlpConfig, parse_url};
 
-/// Reads everything; nothing if no endpoint is named or all is turned off.
+/// Reads everything; `None` if no endpoint is named or everything is turned off.
 pub(super) fn read(
     get: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<OtlpConfig>, InvalidOtlp> {
-    let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
+    let get = non_empty(get);
     if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(None);
     }
-    let mut config = OtlpConfig::nowhere();
-    if let Some(endpoint) = get("OTEL_EXPORTER_OTLP_ENDPOINT") {
-        config = config.with_endpoint(&endpoint).map_err(|fault| {
-            InvalidOtlp::new("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint, fault_of(&fault))
-        })?;
+    let mut config = settings(&get)?;
+    let name = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    if let Some(endpoint) = get(name) {
+        config = config.with_base(name, &endpoint)?;
     }
     for (signal, url) in [
         ("TRACES", &mut config.traces),
@@ -30,105 +29,68 @@ pub(super) fn read(
             *url = None;
         }
     }
-    if config.traces.is_none() && config.metrics.is_none() {
-        return Ok(None);
-    }
-    let urls = (config.traces, config.metrics);
-    let settings = settings(get)?;
-    Ok(Some(OtlpConfig {
-        traces: urls.0,
-        metrics: urls.1,
-        ..settings
-    }))
-}
-
-fn fault_of(fault: &InvalidOtlp) -> String {
-    let reason = fault.reason();
-    reason
-        .split(", found")
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+    let sends = config.traces.is_some() || config.metrics.is_some();
+    Ok(sends.then_some(config))
 }
 
 /// Reads everything but the endpoints.
 pub(super) fn settings(get: impl Fn(&str) -> Option<String>) -> Result<OtlpConfig, InvalidOtlp> {
-    let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
+    let get = non_empty(get);
     for name in [
         "OTEL_EXPORTER_OTLP_PROTOCOL",
         "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
         "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
     ] {
         if let Some(protocol) = get(name).filter(|protocol| protocol != "http/protobuf") {
-            let expected = "expected \"http/protobuf\", the one protocol that is spoken";
+            let expected = "expected \"http/protobuf\", the only supported protocol";
             return Err(InvalidOtlp::new(name, protocol, expected));
         }
     }
-    let number = |name: &str, default: usize| match get(name) {
-        Some(text) => text
-            .trim()
-            .parse::<usize>()
-            .ok()
-            .filter(|number| *number > 0)
-            .ok_or_else(|| InvalidOtlp::new(name, text, "expected a whole number above zero")),
-        None => Ok(default),
+    let number = |name| match get(name) {
+        Some(text) => match text.trim().parse::<usize>() {
+            Ok(number) if number > 0 => Ok(Some(number)),
+            _ => Err(InvalidOtlp::new(
+                name,
+                text,
+                "expected a whole number above zero",
+            )),
+        },
+        None => Ok(None),
     };
-    let millis = |name: &str, default: Duration| {
-        let default = usize::try_from(default.as_millis()).unwrap_or(usize::MAX);
-        let millis = number(name, default)?;
-        Ok(Duration::from_millis(millis as u64))
-    };
-    Ok(OtlpConfig::nowhere()
-        .with_timeout(millis(
-            "OTEL_EXPORTER_OTLP_TIMEOUT",
-            OtlpConfig::DEFAULT_TIMEOUT,
-        )?)
-        .with_queue(number(
-            "OTEL_BSP_MAX_QUEUE_SIZE",
-            OtlpConfig::DEFAULT_QUEUE,
-        )?)
-        .with_batch(number(
-            "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-            OtlpConfig::DEFAULT_BATCH,
-        )?)
-        .with_interval(millis(
-            "OTEL_BSP_SCHEDULE_DELAY",
-            OtlpConfig::DEFAULT_INTERVAL,
-        )?)
-        .with_metrics_interval(millis(
-            "OTEL_METRIC_EXPORT_INTERVAL",
-            OtlpConfig::DEFAULT_METRICS_INTERVAL,
-        )?))
+    let mut config = OtlpConfig::nowhere();
+    for (name, size) in [
+        ("OTEL_BSP_MAX_QUEUE_SIZE", &mut config.queue),
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", &mut config.batch),
+    ] {
+        *size = number(name)?.unwrap_or(*size);
+    }
+    for (name, time) in [
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", &mut config.timeout),
+        ("OTEL_BSP_SCHEDULE_DELAY", &mut config.interval),
+        ("OTEL_METRIC_EXPORT_INTERVAL", &mut config.metrics_interval),
+    ] {
+        *time = number(name)?.map_or(*time, |millis| Duration::from_millis(millis as u64));
+    }
+    Ok(config)
 }
 
-/// Says whether the SDK's exporter may compress spans in a way that we do not: it reads these variables
-/// itself.
-pub(super) fn compresses_otherwise(get: impl Fn(&str) -> Option<String>) -> bool {
-    let names = [
-        "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
-        "OTEL_EXPORTER_OTLP_COMPRESSION",
-    ];
-    let set = names.into_iter().filter_map(get);
-    set.into_iter().any(|value| {
-        !matches!(
-            value.trim().to_ascii_lowercase().as_str(),
-            "" | "gzip" | "none"
-        )
-    })
+/// An empty variable counts as unset.
+fn non_empty(get: impl Fn(&str) -> Option<String>) -> impl Fn(&str) -> Option<String> {
+    move |name| get(name).filter(|value| !value.trim().is_empty())
 }
 
-/// Reads which share of the calls is traced, from `OTEL_TRACES_SAMPLER` and
-/// `OTEL_TRACES_SAMPLER_ARG`; none if they do not say.
+/// Reads the share of calls to trace from `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`;
+/// `None` if they are not set.
 ///
 /// # Errors
 ///
-/// [`InvalidOtlp`] if they name a sampler that is not there, or a share that is none.
+/// [`InvalidOtlp`] if they name an unknown sampler or an invalid share.
 pub fn share_from_env() -> Result<Option<f64>, InvalidOtlp> {
     share(|name| std::env::var(name).ok())
 }
 
 fn share(get: impl Fn(&str) -> Option<String>) -> Result<Option<f64>, InvalidOtlp> {
-    let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
+    let get = non_empty(get);
     let Some(sampler) = get("OTEL_TRACES_SAMPLER") else {
         return Ok(None);
     };
@@ -139,14 +101,14 @@ fn share(get: impl Fn(&str) -> Option<String>) -> Result<Option<f64>, InvalidOtl
             let Some(text) = get("OTEL_TRACES_SAMPLER_ARG") else {
                 return Ok(Some(1.0));
             };
-            let share = text.trim().parse::<f64>().ok();
-            share
-                .filter(|share| (0.0..=1.0).contains(share))
-                .map(Some)
-                .ok_or_else(|| {
-                    let expected = "expected a share from 0.0 to 1.0";
-                    InvalidOtlp::new("OTEL_TRACES_SAMPLER_ARG", text, expected)
-                })
+            match text.trim().parse::<f64>() {
+                Ok(share) if (0.0..=1.0).contains(&share) => Ok(Some(share)),
+                _ => Err(InvalidOtlp::new(
+                    "OTEL_TRACES_SAMPLER_ARG",
+                    text,
+                    "expected a share from 0.0 to 1.0",
+                )),
+            }
         }
         _ => Err(InvalidOtlp::new(
             "OTEL_TRACES_SAMPLER",
@@ -178,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_endpoint_nothing_is_sent() {
+    fn nothing_is_sent_without_an_endpoint() {
         assert_eq!(urls(&[]), None);
         assert_eq!(urls(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), None);
         let off = ("OTEL_SDK_DISABLED", "True");
@@ -192,19 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_gzip_is_compressed_here() {
-        let traces = "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION";
-        let all = "OTEL_EXPORTER_OTLP_COMPRESSION";
-        for ours in ["", "none", "gzip", " GZIP"] {
-            assert!(!compresses_otherwise(of(&[(all, ours)])), "{ours}");
-        }
-        assert!(!compresses_otherwise(of(&[])));
-        assert!(compresses_otherwise(of(&[(all, "zstd")])));
-        assert!(compresses_otherwise(of(&[(traces, "zstd"), (all, "gzip")])));
-    }
-
-    #[test]
-    fn an_endpoint_of_one_signal_is_taken_as_it_is() {
+    fn an_endpoint_of_one_signal_is_used_unchanged() {
         let (traces, metrics) = urls(&[
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/base/"),
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/in"),
@@ -233,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn an_invalid_value_is_refused_with_its_name() {
         for (name, value, want) in [
             (
                 "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -259,30 +209,32 @@ mod tests {
                 pairs.push(("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"));
             }
             let error = read(of(&pairs)).unwrap_err();
-            assert_eq!(error.setting(), name);
             let text = error.to_string();
+            assert!(text.starts_with(name), "{text}");
             assert!(text.contains(want) && text.contains(value), "{text}");
         }
     }
 
     #[test]
-    fn a_sampler_is_a_share() {
+    fn a_sampler_is_read_as_a_share() {
         let of = |sampler, arg| {
             let pairs = [
                 ("OTEL_TRACES_SAMPLER", sampler),
                 ("OTEL_TRACES_SAMPLER_ARG", arg),
             ];
-            share(of(&pairs)).map_err(|error| error.setting().to_owned())
+            share(of(&pairs)).map_err(|error| error.to_string())
         };
         assert_eq!(of("", "0.1"), Ok(None));
         assert_eq!(of("always_on", ""), Ok(Some(1.0)));
         assert_eq!(of("parentbased_always_off", ""), Ok(Some(0.0)));
         assert_eq!(of("traceidratio", "0.01"), Ok(Some(0.01)));
         assert_eq!(of("parentbased_traceidratio", ""), Ok(Some(1.0)));
-        assert_eq!(
-            of("traceidratio", "NaN"),
-            Err("OTEL_TRACES_SAMPLER_ARG".into())
-        );
-        assert_eq!(of("xray", ""), Err("OTEL_TRACES_SAMPLER".into()));
+        for (sampler, arg, name) in [
+            ("traceidratio", "NaN", "OTEL_TRACES_SAMPLER_ARG: "),
+            ("xray", "", "OTEL_TRACES_SAMPLER: "),
+        ] {
+            let error = of(sampler, arg).unwrap_err();
+            assert!(error.starts_with(name), "{error}");
+        }
     }
 }

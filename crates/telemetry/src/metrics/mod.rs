@@ -1,30 +1,25 @@
-//! What is counted and measured of each call, and what metrics of others are made with.
+//! Metrics of calls, and what metrics of others are made with.
 
-mod instrument;
-mod instruments;
-mod of_tool;
-mod peers;
-mod recorder;
-mod series;
-mod tools;
+mod observe;
+mod requests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{CacheStatus, CallRecord, ConfirmRule, Effect, HedgeStatus, Tool};
-use opentelemetry::metrics::Meter;
+use callward_core::{
+    AttemptRecord, CacheStatus, CallRecord, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId,
+    Tool,
+};
+use opentelemetry::metrics::{Counter, Histogram, Meter};
+use opentelemetry::{KeyValue, StringValue};
 
 use crate::error_type::Ending;
-use crate::names::metric::{self, Metric};
-use instruments::Instruments;
-pub(crate) use instruments::Origin;
-use of_tool::{OfTool, Outcome};
-use tools::{Tell, Tools};
+use crate::names;
+use crate::names::metric::{self, Metric, OPERATION_BUCKETS, OWN_BUCKETS, label};
 
-pub use instrument::{observe_counter, observe_gauge, observe_seconds};
-pub use series::{Series, overflow};
+pub use observe::{Series, observe_counter, observe_gauge, observe_seconds, overflow};
 
-/// What is counted and measured of each call.
+/// Counts and measures each call.
 ///
 /// | metric | kind | by |
 /// | --- | --- | --- |
@@ -39,127 +34,129 @@ pub use series::{Series, overflow};
 /// | `callward.limit.wait.duration` | histogram, s | |
 /// | `callward.retry.backoff.duration` | histogram, s | |
 ///
-/// A call is in exactly one of the first two: in that of the server if it came over MCP, and else in
-/// that of the tool's execution. What is asked of MCP servers, what clients ask that is no call, and
-/// sessions are recorded where this is given to upstreams and faces as their
-/// [`PeerObserver`](callward_core::PeerObserver).
+/// A call is in exactly one of the first two: in the first if it came over MCP. MCP requests and
+/// sessions are recorded where this is the
+/// [`PeerObserver`](callward_core::PeerObserver) of MCP servers and clients.
 ///
-/// **Confirmations** are counted where the plan asks a person, and where somebody was asked all the same:
-/// `approved` and `refused` are what an [`Approval`](callward_core::Approval) on the call's record says;
-/// `unasked` is a call whose plan asks while nobody says anything. Calls whose plan asks nobody are in
-/// `callward.calls` alone.
+/// **Confirmations.** A call whose plan asks a person counts as `unasked`: no layer asks yet.
 ///
-/// **Overhead** is a call's duration less the time a server had it, and less what it waited for limits.
-/// It is only recorded where that is our own work: for hits, and for calls of exactly one attempt that
-/// asked nobody and waited for no other call. Humans, joined calls and timers would drown it.
+/// **Overhead** is a call's duration without the time at a server and in queues of limits. It is
+/// recorded for hits, and for calls of one attempt whose plan asks no person and that did not join
+/// another call; the waiting of others would hide it.
 ///
-/// **Cardinality.** Calls exist only for tools that are known, servers and sets are configured, and
-/// `error.type` is bounded. Sessions and principals are never attributes. Of counters, at most
-/// [`Series::MOST`] series are told one by one, and those of a tool that is gone end; of histograms, as
-/// many as the SDK's limit says, 2,000 where nothing else was set. What is beyond comes together under
-/// `otel.metric.overflow`. The SDK keeps the histograms of tools that are gone, as they were, where
-/// values add up over time; where they are told as differences they end.
-///
-/// **Cost.** A call finds its series by the tool's address, without a hash, and without a lock if it was
-/// answered. With the feature `bound` the SDK does not look them up either.
+/// **Cardinality.** Tools are known, servers and sets are configured, and `error.type` is bounded.
+/// Sessions and principals are never attributes. The SDK's limit holds (2,000 series per metric
+/// by default); what exceeds it is summed under `otel.metric.overflow`.
 #[derive(Debug)]
 pub struct Metrics {
-    tools: Arc<Tools>,
+    calls: Counter<u64>,
+    attempts: Counter<u64>,
+    confirmations: Counter<u64>,
+    /// Requests of MCP clients, and calls among them.
+    served: Histogram<f64>,
+    /// Calls from within this process.
+    executed: Histogram<f64>,
+    /// Requests to MCP servers.
+    sent: Histogram<f64>,
+    served_sessions: Histogram<f64>,
+    sent_sessions: Histogram<f64>,
+    overhead: Histogram<f64>,
+    limit_wait: Histogram<f64>,
+    backoff: Histogram<f64>,
+}
+
+/// A call that ended.
+#[derive(Debug)]
+pub(crate) struct EndedCall<'a> {
+    pub(crate) tool: &'a Arc<Tool>,
+    /// The call came from a client, over MCP.
+    pub(crate) is_served: bool,
+    /// Of the call's plan, which is not always the tool's own.
+    pub(crate) effect: Effect,
+    pub(crate) confirm: ConfirmRule,
+    pub(crate) record: &'a CallRecord,
+    pub(crate) ending: Ending<'a>,
+    pub(crate) took: Duration,
 }
 
 impl Metrics {
     /// Makes the instruments on this meter.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
-        let tools = Arc::new(Tools::new(Instruments::new(meter)));
-        let counters: [(Metric, Read); 3] = [
-            (metric::CALLS, OfTool::calls),
-            (metric::ATTEMPTS, OfTool::attempts),
-            (metric::CONFIRM_OUTCOMES, OfTool::confirmations),
-        ];
-        for (counter, read) in counters {
-            let tools = Arc::downgrade(&tools);
-            observe_counter(meter, counter, move |series| {
-                // it is there from the start
-                series.add(0, [overflow()]);
-                if let Some(tools) = tools.upgrade() {
-                    tools.tell(series, read);
-                }
-            });
+        let operation = |metric| histogram(meter, metric, &OPERATION_BUCKETS);
+        let own = |metric| histogram(meter, metric, &OWN_BUCKETS);
+        Self {
+            calls: counter(meter, metric::CALLS),
+            attempts: counter(meter, metric::ATTEMPTS),
+            confirmations: counter(meter, metric::CONFIRM_OUTCOMES),
+            served: operation(metric::SERVER_OPERATION_DURATION),
+            executed: operation(metric::EXECUTE_TOOL_DURATION),
+            sent: operation(metric::CLIENT_OPERATION_DURATION),
+            served_sessions: operation(metric::SERVER_SESSION_DURATION),
+            sent_sessions: operation(metric::CLIENT_SESSION_DURATION),
+            overhead: own(metric::OVERHEAD_DURATION),
+            limit_wait: own(metric::LIMIT_WAIT_DURATION),
+            backoff: own(metric::RETRY_BACKOFF_DURATION),
         }
-        Self { tools }
     }
 
-    /// Records one call.
-    pub(crate) fn record(&self, call: &Ended<'_>) {
-        let instruments = &self.tools.instruments;
-        let cache = call.record.cache();
-        let outcome = Outcome {
-            origin: call.origin,
-            effect: call.effect,
-            cache,
-            error: call.error_type,
-        };
-        let was_sent = call.record.started_attempts() > 0;
-        let mut last_took = None;
-        self.tools.with(call.tool, |of| {
-            of.record(call.tool, outcome, instruments, call.took.as_secs_f64());
-            if let Some(said) = call.confirmed() {
-                of.confirmed(said);
+    /// Records one call and its attempts.
+    pub(crate) fn record(&self, call: &EndedCall<'_>) {
+        let named = of_tool(call.tool);
+        let cache = KeyValue::new(names::CACHE, call.record.cache().as_str());
+        let mut attributes: Vec<_> = named.iter().cloned().chain([cache.clone()]).collect();
+        attributes.extend(of_error(call.ending.error_type()));
+        let of_both = attributes.len();
+
+        attributes.push(KeyValue::new(names::EFFECT, call.effect.as_str()));
+        self.calls.add(1, &attributes);
+        attributes.truncate(of_both);
+        attributes.push(operation());
+        let took = call.took.as_secs_f64();
+        match call.is_served {
+            true => {
+                attributes.push(method(names::METHOD_TOOLS_CALL));
+                self.served.record(took, &attributes);
             }
-            if was_sent {
-                call.record.each_attempt(|attempt| {
-                    of.count(attempt);
-                    last_took = Some(attempt.took);
-                });
-            }
+            false => self.executed.record(took, &attributes),
+        }
+
+        if call.confirm != ConfirmRule::Skip {
+            let [tool, set] = named.clone();
+            let outcome = KeyValue::new(label::OUTCOME, UNASKED);
+            self.confirmations.add(1, &[tool, set, outcome]);
+        }
+        let mut last_attempt = None;
+        call.record.each_attempt(|attempt| {
+            last_attempt = Some(attempt.took);
+            self.attempts.add(1, &of_attempt(&named, attempt));
         });
-        if let Some(overhead) = call.overhead(cache, last_took) {
-            instruments.overhead(cache, overhead);
+        if let Some(overhead) = call.overhead(last_attempt) {
+            self.overhead.record(overhead.as_secs_f64(), &[cache]);
         }
-        if cache != CacheStatus::Hit {
-            instruments.waits(call.record.spent());
+        let spent = call.record.spent();
+        for (waited, histogram) in [
+            (spent.limits(), &self.limit_wait),
+            (spent.pauses(), &self.backoff),
+        ] {
+            if !waited.is_zero() {
+                histogram.record(waited.as_secs_f64(), &[]);
+            }
         }
     }
 }
 
-/// A call that ended.
-#[derive(Debug)]
-pub(crate) struct Ended<'a> {
-    pub(crate) tool: &'a Arc<Tool>,
-    pub(crate) origin: Origin,
-    /// Of the call's plan, which is not always the tool's own.
-    pub(crate) effect: Effect,
-    pub(crate) confirm: ConfirmRule,
-    pub(crate) record: &'a CallRecord,
-    pub(crate) ending: Ending<'a>,
-    pub(crate) error_type: Option<&'static str>,
-    pub(crate) took: Duration,
-}
-
-/// Tells of one counter of a tool.
-type Read = fn(&OfTool, &mut Tell<'_>);
-
-impl Ended<'_> {
-    /// Returns what was said to the call, where a person is to agree to it or did.
-    fn confirmed(&self) -> Option<&'static str> {
-        match (self.record.approval(), self.confirm) {
-            (Some(approval), _) => Some(approval.verdict.as_str()),
-            (None, ConfirmRule::Skip) => None,
-            (None, _) => Some(UNASKED),
+impl EndedCall<'_> {
+    /// Returns what the runtime itself added, where that can be known.
+    fn overhead(&self, last_attempt: Option<Duration>) -> Option<Duration> {
+        let is_cancelled = matches!(self.ending, Ending::Cancelled);
+        if is_cancelled || self.confirm != ConfirmRule::Skip {
+            return None;
         }
-    }
-
-    /// Returns what the runtime itself added, where that can be told. The last attempt took so long, if
-    /// one ended.
-    fn overhead(&self, cache: CacheStatus, last_took: Option<Duration>) -> Option<Duration> {
-        let asked_nobody = self.confirm == ConfirmRule::Skip;
-        let cancelled = matches!(self.ending, Ending::Cancelled);
-        match cache {
-            _ if cancelled || !asked_nobody => None,
+        match self.record.cache() {
             CacheStatus::Joined => None,
             CacheStatus::Hit => Some(self.took),
-            _ => self.overhead_of_one_attempt(last_took?),
+            _ => self.overhead_of_one_attempt(last_attempt?),
         }
     }
 
@@ -168,7 +165,7 @@ impl Ended<'_> {
         if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None {
             return None;
         }
-        // where nobody takes the server's own time, that of the attempt stands for it
+        // where the server's own time is not measured, the attempt's stands for it
         let spent = record.spent();
         let elsewhere = match spent.server() {
             Duration::ZERO => took,
@@ -178,5 +175,58 @@ impl Ended<'_> {
     }
 }
 
-/// [`OUTCOME`](metric::label::OUTCOME) of a call whose plan asks a person, where nobody was asked.
+/// [`OUTCOME`](label::OUTCOME) of a call whose plan asks a person, where none was asked.
 const UNASKED: &str = "unasked";
+
+/// The attributes that name a tool; cloning them copies pointers.
+fn of_tool(tool: &Tool) -> [KeyValue; 2] {
+    let shared = |name: &str| StringValue::from(Arc::<str>::from(name));
+    [
+        KeyValue::new(names::TOOL, shared(tool.name().as_str())),
+        KeyValue::new(names::SERVER_SET, shared(tool.set().as_str())),
+    ]
+}
+
+fn of_attempt(of_tool: &[KeyValue], attempt: &AttemptRecord) -> Vec<KeyValue> {
+    let named = of_tool.iter().cloned();
+    let server = attempt.server.as_ref().map(of_server);
+    let error = of_error(attempt.error.map(ErrorKind::as_str));
+    named.chain(server).chain(error).collect()
+}
+
+fn of_server(server: &ServerId) -> KeyValue {
+    KeyValue::new(names::SERVER, server.as_str().to_owned())
+}
+
+fn of_error(error_type: Option<&'static str>) -> Option<KeyValue> {
+    error_type.map(|word| KeyValue::new(names::ERROR_TYPE, word))
+}
+
+fn operation() -> KeyValue {
+    KeyValue::new(names::OPERATION, names::OPERATION_EXECUTE_TOOL)
+}
+
+fn method(method: &'static str) -> KeyValue {
+    KeyValue::new(names::METHOD, method)
+}
+
+/// Makes a counter that exists from the start: Prometheus then sees its first increment.
+fn counter(meter: &Meter, metric: Metric) -> Counter<u64> {
+    let counter = meter
+        .u64_counter(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.description)
+        .build();
+    counter.add(0, &[overflow()]);
+    counter
+}
+
+/// Makes a histogram with these upper bounds.
+fn histogram(meter: &Meter, metric: Metric, bounds: &[f64]) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.description)
+        .with_boundaries(bounds.to_vec())
+        .build()
+}

@@ -19,16 +19,15 @@ pub const OWN_BUCKETS: [f64; 16] = [
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1, 1.0, 10.0,
 ];
 
-/// What there is to know of a metric before anything is measured.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// As OpenTelemetry knows it.
+    /// The name in OpenTelemetry.
     pub name: &'static str,
-    /// How its values are to be read.
+    /// What its values mean.
     pub kind: Kind,
-    /// In UCUM: `s` for seconds, `By` for bytes, `{call}` for things that are counted. Empty where it
-    /// has none.
+    /// In UCUM: `s` for seconds, `By` for bytes, `{call}` for a count. Empty without a unit.
     pub unit: &'static str,
     /// One line.
     pub description: &'static str,
@@ -38,7 +37,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// States a metric. All of ours are in [`ALL`]; this is for those of whoever embeds the stack.
+    /// Describes a metric. [`ALL`] has ours; this is for metrics of an embedding program.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -55,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// States which attributes its series may have. Default: none.
+    /// Sets the attributes that its series may have. Default: none.
     #[must_use]
     pub const fn with_labels(mut self, labels: &'static [&'static str]) -> Self {
         self.labels = labels;
@@ -63,15 +62,15 @@ impl Metric {
     }
 }
 
-/// How the values of a metric are to be read.
+/// What the values of a metric mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Only grows, but for a new start.
+    /// Only grows, until a restart.
     Counter,
-    /// As it is now.
+    /// A current value.
     Gauge,
-    /// How many values fell into each of several ranges.
+    /// The number of values in each of several ranges.
     Histogram,
 }
 
@@ -106,15 +105,15 @@ metrics! {
     AUDIT_FAILING = Gauge "callward.audit.failing" "" []
         "1 while the audit log cannot be written";
     AUDIT_RECORDS = Counter "callward.audit.records" "{record}" [label::RESULT]
-        "Audit records, by what became of them";
+        "Audit records, by outcome";
     AUDIT_REFUSED_CALLS = Counter "callward.audit.refused_calls" "{call}" []
         "Calls that were refused because their audit record could not have been written";
     BREAKER_REFUSALS = Counter "callward.breaker.refusals" "{call}" [label::SCOPE, names::SERVER, names::TOOL]
-        "Calls that open breakers refused, or that found no place among their probes";
+        "Calls that open or half-open breakers refused";
     BREAKER_STATE = Gauge "callward.breaker.state" "" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
         "1 for the state a breaker is in";
     BREAKER_TRANSITIONS = Counter "callward.breaker.transitions" "{transition}" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]
-        "How often breakers came into a state";
+        "How often breakers entered a state";
     CACHE_BYPASSES = Counter "callward.cache.bypasses" "{call}" [names::TOOL, names::SERVER_SET, label::REASON]
         "Calls sent without a look-up, by reason";
     CACHE_CHECKS = Counter "callward.cache.checks" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
@@ -128,7 +127,7 @@ metrics! {
     CACHE_LIFETIME = Gauge "callward.cache.lifetime" "s" [names::TOOL, names::SERVER_SET]
         "How long results are served, of tools whose lifetime is learned; 0 while evidence allows none";
     CACHE_LOOKUPS = Counter "callward.cache.lookups" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
-        "Calls looked up, by what came of it";
+        "Lookups, by result";
     CACHE_REFRESHES = Counter "callward.cache.refreshes" "{call}" [names::TOOL, names::SERVER_SET, label::RESULT]
         "Calls that fetch a new result for a stale one";
     CACHE_REFUSALS = Counter "callward.cache.refusals" "{result}" [names::TOOL, names::SERVER_SET, label::REASON]
@@ -144,13 +143,13 @@ metrics! {
     CACHE_STORED = Counter "callward.cache.stored" "{result}" [names::TOOL, names::SERVER_SET]
         "Results stored";
     CACHE_UNSETTLED = Gauge "callward.cache.unsettled" "{state}" []
-        "State that writes which have ended may still change, so that nothing of it is served from the cache";
+        "Scopes that ended writes may still change, and whose results are not served";
     CALLS = Counter "callward.calls" "{call}" [names::TOOL, names::SERVER_SET, names::EFFECT, names::CACHE, names::ERROR_TYPE]
         "Calls that ended";
     CALLS_IN_FLIGHT = Gauge "callward.calls.in_flight" "{call}" []
-        "Calls that came in and are not answered yet";
+        "Calls that arrived and are not answered yet";
     CONFIRM_OUTCOMES = Counter "callward.confirm.outcomes" "{call}" [names::TOOL, names::SERVER_SET, label::OUTCOME]
-        "Calls that a person is to agree to, by what was said: approved, refused, or unasked where nobody was";
+        "Calls whose plan asks a person, by outcome: unasked, as no layer asks yet";
     DISCOVERY_LISTINGS = Counter "callward.discovery.listings" "{listing}" [names::SERVER, names::SERVER_SET, label::RESULT]
         "Listings of a server's tools that ended";
     DISCOVERY_TOOLS = Gauge "callward.discovery.tools" "{tool}" [names::SERVER_SET]
@@ -162,55 +161,55 @@ metrics! {
     HEDGES_WON = Counter "callward.hedges.won" "{attempt}" []
         "Second attempts that answered first";
     LIMIT_WAIT_DURATION = Histogram "callward.limit.wait.duration" "s" []
-        "How long calls waited for their turn or for a place, those that had to wait and got it";
+        "How long admitted calls waited for a rate or concurrency limit";
     LOOP_GUARD_ANSWERS = Counter "callward.loop_guard.answers" "{call}" []
-        "Calls that kept failing, answered in their servers' place";
+        "Calls that kept failing, and that the loop guard answered";
     LOOP_GUARD_CALLS_HELD = Gauge "callward.loop_guard.calls_held" "{call}" []
         "Failing calls that are remembered";
     OVERHEAD_DURATION = Histogram "callward.overhead.duration" "s" [names::CACHE]
         "What the runtime itself added to a call";
     RATE_LIMIT_CALLS_WAITING = Gauge "callward.rate_limit.calls_waiting" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
-        "Calls that wait for their turn";
+        "Calls in the queue of a rate limit";
     RATE_LIMIT_DELAYS = Counter "callward.rate_limit.delays" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
-        "Calls that had to wait for their turn, and got it";
+        "Calls that waited and were admitted";
     RATE_LIMIT_REFUSALS = Counter "callward.rate_limit.refusals" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
-        "Calls refused because their turn would have come too late";
+        "Calls refused because they would have waited too long";
     RETRY_BACKOFF_DURATION = Histogram "callward.retry.backoff.duration" "s" []
-        "How long calls paused between their attempts, those that did, all pauses of a call together";
+        "How long calls with retries paused, all pauses of a call together";
     RETRY_BUDGET_REFUSALS = Counter "callward.retry.budget.refusals" "{attempt}" [names::SERVER_SET]
-        "Repeats and hedges that the budget did not pay for";
+        "Retries and hedges that the budget refused";
     RETRY_BUDGET_TOKENS = Gauge "callward.retry.budget.tokens" "{attempt}" [names::SERVER_SET]
-        "Repeats and hedges that the budget of a replica set would pay for now";
+        "Retries and hedges that the budget of a replica set allows now";
     RETRY_OUTCOMES = Counter "callward.retry.outcomes" "{call}" [label::OUTCOME]
-        "Calls whose first attempt failed, by what became of them";
+        "Calls whose first attempt failed, by outcome";
     RETRY_REPEATS = Counter "callward.retry.repeats" "{attempt}" []
         "Attempts after a call's first";
     ROUTER_CALLS = Counter "callward.router.calls" "{call}" [names::SERVER, names::SERVER_SET, label::OUTCOME]
-        "Calls that were given to a server and ended, by what became of them";
+        "Calls that were routed to a server and ended, by outcome";
     ROUTER_CALLS_IN_FLIGHT = Gauge "callward.router.calls_in_flight" "{call}" [names::SERVER, names::SERVER_SET]
-        "Calls that were given to a server and have not ended, those that wait there too";
+        "Calls that were routed to a server and have not ended, waiting ones included";
     ROUTER_EJECTIONS = Counter "callward.router.ejections" "{ejection}" [names::SERVER, names::SERVER_SET]
         "How often a server was left out because its calls failed";
     ROUTER_STATE = Gauge "callward.router.state" "" [names::SERVER, names::SERVER_SET, label::STATE]
-        "1 for how a server is";
+        "1 for the state of a server";
     ROUTER_WEIGHT = Gauge "callward.router.weight" "" [names::SERVER, names::SERVER_SET]
-        "What a server weighs, from 0 to 100";
+        "Weight of a server, from 0 to 100";
     ROUTER_WEIGHT_IN_FORCE = Gauge "callward.router.weight_in_force" "" [names::SERVER, names::SERVER_SET]
         "How much of a server's weight counts now";
     SERVER_CALLS_IN_FLIGHT = Gauge "callward.server.calls_in_flight" "{call}" [names::SERVER]
-        "Calls that have a place at a server";
+        "Calls with a permit of a server";
     SERVER_CALLS_LIMIT = Gauge "callward.server.calls_limit" "{call}" [names::SERVER]
-        "How many calls a server gets at once, as it is now";
+        "Permits of a server, as they are now";
     SERVER_CALLS_REFUSED = Counter "callward.server.calls_refused" "{call}" [names::SERVER, label::REASON]
-        "Calls that got no place at a server or one of its tools: too many waited, or time was over";
+        "Calls that got no permit of a server or one of its tools: the queue was full, or time ran out";
     SERVER_CALLS_WAITING = Gauge "callward.server.calls_waiting" "{call}" [names::SERVER]
-        "Calls that wait for a place at a server";
+        "Calls that wait for a permit of a server";
     SERVER_UP = Gauge "callward.server.up" "" [names::SERVER, names::SERVER_SET]
-        "1 while a server is there";
+        "1 while a server is connected";
     TELEMETRY_SPANS = Counter "callward.telemetry.spans" "{span}" [label::RESULT]
-        "Spans that ended, by what became of them";
+        "Spans that ended, by outcome";
     EXECUTE_TOOL_DURATION = Histogram "gen_ai.execute_tool.duration" "s" [names::OPERATION, names::TOOL, names::SERVER_SET, names::CACHE, names::ERROR_TYPE]
-        "How long calls took that were made in this process, as their caller saw it";
+        "How long calls from within this process took, as their caller saw it";
     CLIENT_OPERATION_DURATION = Histogram "mcp.client.operation.duration" "s" [names::METHOD, names::OPERATION, names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
         "How long requests to MCP servers took: attempts of calls, and listings";
     CLIENT_SESSION_DURATION = Histogram "mcp.client.session.duration" "s" [names::TRANSPORT]
@@ -226,13 +225,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_are_in_order_and_none_is_there_twice() {
+    fn names_are_sorted_and_unique() {
         let names: Vec<_> = ALL.iter().map(|metric| metric.name).collect();
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
     }
 
     #[test]
-    fn each_has_a_name_and_a_unit_as_opentelemetry_wants_them() {
+    fn names_and_units_follow_opentelemetry() {
         for metric in ALL {
             let is_of_a_name = |c: char| c.is_ascii_lowercase() || c == '.' || c == '_';
             assert!(metric.name.chars().all(is_of_a_name), "{metric:?}");

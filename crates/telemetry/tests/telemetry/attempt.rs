@@ -1,4 +1,4 @@
-//! The span of an attempt, and what it writes into the record.
+//! The span of an attempt, and its entry in the record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,16 +108,16 @@ async fn a_dropped_attempt_is_recorded_as_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_found_no_server_names_none() {
+async fn an_attempt_without_a_server_names_none() {
     let (record, request) = recorded();
     record.set_server(orders_eu(), "of the attempt before");
-    let nobody = ToolError::new(ErrorKind::NoEligibleServer, Delivery::NotSent, "nobody");
-    let router = MockService::sequence(vec![Err(nobody)]);
+    let none = ToolError::new(ErrorKind::NoEligibleServer, Delivery::NotSent, "none");
+    let router = MockService::sequence(vec![Err(none)]);
     let _ = AttemptSpanLayer::new().layer(router).oneshot(request).await;
     assert_eq!(record.attempts()[0].server, None);
 }
 
-/// Stands in for a router that asks one server, which refuses, and then another.
+/// Stands in for a router that asks one server, which refuses, and then another one.
 fn router(call: &ToolCall) {
     let Some(record) = call.record().filter(|record| record.wants_decisions()) else {
         return;
@@ -142,7 +142,7 @@ fn router(call: &ToolCall) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_says_how_its_server_was_chosen() {
+async fn an_attempt_shows_the_routing_decision() {
     let capture = Capture::start();
     let server = MockService::new(|call: ToolCall, _| {
         router(&call);
@@ -172,13 +172,13 @@ async fn an_attempt_says_how_its_server_was_chosen() {
     ] {
         assert_eq!(seen[0].field(name), Some(value), "{seen:?}");
     }
-    // the one that went on to another server tells of that one
+    // an attempt that moved to another server shows that one
     assert_eq!(seen[1].field("callward.server"), Some("orders-us"));
     assert_eq!(seen[1].field("callward.route.alternates"), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_span_without_a_record_still_says_how_the_server_was_chosen() {
+async fn an_attempt_without_a_record_shows_the_routing_decision() {
     let capture = Capture::start();
     let server = MockService::new(|call: ToolCall, _| {
         router(&call);

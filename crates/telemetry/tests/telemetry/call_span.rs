@@ -17,13 +17,13 @@ fn assert_fields(seen: &Seen, expected: &[(&str, &str)]) {
     for (name, value) in expected {
         assert_eq!(seen.field(name), Some(*value), "{name} of {seen:?}");
     }
-    let told: Vec<_> = expected.iter().map(|(name, _)| *name).collect();
-    // the trail has tests of its own; that it is there is told here
+    let listed: Vec<_> = expected.iter().map(|(name, _)| *name).collect();
+    // decisions have their own tests
     assert!(
         seen.field(names::DECISIONS)
             .is_some_and(|line| line.starts_with("plan:"))
     );
-    let known = |name: &&str| told.contains(name) || *name == names::DECISIONS;
+    let known = |name: &&str| listed.contains(name) || *name == names::DECISIONS;
     let extra: Vec<_> = seen.fields.keys().filter(|name| !known(name)).collect();
     assert!(extra.is_empty(), "{extra:?}");
 }
@@ -96,7 +96,7 @@ async fn a_hit_has_no_server_and_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_past_the_cache_says_why() {
+async fn a_bypassed_cache_is_recorded_with_its_reason() {
     let capture = Capture::start();
     let past = MockService::new(|call, _| {
         if let Some(record) = call.record() {
@@ -113,7 +113,7 @@ async fn a_call_past_the_cache_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hedge_and_loop_guard_did_is_told_if_they_did_something() {
+async fn hedge_and_loop_guard_are_recorded_if_they_acted() {
     let seen = async |note: fn(&CallRecord)| {
         let capture = Capture::start();
         let inner = MockService::new(move |call, _| {
@@ -137,7 +137,7 @@ async fn what_hedge_and_loop_guard_did_is_told_if_they_did_something() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_went_wrong_is_one_word() {
+async fn an_error_is_recorded_as_its_error_type() {
     let timeout = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "slow");
     let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no").with_code(-32603);
     let cases = [
@@ -161,7 +161,7 @@ async fn what_went_wrong_is_one_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_only_the_error_names_is_shown() {
+async fn the_server_of_an_error_is_recorded() {
     let capture = Capture::start();
     let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "gone")
         .with_server("alone".parse().unwrap());

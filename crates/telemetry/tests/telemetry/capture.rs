@@ -1,5 +1,4 @@
 //! Subscribers and exporters that keep what they get.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,5 +1,4 @@
-//! What spans tell of the contents of calls.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+//! Arguments and results in spans.
 
 use callward_core::redact::Redactor;
 use callward_core::{CacheStatus, SecurityLevel, ToolOutput};
@@ -27,7 +26,7 @@ async fn shown(contents: Contents, level: SecurityLevel) -> (Option<String>, Opt
 }
 
 #[tokio::test(start_paused = true)]
-async fn contents_are_shown_where_asked_for_and_without_secrets() {
+async fn selected_contents_are_recorded_without_secrets() {
     let all = Contents::none().with_arguments().with_results();
     let (arguments, result) = shown(all, SecurityLevel::Public).await;
     let arguments = arguments.unwrap();
@@ -45,13 +44,13 @@ async fn contents_are_shown_where_asked_for_and_without_secrets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_shown_of_a_restricted_tool() {
+async fn contents_of_a_restricted_tool_are_not_recorded() {
     let all = Contents::none().with_arguments().with_results();
     assert_eq!(shown(all, SecurityLevel::Restricted).await, (None, None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_shown_has_a_limit() {
+async fn recorded_contents_have_a_size_limit() {
     let short = Redactor::new(Redactor::DEFAULT_NAMES, 64);
     let contents = Contents::none().with_results().with_redactor(short);
     let (_, result) = shown(contents, SecurityLevel::Public).await;

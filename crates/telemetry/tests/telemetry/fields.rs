@@ -1,4 +1,4 @@
-//! The list of names against the spans themselves.
+//! Compares the table of names with the spans.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::capture::{send, server};
 
 type Declared = Arc<Mutex<BTreeSet<(&'static str, &'static str)>>>;
 
-/// Keeps which fields each span declares.
+/// Collects the fields that each span declares.
 struct Keep(Declared);
 
 impl<S: Subscriber> Layer<S> for Keep {
@@ -29,7 +29,7 @@ impl<S: Subscriber> Layer<S> for Keep {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_span_has_the_fields_that_are_listed_for_it_and_no_other() {
+async fn each_span_has_exactly_its_listed_fields() {
     let declared = Declared::default();
     let subscriber = tracing_subscriber::registry().with(Keep(declared.clone()));
     let _guard = tracing::subscriber::set_default(subscriber);

@@ -1,9 +1,17 @@
-//! Spans and metrics, as a subscriber and an exporter see them.
+//! Spans and metrics, as a subscriber, an exporter and a collector see them.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
 
 mod attempt;
 mod call_span;
 mod capture;
 mod contents;
+#[cfg(feature = "otlp")]
+mod export;
+#[cfg(feature = "otel")]
+mod exported;
 mod fields;
 mod measured;
 mod sampled;

@@ -1,11 +1,10 @@
-//! What the metrics say.
+//! Metrics of calls and attempts.
 
 use std::time::Duration;
 
 use callward_core::{
-    Annotations, Approval, ApprovalVerdict, ArgumentRule, CacheStatus, CallPlan, Condition,
-    Delivery, ErrorKind, Hints, Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust,
-    When,
+    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, Delivery, ErrorKind, Hints,
+    Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust, When,
 };
 use callward_telemetry::CallSpanLayer;
 use callward_testkit::{MockService, call, contract, tool};
@@ -25,7 +24,7 @@ async fn one_call(meters: &Meters, server: &MockService, tool: &std::sync::Arc<T
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_counted_and_measured_by_what_it_was() {
+async fn a_call_is_counted_and_measured_with_its_attributes() {
     let meters = Meters::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let read = tool("read_order").read_only().build();
@@ -59,7 +58,7 @@ async fn a_call_is_counted_and_measured_by_what_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_apart() {
+async fn failures_are_counted_by_error_type() {
     let meters = Meters::start();
     let fault = |code| {
         Err(ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no").with_code(code))
@@ -95,53 +94,28 @@ async fn failures_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_to_a_call_is_counted_and_so_is_that_nobody_was_asked() {
+async fn a_call_whose_plan_asks_a_person_counts_as_unasked() {
     let meters = Meters::start();
-    // what asks people stands behind the span, as layers do
-    let answers = MockService::new(|call, n| async move {
-        let verdict = match n {
-            1 | 2 => Some(ApprovalVerdict::Approve),
-            3 => Some(ApprovalVerdict::Decline),
-            _ => None,
-        };
-        if let (Some(record), Some(verdict)) = (call.record(), verdict) {
-            record.set_approval(Approval::new(verdict, "grace"));
-        }
-        match verdict {
-            Some(ApprovalVerdict::Decline) => {
-                let kind = ErrorKind::InvalidCall;
-                Err(ToolError::new(kind, Delivery::NotSent, "refused"))
-            }
-            _ => Ok(ToolOutput::text("42")),
-        }
-    });
+    let answers = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let remove = tool("remove").destructive().build();
-    for _ in 0..8 {
-        one_call(&meters, &answers, &remove).await;
-    }
-    // nobody is to be asked of a read
     let read = tool("read").read_only().build();
-    one_call(&meters, &answers, &read).await;
-    let mut counted: Vec<_> = meters
-        .points("callward.confirm.outcomes")
-        .iter()
-        .map(|point| {
-            let by = |name| by(point, name).unwrap_or_default().to_owned();
-            assert_eq!(by("callward.server_set"), "test");
-            assert_eq!(point.by.len(), 3, "{:?}", point.by);
-            (by("gen_ai.tool.name"), by("callward.outcome"), point.count)
-        })
-        .collect();
-    counted.sort();
-    let expected = [("approved", 2), ("refused", 1), ("unasked", 5)];
-    let expected = expected.map(|(said, count)| ("remove".to_owned(), said.to_owned(), count));
-    assert_eq!(counted, expected);
+    for tool in [&remove, &remove, &read] {
+        one_call(&meters, &answers, tool).await;
+    }
+    let unasked = meters.one("callward.confirm.outcomes");
+    let expected = [
+        ("gen_ai.tool.name", "remove"),
+        ("callward.server_set", "test"),
+        ("callward.outcome", "unasked"),
+    ];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!((unasked.count, unasked.by), (2, expected.into()));
     let calls = meters.points("callward.calls");
-    assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 9);
+    assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn overhead_is_what_the_attempt_did_not_take() {
+async fn overhead_excludes_the_attempt() {
     let meters = Meters::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let x = tool("x").build();
@@ -163,8 +137,8 @@ async fn overhead_is_what_the_attempt_did_not_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn overhead_leaves_out_what_is_not_our_own_work() {
-    // a joined call, one that asks a human, and one that nobody attempted
+async fn overhead_is_not_recorded_for_waits_of_others() {
+    // a joined call, one that asks a person, and one without an attempt
     let joined = server(CacheStatus::Joined, |_| Ok(ToolOutput::text("42")));
     let asked = server(CacheStatus::Invalidated, |_| Ok(ToolOutput::text("42")));
     let x = tool("x").build();
@@ -184,7 +158,7 @@ async fn overhead_leaves_out_what_is_not_our_own_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hit_is_all_overhead() {
+async fn the_overhead_of_a_hit_is_its_duration() {
     let meters = Meters::start();
     let hit = MockService::new(|call, _| async move {
         if let Some(record) = call.record() {
@@ -204,7 +178,7 @@ async fn a_hit_is_all_overhead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_is_counted() {
+async fn a_dropped_call_is_counted_as_cancelled() {
     let meters = Meters::start();
     let slow = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("late")));
     let x = tool("x").build();
@@ -220,7 +194,7 @@ async fn a_dropped_call_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_and_results_are_not_measured() {
+async fn metrics_contain_no_arguments_or_results() {
     let meters = Meters::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("classified")));
     let x = tool("x").build();
@@ -246,7 +220,7 @@ async fn a_measured_call_keeps_the_contract() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_counts_as_what_its_arguments_make_of_it() {
+async fn a_call_is_counted_with_the_effect_of_its_arguments() {
     let own = tool("tabs").destructive().build();
     let rule = ArgumentRule::new(
         When::argument("action", Condition::equals("list")).unwrap(),
@@ -271,6 +245,6 @@ async fn a_call_counts_as_what_its_arguments_make_of_it() {
     let _ = send(&layer, &miss, call(&refined, json!({"action": "list"}))).await;
     let calls = meters.one("callward.calls");
     assert_eq!(by(&calls, "callward.effect"), Some("read_only"));
-    // the tool's own plan asks a human, whose time would drown the overhead; this call's does not
+    // the tool's own plan asks a person, so it has no overhead; this call's plan does not
     assert_eq!(meters.one("callward.overhead.duration").count, 1);
 }

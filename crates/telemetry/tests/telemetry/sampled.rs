@@ -1,5 +1,4 @@
-//! Which calls get spans, and what becomes of those that do not.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+//! Sampling: which calls get spans.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ fn traced(sampled: bool) -> ToolCall {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_left_out_has_no_span_no_record_and_a_mark() {
+async fn an_unsampled_call_is_marked_and_has_no_span_or_record() {
     let capture = Capture::start();
     let inner = MockService::counting();
     let never = CallSpanLayer::new().with_sampling(Sampling::never());
@@ -33,7 +32,7 @@ async fn a_call_that_is_left_out_has_no_span_no_record_and_a_mark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_records_its_trace_gets_spans_whatever_the_ratio() {
+async fn a_sampled_trace_is_continued_whatever_the_ratio() {
     let capture = Capture::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let never = CallSpanLayer::new().with_sampling(Sampling::never());
@@ -44,7 +43,7 @@ async fn a_caller_who_records_its_trace_gets_spans_whatever_the_ratio() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_within_a_span_of_this_process_belongs_to_its_trace() {
+async fn a_call_within_a_local_span_belongs_to_its_trace() {
     let capture = Capture::start();
     let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let never = CallSpanLayer::new().with_sampling(Sampling::never());

@@ -40,7 +40,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     (
         "telemetry_cost",
         "What telemetry costs",
-        "cargo bench -p callward-telemetry --features otlp,bound --bench telemetry_cost",
+        "cargo bench -p callward-telemetry --features otlp --bench telemetry_cost",
     ),
     (
         "metastable",

@@ -1,7 +1,7 @@
 //! Attributes that metrics have and spans do not. What both have is in [`names`](crate::names).
 //!
-//! Each is one word of a bounded set. Principals, sessions, keys and whatever else a caller can make
-//! up are attributes of no metric.
+//! Each is one word of a bounded set. Principals, sessions, keys and other values that a caller
+//! can invent are never attributes.
 
 /// Writes each name as a constant, and all of them as [`ALL`].
 macro_rules! labels {
@@ -16,10 +16,10 @@ macro_rules! labels {
 }
 
 labels! {
-    OUTCOME = "callward.outcome" "what became of a call or of an attempt to help it, or what was said to it";
-    OVERFLOW = "otel.metric.overflow" "`true` where all that is beyond the limit of series comes together";
+    OUTCOME = "callward.outcome" "the outcome of a call, of a retry or of a confirmation";
+    OVERFLOW = "otel.metric.overflow" "`true` for the series that sums what exceeds the limit of series";
     REASON = "callward.reason" "why something was not done";
-    RESULT = "callward.result" "what came of a look-up, a refresh, a check, a repeat or a listing";
-    SCOPE = "callward.scope" "what a limit or a breaker stands before";
-    STATE = "callward.state" "what a breaker or a server is in";
+    RESULT = "callward.result" "the result of a lookup, a refresh, a check, a repetition or a listing";
+    SCOPE = "callward.scope" "what a limit or a breaker protects";
+    STATE = "callward.state" "the state of a breaker or a server";
 }

@@ -1,5 +1,4 @@
-//! From listings to catalogues.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+//! Listings and the catalogues made of them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,7 +44,7 @@ fn client_names(catalogue: &Catalogue) -> Vec<&str> {
 }
 
 #[test]
-fn a_tool_is_found_by_every_way_to_spell_it() {
+fn a_tool_is_found_by_each_of_its_names() {
     let registry = Registry::new();
     registry.set_options(set("fs"), SetOptions::default().with_prefix("files"));
     registry.register(&set("fs"), &server("fs"), named(&["read.text"]));
@@ -66,7 +65,7 @@ fn a_tool_is_found_by_every_way_to_spell_it() {
 }
 
 #[test]
-fn without_a_prefix_names_stay_until_another_set_has_the_same() {
+fn without_a_prefix_a_taken_name_gets_its_set_in_front() {
     let registry = Registry::new();
     registry.register(&set("a"), &server("a"), named(&["get"]));
     registry.register(&set("b"), &server("b"), named(&["get", "put"]));
@@ -77,7 +76,7 @@ fn without_a_prefix_names_stay_until_another_set_has_the_same() {
 }
 
 #[test]
-fn a_taken_name_is_refused_visibly() {
+fn a_taken_prefixed_name_falls_back_to_the_set() {
     let registry = Registry::new();
     for name in ["a", "b"] {
         registry.set_options(set(name), SetOptions::default().with_prefix("same"));
@@ -89,7 +88,7 @@ fn a_taken_name_is_refused_visibly() {
 }
 
 #[test]
-fn the_first_servers_definition_counts_and_the_last_to_leave_takes_the_tool_along() {
+fn the_first_definition_counts_until_its_server_leaves() {
     let registry = Registry::new();
     let both = set("pair");
     let first = definitions(&[json!({"name": "get", "description": "one"})]);
@@ -116,7 +115,7 @@ fn the_first_servers_definition_counts_and_the_last_to_leave_takes_the_tool_alon
 }
 
 #[test]
-fn a_tool_that_only_the_operator_names_is_told() {
+fn a_configured_tool_that_is_not_listed_is_refused_visibly() {
     let registry = Registry::new();
     let mut options = SetOptions::default();
     for name in ["get", "gte", "zap"] {
@@ -130,22 +129,22 @@ fn a_tool_that_only_the_operator_names_is_told() {
     registry.register(&set("s"), &server("one"), listed);
     registry.register(&set("s"), &server("two"), named(&["get"]));
     let catalogue = registry.catalogue();
-    let told: Vec<_> = catalogue
+    let refused: Vec<_> = catalogue
         .refused()
         .iter()
         .map(|refusal| (refusal.tool.as_str(), refusal.reason.as_str()))
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0].0, "zap");
-    assert_eq!(told[1].0, "gte");
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert_eq!(refused[0].0, "zap");
+    assert_eq!(refused[1].0, "gte");
     assert!(
-        told[1].1.contains("no server of its set lists it"),
-        "{told:?}"
+        refused[1].1.contains("no server of its set lists it"),
+        "{refused:?}"
     );
 }
 
 #[test]
-fn contradicting_hints_and_repeated_names_are_refused_and_the_rest_stays() {
+fn contradictory_hints_and_duplicate_names_are_refused() {
     let registry = Registry::new();
     let listed = definitions(&[
         json!({"name": "zap", "annotations": {"readOnlyHint": true, "destructiveHint": true}}),
@@ -171,7 +170,7 @@ fn contradicting_hints_and_repeated_names_are_refused_and_the_rest_stays() {
 }
 
 #[test]
-fn a_tool_that_is_called_as_a_task_only_is_withheld_with_the_reason() {
+fn a_task_only_tool_is_refused() {
     let registry = Registry::new();
     let task = |support| json!({"name": support, "execution": {"taskSupport": support}});
     let listed = definitions(&["required", "optional", "forbidden"].map(task));
@@ -186,7 +185,7 @@ fn a_tool_that_is_called_as_a_task_only_is_withheld_with_the_reason() {
 }
 
 #[test]
-fn the_operators_word_wins_and_trust_is_heeded() {
+fn operator_overrides_win_and_trust_is_applied() {
     let effect = |options: SetOptions| {
         let registry = Registry::new();
         registry.set_options(set("s"), options);
@@ -204,7 +203,7 @@ fn the_operators_word_wins_and_trust_is_heeded() {
 }
 
 #[test]
-fn rules_over_arguments_refine_a_tool_and_a_new_rule_is_a_change() {
+fn argument_rules_refine_a_tool_and_a_new_rule_is_a_change() {
     let rule = |action: &str| {
         ArgumentRule::new(
             When::argument("action", Condition::equals(action)).unwrap(),
@@ -236,7 +235,7 @@ fn rules_over_arguments_refine_a_tool_and_a_new_rule_is_a_change() {
 }
 
 #[test]
-fn what_others_show_of_a_tool_is_seen() {
+fn inference_uses_the_other_tools_of_the_server() {
     let registry = Registry::new();
     let register = |open: bool| {
         let listed = definitions(&[
@@ -272,7 +271,7 @@ fn what_others_show_of_a_tool_is_seen() {
 }
 
 #[test]
-fn listed_bytes_are_the_servers_own_but_for_the_name() {
+fn listed_bytes_are_the_servers_except_the_name() {
     let raw = r#"{"execution":{"taskSupport":"optional"},"name":"get","annotations":{"destructiveHint":false}}"#;
     let registry = Registry::new();
     registry.set_options(set("s"), SetOptions::default().with_prefix("s"));
@@ -327,7 +326,7 @@ proptest! {
 }
 
 #[test]
-fn what_did_not_change_is_taken_over_when_another_server_registers() {
+fn unchanged_entries_are_reused() {
     let registry = Registry::new();
     registry.register(&set("a"), &server("a"), named(&["read"]));
     let before = registry.catalogue();
@@ -347,10 +346,19 @@ fn what_did_not_change_is_taken_over_when_another_server_registers() {
 }
 
 #[test]
-fn an_endless_name_is_not_compared() {
+fn a_misspelt_name_is_suggested_and_an_endless_one_is_not() {
     let registry = Registry::new();
-    registry.register(&set("a"), &server("a"), named(&["read"]));
+    registry.set_options(set("a"), SetOptions::default().with_prefix("files"));
+    registry.register(&set("a"), &server("a"), named(&["read_text", "write"]));
     let catalogue = registry.catalogue();
-    assert_eq!(catalogue.similar("please_read"), ["read"]);
-    assert!(catalogue.similar(&"read".repeat(1000)).is_empty());
+    for name in [
+        "read_txt",
+        "files__read_texts",
+        "file.read_text",
+        "a::raed_text",
+    ] {
+        assert_eq!(catalogue.similar(name), ["files__read_text"], "{name}");
+    }
+    assert!(catalogue.similar("delete").is_empty());
+    assert!(catalogue.similar(&"read_text".repeat(1000)).is_empty());
 }

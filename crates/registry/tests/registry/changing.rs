@@ -1,5 +1,4 @@
 //! Servers and options that come and go while the catalogue is in use.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +44,7 @@ fn two_tools() -> [Value; 2] {
 }
 
 #[test]
-fn other_options_hold_for_what_is_listed_already_and_leave_the_rest_as_it_was() {
+fn new_options_apply_to_listed_tools_and_change_no_others() {
     let registry = Registry::new();
     list(&registry, "a", &two_tools());
     let (order, item) = (tool(&registry, "get_order"), tool(&registry, "get_item"));
@@ -69,7 +68,7 @@ fn other_options_hold_for_what_is_listed_already_and_leave_the_rest_as_it_was() 
 }
 
 #[test]
-fn other_rules_read_all_of_the_list_again_and_what_is_refused_stays_refused() {
+fn new_inference_rules_reread_the_list_and_keep_refusals() {
     let registry = Registry::new();
     let odd = json!({"readOnlyHint": true, "destructiveHint": true});
     let zap = json!({"name": "zap", "annotations": odd});
@@ -94,7 +93,7 @@ fn other_rules_read_all_of_the_list_again_and_what_is_refused_stays_refused() {
 }
 
 #[test]
-fn a_set_that_is_forgotten_leaves_nothing_behind() {
+fn a_removed_set_leaves_nothing() {
     let registry = Registry::new();
     registry.set_options(set(), SetOptions::default().with_prefix("shop"));
     list(&registry, "a", &two_tools());
@@ -118,7 +117,7 @@ fn a_set_that_is_forgotten_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_ttl_of_the_server_is_not_for_its_clocks_unless_the_tool_says_so() {
+fn a_server_ttl_does_not_apply_to_volatile_tools() {
     let clock = || json!({"name": "get_current_time", "annotations": {"readOnlyHint": true}});
     let ttl = Caching::For(Duration::from_secs(60));
     let mut options = SetOptions::default();

@@ -1,11 +1,11 @@
-//! What arrives.
+//! Spans that arrive.
 
 use super::*;
 use callward_telemetry::names;
 use callward_testkit::collector::path_to;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_arrives_as_one_trace_of_two_spans() {
+async fn a_call_arrives_as_a_trace_of_two_spans() {
     let collector = Collector::start().await;
     let config = to(&collector)
         .with_resource("deployment.environment.name", "test")
@@ -35,7 +35,7 @@ async fn a_call_arrives_as_one_trace_of_two_spans() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn spans_of_other_crates_are_left_to_other_layers() {
+async fn spans_of_other_crates_are_ignored() {
     let collector = Collector::start().await;
     let exporter = to(&collector).start().unwrap();
     let subscriber = tracing_subscriber::registry().with(exporter.layer());
@@ -63,7 +63,7 @@ async fn a_full_batch_does_not_wait_for_the_interval() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_place_for_spans_none_is_made() {
+async fn nothing_is_sent_without_a_span() {
     let collector = Collector::start().await;
     let config = to(&collector);
     assert!(format!("{config:?}").contains("/v1/traces"));

@@ -1,6 +1,4 @@
-//! What an exporter gets: names, kinds, parents and endings, over the bridge to OpenTelemetry.
-#![cfg(feature = "otel")]
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+//! Exported spans: names, kinds, parents and status, over the bridge to OpenTelemetry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -143,7 +141,7 @@ async fn send(leaf: &MockService, call: ToolCall) -> Result<ToolOutput, ToolErro
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trace_goes_through_from_client_to_server() {
+async fn a_trace_continues_from_client_to_server() {
     let exporter = Exporter::start();
     let carried = Arc::default();
     let leaf = remote(Arc::clone(&carried), |_| Ok(ToolOutput::text("42")));
@@ -208,7 +206,7 @@ async fn a_trace_goes_through_from_client_to_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_from_within_the_process_is_an_execution_of_its_tool() {
+async fn a_local_call_is_exported_as_execute_tool() {
     let exporter = Exporter::start();
     let leaf = MockService::sequence(vec![Ok(ToolOutput::text("42"))]);
     let request = call(&tool("add").build(), json!({})).with_id("call_7");
@@ -290,7 +288,7 @@ async fn each_attempt_is_a_client_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_caller_s_own_fault_is_an_error_of_the_client_s_span_alone() {
+async fn a_fault_of_the_caller_is_an_error_of_the_client_span_only() {
     let fault = |code| {
         let kind = ErrorKind::InvalidCall;
         Err(ToolError::new(kind, Delivery::Answered, "refused").with_code(code))
@@ -326,7 +324,7 @@ async fn the_caller_s_own_fault_is_an_error_of_the_client_s_span_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_we_refuse_has_our_code_and_no_request() {
+async fn a_call_refused_here_has_our_code_and_no_request() {
     let exporter = Exporter::start();
     let open = ToolError::new(ErrorKind::NoEligibleServer, Delivery::NotSent, "open");
     let leaf = MockService::sequence(vec![Err(open)]);
@@ -360,7 +358,7 @@ async fn a_call_that_is_dropped_ends_as_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_out_reaches_no_exporter() {
+async fn an_unsampled_call_is_not_exported() {
     let exporter = Exporter::start();
     let leaf = remote(Arc::default(), |_| Ok(ToolOutput::text("42")));
     let layer = CallSpanLayer::new().with_sampling(Sampling::never());
@@ -372,7 +370,7 @@ async fn what_is_left_out_reaches_no_exporter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_apart_from_its_call_still_finds_its_trace() {
+async fn a_background_attempt_continues_the_trace_of_its_call() {
     let exporter = Exporter::start();
     let leaf = MockService::counting();
     send(&leaf, inbound()).await.unwrap();
@@ -387,7 +385,7 @@ async fn an_attempt_apart_from_its_call_still_finds_its_trace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listing_is_a_request_too() {
+async fn a_listing_is_exported_as_a_client_span() {
     let exporter = Exporter::start();
     let server: ServerId = "orders-eu".parse().unwrap();
     let span = DiscoverySpan::begin(&server, DiscoveryPurpose::Discovery);

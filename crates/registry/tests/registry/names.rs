@@ -1,5 +1,4 @@
 //! A name, once given to a tool, never leads to another one.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::collections::HashMap;
 
@@ -43,7 +42,7 @@ fn owners(registry: &Registry) -> HashMap<String, (String, String)> {
 }
 
 #[test]
-fn a_server_takes_no_name_of_another_one() {
+fn a_server_cannot_take_the_name_of_another() {
     let registry = Registry::new();
     for number in 0..4 {
         registry.set_options(set(number), SetOptions::default());
@@ -81,7 +80,7 @@ fn a_server_takes_no_name_of_another_one() {
 }
 
 #[test]
-fn a_name_stays_with_its_tool_in_the_next_run() {
+fn a_name_stays_with_its_tool_across_runs() {
     let before = Registry::new();
     for number in 0..4 {
         before.set_options(set(number), SetOptions::default());
@@ -100,7 +99,7 @@ fn a_name_stays_with_its_tool_in_the_next_run() {
 }
 
 #[test]
-fn the_set_that_was_mentioned_first_chooses_first() {
+fn the_first_mentioned_set_chooses_first() {
     let registry = Registry::new();
     registry.set_options(set(3), SetOptions::default());
     registry.set_options(set(0), SetOptions::default().with_prefix("x"));
@@ -113,7 +112,7 @@ fn the_set_that_was_mentioned_first_chooses_first() {
 }
 
 #[test]
-fn names_wait_for_the_servers_of_sets_that_were_mentioned_before() {
+fn names_wait_for_servers_of_earlier_sets() {
     let expecting = || {
         let registry = Registry::new();
         for number in [3, 0, 1] {
@@ -128,7 +127,7 @@ fn names_wait_for_the_servers_of_sets_that_were_mentioned_before() {
         }
         registry
     };
-    // whoever lists first
+    // in any order of listing
     let registry = expecting();
     register(&registry, 0, &["get", "put"]);
     register(&registry, 1, &["get"]);
@@ -139,7 +138,7 @@ fn names_wait_for_the_servers_of_sets_that_were_mentioned_before() {
     assert_eq!(owner_of(&registry, "get").as_deref(), Some("d"));
     assert_eq!(owner_of(&registry, "a__get").as_deref(), Some("a"));
     assert_eq!(owner_of(&registry, "put").as_deref(), Some("a"));
-    // a server that fails keeps nobody waiting, and one whose tools have names waits for nobody
+    // names do not wait for a failed server, and tools with names do not wait
     let registry = expecting();
     registry.keep_names([KeptName::new(set(0), ToolName::new("put").unwrap(), "put")]);
     register(&registry, 0, &["get", "put"]);
@@ -151,7 +150,7 @@ fn names_wait_for_the_servers_of_sets_that_were_mentioned_before() {
 }
 
 #[test]
-fn the_name_of_a_tool_that_is_away_is_no_alias_of_another() {
+fn the_name_of_an_unlisted_tool_is_not_an_alias() {
     let registry = Registry::new();
     registry.set_options(set(0), SetOptions::default());
     register(&registry, 0, &["get", "a__get"]);
@@ -162,7 +161,7 @@ fn the_name_of_a_tool_that_is_away_is_no_alias_of_another() {
 }
 
 #[test]
-fn an_alias_that_reads_as_a_tool_of_another_set_is_none() {
+fn an_alias_never_names_a_tool_of_another_set() {
     let registry = Registry::new();
     registry.set_options(set(0), SetOptions::default().with_prefix("x"));
     registry.set_options(set(1), SetOptions::default().with_prefix("a"));
@@ -189,7 +188,7 @@ proptest! {
             registry.set_options(set(number), options);
         }
         let mut known: HashMap<String, (String, String)> = HashMap::new();
-        let mut spelled: HashMap<String, String> = HashMap::new();
+        let mut owners_of: HashMap<String, String> = HashMap::new();
         for (number, tools) in steps {
             register(&registry, number, &tools);
             known.extend(owners(&registry));
@@ -197,13 +196,13 @@ proptest! {
                 let owner = owner(&registry, name);
                 prop_assert!(owner.is_none() || owner.as_ref() == Some(first), "{}: {:?}", name, owner);
             }
-            // what is no name that clients see leads to one set at most
+            // an alias leads to at most one set
             let ways = SETS.iter().flat_map(|set| TOOLS.map(|tool| [".", "::", "__"].map(|mark| {
                 format!("{set}{mark}{tool}")
             })));
             for name in ways.flatten() {
                 if let Some((set, _)) = owner(&registry, &name) {
-                    let first = spelled.entry(name.clone()).or_insert_with(|| set.clone());
+                    let first = owners_of.entry(name.clone()).or_insert_with(|| set.clone());
                     prop_assert_eq!(&*first, &set, "{}", name);
                 }
             }
@@ -212,14 +211,14 @@ proptest! {
 }
 
 #[test]
-fn a_refusal_and_a_new_name_are_told_once() {
+fn a_refusal_and_a_new_name_are_reported_once() {
     let registry = Registry::new();
     for number in 0..2 {
         registry.set_options(set(number), SetOptions::default());
     }
     register(&registry, 0, &["get"]);
     let changes = register(&registry, 1, &["get", "a__put", "put", "put"]);
-    let told = |changes: &Changes| {
+    let reported = |changes: &Changes| {
         let refused = changes
             .refused
             .iter()
@@ -232,12 +231,12 @@ fn a_refusal_and_a_new_name_are_told_once() {
     };
     let refused = vec!["put".to_owned()];
     let renamed = vec!["b__get".to_owned(), "b__a__put".to_owned()];
-    assert_eq!(told(&changes), (refused, renamed));
+    assert_eq!(reported(&changes), (refused, renamed));
     let changes = register(&registry, 1, &["get", "a__put", "put", "put"]);
-    assert_eq!(told(&changes), (Vec::new(), Vec::new()));
+    assert_eq!(reported(&changes), (Vec::new(), Vec::new()));
     let changes = register(&registry, 1, &["get", "put"]);
-    assert_eq!(told(&changes), (Vec::new(), Vec::new()));
+    assert_eq!(reported(&changes), (Vec::new(), Vec::new()));
     // and again when it comes back
     let changes = register(&registry, 1, &["get", "put", "put"]);
-    assert_eq!(told(&changes).0, ["put"]);
+    assert_eq!(reported(&changes).0, ["put"]);
 }

@@ -1,10 +1,10 @@
-//! Collectors that are dead, slow or of another opinion.
+//! Collectors that are dead or slow, or refuse spans.
 
 use super::*;
 use callward_testkit::collector::Mood;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_collector_costs_spans_and_no_call() {
+async fn a_dead_collector_fails_no_call() {
     let dead = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
@@ -23,7 +23,7 @@ async fn a_dead_collector_costs_spans_and_no_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hanging_collector_loses_what_has_no_place_and_not_one_more() {
+async fn a_hanging_collector_loses_only_what_exceeds_the_queue() {
     let collector = Collector::start().await;
     collector.behave(Mood::Hangs);
     let exporter = to(&collector)
@@ -34,23 +34,23 @@ async fn a_hanging_collector_loses_what_has_no_place_and_not_one_more() {
         .unwrap();
     calls(&exporter, 5).await;
     within("a request", collector.until(|now| now.requests().pop())).await;
-    // ten are on their way; of two thousand a hundred find a place
+    // ten of a hundred are in flight; ninety of two thousand are admitted
     calls(&exporter, 1_000).await;
-    assert_eq!(exporter.counts().dropped, 1_900);
+    assert_eq!(exporter.counts().dropped, 1_910);
     assert_eq!(exporter.counts().exported, 0);
 
     collector.behave(Mood::Takes);
-    let spans = within("what waited", collector.until_spans(110)).await;
-    assert_eq!(spans.len(), 110);
+    let spans = within("the queue", collector.until_spans(100)).await;
+    assert_eq!(spans.len(), 100);
     let counts = exporter.shutdown(NEVER).await;
     assert_eq!(
         (counts.exported, counts.dropped, counts.failed),
-        (110, 1_900, 0)
+        (100, 1_910, 0)
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_leaves_a_hanging_collector_behind() {
+async fn shutdown_does_not_wait_for_a_hanging_collector() {
     let collector = Collector::start().await;
     collector.behave(Mood::Hangs);
     let exporter = to(&collector)
@@ -62,33 +62,34 @@ async fn the_end_leaves_a_hanging_collector_behind() {
     within("a request", collector.until(|now| now.requests().pop())).await;
     calls(&exporter, 2).await;
     let counts = within("the end", exporter.shutdown(Duration::from_millis(1))).await;
-    assert_eq!((counts.exported, counts.dropped, counts.failed), (0, 4, 10));
+    assert_eq!((counts.exported, counts.dropped, counts.failed), (0, 14, 0));
+    // calls go on
     calls(&exporter, 1).await;
-    assert_eq!(exporter.counts().dropped, 6);
+    assert_eq!(exporter.counts().exported, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_has_failed_and_what_is_refused_in_part_in_part() {
+async fn refused_spans_are_counted_as_failed() {
     let collector = Collector::start().await;
     collector.behave(Mood::Refuses(400));
     let exporter = to(&collector).with_batch(4).start().unwrap();
     calls(&exporter, 2).await;
     within("an answer", collector.until(|now| now.answers().pop())).await;
-    collector.behave(Mood::Rejects(3));
+    collector.behave(Mood::Takes);
     calls(&exporter, 2).await;
     let counts = exporter.shutdown(NEVER).await;
-    assert_eq!((counts.exported, counts.dropped, counts.failed), (1, 0, 7));
+    assert_eq!((counts.exported, counts.dropped, counts.failed), (4, 0, 4));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_pass_is_sent_again() {
+async fn a_transient_refusal_is_retried() {
     let collector = Collector::start().await;
     collector.behave(Mood::Refuses(503));
     let exporter = to(&collector).with_batch(4).start().unwrap();
     calls(&exporter, 2).await;
     within("an answer", collector.until(|now| now.answers().pop())).await;
     collector.behave(Mood::Takes);
-    within("the repeat", collector.until_spans(4)).await;
+    within("the retry", collector.until_spans(4)).await;
     let counts = exporter.shutdown(NEVER).await;
     assert_eq!((counts.exported, counts.lost()), (4, 0));
     assert!(collector.answers().ends_with(&[503, 200]));

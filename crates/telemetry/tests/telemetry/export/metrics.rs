@@ -1,4 +1,4 @@
-//! Metrics, and what they say of spans.
+//! Metrics, among them the outcomes of spans.
 
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -7,7 +7,7 @@ use super::*;
 use callward_telemetry::names;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_arrive_and_tell_what_became_of_spans() {
+async fn metrics_arrive_with_the_outcomes_of_spans() {
     let collector = Collector::start().await;
     let exporter = to(&collector).with_queue(4).with_batch(4).start().unwrap();
     let provider = SdkMeterProvider::builder()
@@ -17,7 +17,7 @@ async fn metrics_arrive_and_tell_what_became_of_spans() {
     exporter.observe(&provider.meter("test"));
     calls(&exporter, 2).await;
     within("the batch", collector.until_spans(4)).await;
-    // an answer that the collector has sent may not have been read yet
+    // the exporter may not have read the answer yet
     let flush = provider.clone();
     within("the end", async move {
         tokio::task::spawn_blocking(move || flush.shutdown())

@@ -1,9 +1,4 @@
 //! The exporter against a collector on a real socket.
-#![cfg(feature = "otlp")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
 
 mod compressed;
 mod metrics;
@@ -23,10 +18,10 @@ use tower::{Layer, ServiceExt};
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Longer than any test takes: what is sent then was sent for another reason than time.
+/// Longer than any test takes, so that no interval ends during one.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Waits for something that must happen, and fails if it does not: machines that build are slow.
+/// Waits for an event, and fails if it does not happen. Generous, as build machines are slow.
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future)
         .await
@@ -41,7 +36,7 @@ fn to(collector: &Collector) -> OtlpConfig {
         .with_metrics_interval(NEVER)
 }
 
-/// Makes so many calls, each of which is a call span with an attempt span in it.
+/// Makes `count` calls, each of which has a call span and an attempt span.
 async fn calls(exporter: &Exporter, count: usize) {
     let leaf = AtOnce::new(ToolOutput::text("ok"));
     let service = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(leaf));

@@ -1,5 +1,4 @@
 //! Which tool to check with what another one did.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use callward_core::{ReplicaSetId, ServerId, ToolDefinition, ToolName, Verifier};
 use callward_registry::{Registry, SetOptions};
@@ -48,7 +47,7 @@ fn paired(write: &str, read: &str) -> SetOptions {
 }
 
 #[test]
-fn a_write_is_paired_with_the_read_of_its_set_under_the_name_clients_see() {
+fn a_write_is_paired_with_a_read_under_its_client_name() {
     let registry = Registry::new();
     registry.set_options(set("shop"), SetOptions::default().with_prefix("shop"));
     list(
@@ -78,7 +77,7 @@ fn a_write_is_paired_with_the_read_of_its_set_under_the_name_clients_see() {
 }
 
 #[test]
-fn pairs_follow_what_is_listed() {
+fn pairs_follow_the_lists() {
     let registry = Registry::new();
     let lists = |reads: Vec<ToolDefinition>| {
         let tools = reads.into_iter().chain([write("update_order")]).collect();
@@ -102,7 +101,7 @@ fn pairs_follow_what_is_listed() {
 }
 
 #[test]
-fn a_server_that_leaves_takes_the_pair_with_it() {
+fn removing_a_server_removes_its_pairs() {
     let registry = Registry::new();
     let [first, second] = ["a", "b"].map(|id| ServerId::new(id).unwrap());
     registry.register(&set("shop"), &first, vec![write("update_order")]);
@@ -116,7 +115,7 @@ fn a_server_that_leaves_takes_the_pair_with_it() {
 }
 
 #[test]
-fn the_operator_knows_better_than_the_names() {
+fn a_configured_pair_beats_names() {
     let registry = Registry::new();
     registry.set_options(set("shop"), paired("pay", "list_payments"));
     let tools = || vec![write("pay"), read("list_payments"), read("get_pay")];
@@ -129,7 +128,7 @@ fn the_operator_knows_better_than_the_names() {
 }
 
 #[test]
-fn what_the_operator_names_in_vain_is_told_and_names_decide() {
+fn an_invalid_configured_pair_is_ignored() {
     for reader in [None, Some(write("audit"))] {
         let registry = Registry::new();
         registry.set_options(set("shop"), paired("update_order", "audit"));
@@ -149,7 +148,7 @@ fn what_the_operator_names_in_vain_is_told_and_names_decide() {
 }
 
 #[test]
-fn a_tool_whose_pair_stays_is_the_same_instance() {
+fn a_tool_with_an_unchanged_pair_stays_the_same_instance() {
     let registry = Registry::new();
     let tools = || vec![write("update_order"), read("get_order")];
     list(&registry, "shop", tools());

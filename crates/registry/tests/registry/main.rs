@@ -1,0 +1,8 @@
+//! The registry: listings, names, options, pairs and bounds.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+mod bounds;
+mod catalogue;
+mod changing;
+mod names;
+mod verifiers;
