@@ -12,7 +12,7 @@ use callward_retry::hedge::{Hedge, HedgeLayer};
 use callward_retry::{Retry, RetryLayer};
 use callward_router::Router;
 use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanFuture, CallSpanLayer};
-use tower::ServiceBuilder;
+use tower::{Service, ServiceBuilder};
 
 use crate::leaf::Leaf;
 use crate::limits::ServerLayers;
@@ -52,7 +52,9 @@ pub(crate) type Answer = CallSpanFuture<AuditFuture<Cache<Inside>>>;
 /// Calls all layers, which are shared: the outermost three are always ready, and what is inside of them
 /// is cloned only for a call that gets there. So a hit writes to no count that all threads have in common.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
-    layers.call_ref(call, |audit, call| audit.call_ref(call, Cache::call_ref))
+    layers.call_ref(call, |audit, call| {
+        audit.call_ref(call, |cache, call| cache.clone().call(call))
+    })
 }
 
 /// Puts the layers around the router.

@@ -16,7 +16,7 @@ pub(crate) struct Ended<'a> {
     /// What the caller got; `None` if the caller did not wait for it.
     pub(crate) result: Option<&'a Result<ToolOutput, ToolError>>,
     /// More than one attempt may have run: an earlier one may land after the last one was answered.
-    pub(crate) repeated: bool,
+    pub(crate) retried: bool,
     /// How long 99 of 100 writes of the tool take; `None` before the first.
     pub(crate) p99: Option<Duration>,
     /// The longest that the write is unsettled.
@@ -52,12 +52,12 @@ impl Settling {
     /// | anything else | 4 × p99, from 1 s to the ceiling | deadline and attempt timeout have passed |
     pub(crate) fn of(ended: &Ended<'_>) -> Self {
         match ended.result {
-            Some(Ok(output)) if !ended.repeated && output.is_error() => Self {
+            Some(Ok(output)) if !ended.retried && output.is_error() => Self {
                 unsettled: FLOOR,
                 doubtful: ended.attempt_timeout,
             },
-            Some(Ok(_)) if !ended.repeated => Self::DONE,
-            Some(Err(error)) if !ended.repeated && !may_have_run(error) => Self::DONE,
+            Some(Ok(_)) if !ended.retried => Self::DONE,
+            Some(Err(error)) if !ended.retried && !may_have_run(error) => Self::DONE,
             _ => {
                 let likely = ended.p99.map(|p99| p99.saturating_mul(P99_MULTIPLE));
                 Self {
@@ -72,7 +72,7 @@ impl Settling {
     }
 }
 
-/// Says whether a call that failed may have had an effect, or may still have it.
+/// Returns `true` if a call that failed may have had an effect, or may still have it.
 ///
 /// A server that answers with a fault may have run the call, whatever the fault is: only the codes
 /// that are given before a call is looked at say that it did not.
@@ -107,7 +107,7 @@ mod tests {
     fn ended(result: Option<&Result<ToolOutput, ToolError>>) -> Ended<'_> {
         Ended {
             result,
-            repeated: false,
+            retried: false,
             p99: None,
             ceiling: CEILING,
             attempt_timeout: ATTEMPT,
@@ -195,7 +195,7 @@ mod tests {
             Err(answered(ErrorKind::InvalidCall, -32600)),
         ] {
             let mut ended = ended(Some(&result));
-            ended.repeated = true;
+            ended.retried = true;
             assert_eq!(Settling::of(&ended), lost(), "{result:?}");
         }
     }

@@ -1,12 +1,11 @@
 //! What the cache did, counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use callward_core::{Lanes, ReplicaSetId, ToolName};
+use callward_core::{ReplicaSetId, ToolName};
 use serde::{Serialize, Serializer};
 
-use crate::reason::{BypassCounters, Bypasses, Evictions, RefusalCounters, Refusals};
+use crate::reason::{BypassReason, Bypasses, EvictionCause, Evictions, Refusals};
 use crate::store::StoreUsage;
 
 /// What the cache did since it was built, and what it keeps now.
@@ -33,7 +32,7 @@ impl CacheStats {
     pub(crate) fn new(counts: Counts, evictions: Evictions, usage: StoreUsage) -> Self {
         Self {
             counts,
-            evicted: usage.evicted,
+            evicted: evictions.get(EvictionCause::Size),
             evictions,
             entries: usage.entries,
             bytes: usage.bytes,
@@ -60,10 +59,6 @@ pub struct ToolStats {
     /// What was done.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Entries kept now, unreachable ones included.
-    pub entries: u64,
-    /// Bytes these take.
-    pub bytes: u64,
     /// How long a call takes that is not answered from the cache, in milliseconds: a mean in which
     /// the latest calls weigh most. `None` if there was no such call.
     #[serde(rename = "mean_duration_ms", serialize_with = "optional_millis")]
@@ -110,6 +105,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    pub(crate) fn bypass(&mut self, reason: BypassReason) {
+        self.bypassed += 1;
+        self.bypasses.add_one(reason);
+    }
+
     /// Returns the share of look-ups that were answered without a server, 0 to 1; `None` if there
     /// was none.
     #[must_use]
@@ -141,86 +141,6 @@ impl std::ops::AddAssign for Counts {
         self.stored += other.stored;
         self.refusals += other.refusals;
         self.saved = self.saved.saturating_add(other.saved);
-    }
-}
-
-/// So many stored results make a share.
-const ENOUGH: u64 = 32;
-
-/// The counters behind [`Counts`].
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    /// Hits, and nanoseconds of upstream time that were saved.
-    answered: Lanes<2>,
-    pub(crate) stale: Counter,
-    pub(crate) joined: Counter,
-    pub(crate) misses: Counter,
-    pub(crate) rescued: Counter,
-    pub(crate) refreshes: Counter,
-    pub(crate) failed_refreshes: Counter,
-    pub(crate) verified: Counter,
-    pub(crate) differed: Counter,
-    pub(crate) invalidations: Counter,
-    pub(crate) bypasses: BypassCounters,
-    pub(crate) stored: Counter,
-    /// Results that were hit at least once.
-    pub(crate) reused: Counter,
-    pub(crate) refusals: RefusalCounters,
-}
-
-impl Counters {
-    /// Counts a hit that saved so many nanoseconds.
-    pub(crate) fn hit(&self, saved_nanos: u64) {
-        self.answered.add([1, saved_nanos]);
-    }
-
-    /// Counts upstream time that was saved by something else than a hit.
-    pub(crate) fn save(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.answered.add([0, nanos]);
-    }
-
-    /// Returns how likely a stored result is to be hit at all; `None` as long as too few were stored
-    /// to tell.
-    #[expect(clippy::cast_precision_loss, reason = "odds, not identities")]
-    pub(crate) fn odds(&self) -> Option<f32> {
-        let stored = self.stored.get();
-        (stored >= ENOUGH).then(|| self.reused.get() as f32 / stored as f32)
-    }
-
-    pub(crate) fn snapshot(&self) -> Counts {
-        let bypasses = self.bypasses.snapshot();
-        let [hits, saved_nanos] = self.answered.sum();
-        Counts {
-            hits,
-            stale: self.stale.get(),
-            joined: self.joined.get(),
-            misses: self.misses.get(),
-            rescued: self.rescued.get(),
-            refreshes: self.refreshes.get(),
-            failed_refreshes: self.failed_refreshes.get(),
-            verified: self.verified.get(),
-            differed: self.differed.get(),
-            invalidations: self.invalidations.get(),
-            bypassed: bypasses.total(),
-            bypasses,
-            stored: self.stored.get(),
-            refusals: self.refusals.snapshot(),
-            saved: Duration::from_nanos(saved_nanos),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
     }
 }
 

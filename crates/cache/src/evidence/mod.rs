@@ -34,8 +34,6 @@ mod status;
 mod tool;
 
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod tests;
 
 pub(crate) use registry::{Evidences, Subject};

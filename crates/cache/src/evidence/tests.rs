@@ -11,6 +11,7 @@ use super::registry::MOST_SUBJECTS;
 use super::{Evidences, Subject, ToolEvidence};
 
 mod kept;
+mod simulation;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -6,9 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::common::{Bench, by, failure, get, read, set, write};
-use callward_cache::{
-    Admission, BypassReason, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
-};
+use callward_cache::{BypassReason, CacheConfig, CacheLayer, Partition};
 use callward_core::{
     CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
 };
@@ -292,38 +290,4 @@ async fn what_a_running_read_brings_back_after_a_purge_is_not_kept() {
     gate.open(2);
     assert_eq!(running.await.unwrap().unwrap().to_text(), "1");
     assert_eq!(bench.text(read()).await, "2");
-}
-
-/// A store that forgets everything at once.
-#[derive(Debug)]
-struct Sieve;
-
-impl Store for Sieve {
-    fn get(&self, _: u128) -> Option<Entry> {
-        None
-    }
-
-    fn put(&self, _: u128, _: Entry) -> Admission {
-        Admission::Stored
-    }
-
-    fn remove(&self, _: u128) {}
-
-    fn clear(&self) {}
-
-    fn usage(&self) -> StoreUsage {
-        StoreUsage::default()
-    }
-
-    fn watch(&self, _: Watcher) {}
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_store_that_forgets_costs_calls_and_nothing_else() {
-    let mock = MockService::counting();
-    let cache = CacheLayer::with_store(CacheConfig::default(), Arc::new(Sieve)).layer(mock);
-    for expected in ["1", "2"] {
-        let answer = cache.clone().oneshot(read()).await.unwrap();
-        assert_eq!(answer.to_text(), expected);
-    }
 }

@@ -28,8 +28,8 @@
 //!
 //! It does not tell whether the epoch is raised twice or once: either raise suffices while nothing is
 //! looked up beside a write; the tests in `src/scope` do. Nor does it find a purge of everything that
-//! clears the store and lets running reads bring back what they read; `tests/behaviour` does. What
-//! waits between two lives in the store, and revalidation, have tests of their own.
+//! clears the store and lets running reads bring back what they read; `tests/behaviour` does. Evicted
+//! entries that return to the store, and revalidation, have tests of their own.
 //!
 //! `NEVER_STALE_CASES` says how many scripts are tried, 10,000 if it is not set. A script that fails
 //! is made shorter, and told line by line.

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use callward_cache::{
-    CacheConfig, CacheLayer, MokaStore, Partition, ScopeRules, Store, ToolScopes,
-};
+use callward_cache::{CacheConfig, CacheLayer, Partition, ScopeRules, ToolScopes};
 use callward_core::{Delivery, SecurityLevel, Tool};
 use callward_testkit::tool;
 use proptest::prelude::*;
@@ -160,26 +158,17 @@ impl Style {
 pub(crate) enum Room {
     Ample,
     Little,
-    #[cfg(feature = "lean")]
-    LittleLean,
 }
 
 impl Room {
     fn all() -> Vec<Self> {
-        vec![
-            Self::Ample,
-            Self::Little,
-            #[cfg(feature = "lean")]
-            Self::LittleLean,
-        ]
+        vec![Self::Ample, Self::Little]
     }
 
-    fn store(self) -> Arc<dyn Store> {
+    fn max_bytes(self) -> u64 {
         match self {
-            Self::Ample => Arc::new(MokaStore::new(1 << 20)),
-            Self::Little => Arc::new(MokaStore::new(1_200)),
-            #[cfg(feature = "lean")]
-            Self::LittleLean => Arc::new(callward_cache::LeanStore::new(1_200)),
+            Self::Ample => 1 << 20,
+            Self::Little => 1_600,
         }
     }
 }
@@ -204,11 +193,12 @@ impl Setting {
     }
 
     pub(crate) fn layer(&self) -> CacheLayer {
-        CacheLayer::with_store(self.config(), self.store.store())
+        CacheLayer::new(self.config())
     }
 
     fn config(&self) -> CacheConfig {
         let mut config = CacheConfig::default();
+        config.max_bytes = self.store.max_bytes();
         config.settle = SETTLE;
         if self.shared {
             config.partition = Partition::Shared;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use callward_core::{ReplicaSetId, ToolName};
 use tokio::time::Instant;
 
-use super::{Evidences, Subject};
+use super::super::{Evidences, Subject};
 
 const ODDS: f64 = 0.01;
 const HOUR: f64 = 3_600.0;
