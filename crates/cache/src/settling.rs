@@ -1,4 +1,4 @@
-//! How long a write that has ended keeps what it touched out of the cache.
+//! How long a write that has ended keeps its scopes out of the cache.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) struct Ended<'a> {
 /// For how long, from the end of a write, its effect may still land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settling {
-    /// Nothing that it touched is looked up or kept.
+    /// Its scopes are neither looked up nor kept.
     pub(crate) unsettled: Duration,
     /// What is kept is served within the burst window only.
     pub(crate) doubtful: Duration,
@@ -142,7 +142,7 @@ mod tests {
         };
         assert_eq!(of(&Ok(ToolOutput::text("done"))), Settling::DONE);
         assert_eq!(of(&Ok(ToolOutput::error_text("no"))), reported);
-        assert_eq!(Settling::of(&ended(None)), lost(), "nobody waited");
+        assert_eq!(Settling::of(&ended(None)), lost(), "its caller left");
         for error in [
             answered(InvalidCall, -32600),
             answered(InvalidCall, -32601),
@@ -202,15 +202,15 @@ mod tests {
 
     #[test]
     fn the_word_of_another_gateway_is_taken() {
-        let told = |delivery: &str| {
+        let reported = |delivery: &str| {
             let data = format!(r#"{{"kind":"timeout","delivery":"{delivery}"}}"#);
             let error = answered(ErrorKind::ServerFault, ToolError::RUNTIME_CODE);
             of(&Err(error.with_data(data.into())))
         };
-        assert_eq!(told("not_sent"), Settling::DONE);
-        assert_eq!(told("unknown"), lost());
-        assert_eq!(told("answered"), lost());
-        assert_eq!(told("never"), lost());
+        assert_eq!(reported("not_sent"), Settling::DONE);
+        assert_eq!(reported("unknown"), lost());
+        assert_eq!(reported("answered"), lost());
+        assert_eq!(reported("never"), lost());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the cache did, counted.
+//! The counts of the cache.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::reason::{BypassReason, Bypasses, EvictionCause, Evictions, Refusals};
 use crate::store::StoreUsage;
 
-/// What the cache did since it was built, and what it keeps now.
+/// The counts of the cache since it was built, and what it keeps now.
 ///
 /// Each call counts once, when it is decided: as hit, stale, miss, joined, invalidation or bypass.
 /// What the cache calls by itself counts as refresh or check.
@@ -18,11 +18,11 @@ pub struct CacheStats {
     /// What was done, by all tools together.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Entries dropped to make room.
+    /// Entries evicted as the store was full.
     pub evicted: u64,
     /// Entries dropped, by cause.
     pub evictions: Evictions,
-    /// Entries kept now, unreachable ones included until they expire or make room.
+    /// Entries kept now, unreachable ones included until they are evicted.
     pub entries: u64,
     /// Bytes these take.
     pub bytes: u64,
@@ -48,7 +48,7 @@ impl std::ops::Deref for CacheStats {
     }
 }
 
-/// What the cache did for one tool.
+/// The counts of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolStats {
@@ -65,7 +65,7 @@ pub struct ToolStats {
     pub mean_duration: Option<Duration>,
 }
 
-/// How often what was done.
+/// How often each outcome occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
@@ -113,10 +113,7 @@ impl Counts {
     /// Returns the share of look-ups that were answered without a server, 0 to 1; `None` if there
     /// was none.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share is told in a few digits"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
     pub fn hit_rate(&self) -> Option<f64> {
         let answered = self.hits + self.stale + self.joined;
         let all = answered + self.misses;

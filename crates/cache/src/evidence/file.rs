@@ -15,7 +15,7 @@ use super::registry::{Evidences, random_secret};
 use super::tool::ToolEvidence;
 
 /// A larger file is not read: 256 MiB. All that is remembered takes some 40 MiB.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// A file that this process alone writes.
 #[derive(Debug)]
@@ -68,9 +68,9 @@ impl Evidences {
         // a clock that was set back makes nothing younger
         let since = wall.saturating_sub(snapshot.saved);
         let factor = ageing(since.as_secs_f64());
-        for (subject, kept) in snapshot.tools {
+        for (subject, saved) in snapshot.tools {
             let common = evidences.common.clone();
-            evidences.restore(&subject, ToolEvidence::restored(common, kept, factor, now));
+            evidences.restore(&subject, ToolEvidence::restored(common, saved, factor, now));
         }
         Ok(Some(evidences))
     }
@@ -89,7 +89,7 @@ impl Evidences {
             secret: self.secret(),
             saved: wall,
             tools: tools
-                .map(|(subject, evidence)| (subject, evidence.keep(now)))
+                .map(|(subject, evidence)| (subject, evidence.save(now)))
                 .collect(),
         };
         let written = snapshot
@@ -132,7 +132,7 @@ impl StateFile {
     fn read(&self) -> io::Result<Option<Snapshot>> {
         let mut text = Vec::new();
         match File::open(&self.path) {
-            Ok(file) => file.take(MOST_BYTES).read_to_end(&mut text)?,
+            Ok(file) => file.take(MAX_BYTES).read_to_end(&mut text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };

@@ -7,7 +7,7 @@ use callward_core::{ReplicaSetId, ToolName};
 use tokio::time::Instant;
 
 use super::bucket::EDGES;
-use super::registry::MOST_SUBJECTS;
+use super::registry::MAX_SUBJECTS;
 use super::{Evidences, Subject, ToolEvidence};
 
 mod kept;
@@ -252,7 +252,7 @@ fn another_definition_drops_the_evidence_about_the_old_one() {
 #[test]
 fn the_least_recently_used_subjects_are_dropped() {
     let (evidences, now) = (Evidences::new(0.01), Instant::now());
-    for partition in 0..MOST_SUBJECTS as u128 {
+    for partition in 0..MAX_SUBJECTS as u128 {
         evidences
             .of(&subject("read", 1, partition))
             .observe(1, 1, seconds(1), true, now);
@@ -260,7 +260,7 @@ fn the_least_recently_used_subjects_are_dropped() {
     evidences.of(&subject("read", 1, 0));
     evidences.of(&subject("other", 1, 0));
     let all = evidences.all();
-    assert_eq!(all.len(), MOST_SUBJECTS);
+    assert_eq!(all.len(), MAX_SUBJECTS);
     let known = |subject: &Subject| all.iter().any(|(known, _)| known == subject);
     assert!(known(&subject("read", 1, 0)) && !known(&subject("read", 1, 1)));
     assert!(known(&subject("other", 1, 0)));

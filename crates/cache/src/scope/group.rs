@@ -15,8 +15,7 @@ use serde::{Deserialize, Deserializer};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum StateGroup {
-    /// All sets for which nothing else is said. Default: servers often share a folder, a database
-    /// or a browser without saying so.
+    /// All sets without another group. Default: servers often share a folder, a database or a browser.
     #[default]
     Shared,
     /// None: only this set's own tools read and change its state.
