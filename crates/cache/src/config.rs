@@ -14,13 +14,14 @@ use crate::scope::ScopeRules;
 pub struct CacheConfig {
     /// Whether anything is cached. Default: `true`.
     pub enabled: bool,
-    /// The bytes that all entries together may take, keys and bookkeeping included. Default: 64 MiB.
+    /// The bytes that all entries together may take, keys and bookkeeping included. Default: 64
+    /// MiB.
     pub max_bytes: u64,
     /// The largest body of one result that is kept, in bytes. Default: 1 MiB.
     pub max_item_bytes: u64,
-    /// When the store is full, results that took longer than this are kept longer, in proportion to the
-    /// time; for all others only use and size count. In configuration: `slow_threshold_ms`. Default:
-    /// 500 milliseconds.
+    /// When the store is full, results that took longer than this are kept longer, in proportion to
+    /// the time; for all others only use and size count. In configuration: `slow_threshold_ms`.
+    /// Default: 500 milliseconds.
     #[serde(rename = "slow_threshold_ms", deserialize_with = "millis")]
     pub slow_threshold: Duration,
     /// Which principals share results. Default: none.
@@ -28,24 +29,24 @@ pub struct CacheConfig {
     /// Whether the immediate repeat of an idempotent write is answered with the first one's result.
     /// Default: `true`.
     pub idempotent_writes: bool,
-    /// How long after its dispatch a call without evidence shares its result: with calls in flight, and
-    /// with sessions that have not received it. Only where the lifetime is
+    /// How long after its dispatch a call without evidence shares its result: with calls in flight,
+    /// and with sessions that have not received it. Only where the lifetime is
     /// [learned](callward_core::Lifetime::Learned). In configuration: `burst_ms`. Default: 500
     /// milliseconds.
     #[serde(rename = "burst_ms", deserialize_with = "millis")]
     pub burst: Duration,
-    /// How long after its end a write that may still land keeps its write set out of the cache, at most:
-    /// four times the p99 of its tool's writes, but at least a second, if that is shorter. After that, and
-    /// until the deadline of the call and its attempt timeout have passed, results are served within the
-    /// [`burst`](Self::burst) window only. Below a second counts as a second. In configuration: `settle_ms`.
-    /// Default: 10 seconds.
+    /// How long after its end a write that may still land keeps its write set out of the cache, at
+    /// most: four times the p99 of its tool's writes, but at least a second, if that is shorter.
+    /// After that, and until the deadline of the call and its attempt timeout have passed, results
+    /// are served within the [`burst`](Self::burst) window only. Below a second counts as a second.
+    /// In configuration: `settle_ms`. Default: 10 seconds.
     #[serde(rename = "settle_ms", deserialize_with = "millis")]
     pub settle: Duration,
-    /// The largest probability that a repeated call has another answer, of those served by evidence.
-    /// Above 0.5 counts as 0.5. Default: 0.01.
+    /// The largest probability that a repeated call has another answer, of those served by
+    /// evidence. Above 0.5 counts as 0.5. Default: 0.01.
     pub stale_odds: f64,
-    /// The file that evidence is read from and [saved](crate::CacheHandle::save_evidence) to. If another
-    /// process holds it, or it cannot be opened, evidence stays in memory. Default: none.
+    /// The file that evidence is read from and [saved](crate::CacheHandle::save_evidence) to. If
+    /// another process holds it, or it cannot be opened, evidence stays in memory. Default: none.
     #[serde(skip)]
     pub evidence_file: Option<PathBuf>,
     /// Which state tools read and write. Default: each reads and writes all state.
@@ -56,14 +57,14 @@ pub struct CacheConfig {
     /// `stale_while_revalidate_ms`. Default: zero, not at all.
     #[serde(rename = "stale_while_revalidate_ms", deserialize_with = "millis")]
     pub stale_while_revalidate: Duration,
-    /// How long after its lifetime the result of a read may still be served, marked as stale, in place
-    /// of a failure of the server. The server may shorten it. In configuration:
+    /// How long after its lifetime the result of a read may still be served, marked as stale, in
+    /// place of a failure of the server. The server may shorten it. In configuration:
     /// `stale_if_error_ms`. Default: zero, not at all.
     #[serde(rename = "stale_if_error_ms", deserialize_with = "millis")]
     pub stale_if_error: Duration,
     /// Seeds the secret under which calls become keys, so that a replay gives the same figures each
-    /// time. A client that knows the secret can make two calls share a key: never set it for untrusted
-    /// clients. Default: none, which draws a secret when the layer is made.
+    /// time. A client that knows the secret can make two calls share a key: never set it for
+    /// untrusted clients. Default: none, which draws a secret when the layer is made.
     #[serde(skip)]
     pub key_seed: Option<u64>,
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// Each octave of time from a millisecond to a minute has four buckets, so that the p99 is at most a
-/// quarter above the observed one.
+/// Each octave of time from a millisecond to a minute has four buckets, so that the p99 is at most
+/// a quarter above the observed one.
 const BUCKETS: usize = 4 * 16;
 
 /// After this many observations all counts are halved: old ones fade.

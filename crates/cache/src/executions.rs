@@ -38,8 +38,8 @@ impl Executions {
         self.0.get(&key)
     }
 
-    /// Takes an execution, and returns the one before. One that was dispatched earlier than the last one
-    /// is not taken.
+    /// Takes an execution, and returns the one before. One that was dispatched earlier than the
+    /// last one is not taken.
     ///
     /// # Errors
     ///

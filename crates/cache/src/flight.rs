@@ -1,15 +1,15 @@
 //! Single flight: identical reads that run at the same time run once.
 //!
-//! A flight is a semaphore with one permit. The call that holds the permit is the leader and runs; the
-//! followers wait for the permit. A leader that answers closes the semaphore, and each follower takes the
-//! answer. A leader that panics or is dropped returns the permit, and the follower that waited longest
-//! gets it. A leader that fails returns two: with a server that fails each call, the followers must not
-//! run one after the other. No follower is stranded, as the permit is returned by dropping it; a follower
-//! that stops waiting leaves the queue by dropping its wait.
+//! A flight is a semaphore with one permit. The call that holds the permit is the leader and runs;
+//! the followers wait for the permit. A leader that answers closes the semaphore, and each follower
+//! takes the answer. A leader that panics or is dropped returns the permit, and the follower that
+//! waited longest gets it. A leader that fails returns two: with a server that fails each call, the
+//! followers must not run one after the other. No follower is stranded, as the permit is returned
+//! by dropping it; a follower that stops waiting leaves the queue by dropping its wait.
 //!
 //! While its read set is being written, a call may only get the answer of a run that began after it
-//! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is not
-//! dispatched before the current one has ended.
+//! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is
+//! not dispatched before the current one has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,9 +59,9 @@ impl Dispatched {
 }
 
 impl Flights {
-    /// Joins the flight of this key; starts one if there is none, or if it was dispatched longer ago than
-    /// `within`: that one goes on for its members. A session that is a member already runs its further
-    /// calls alone: it means each of them.
+    /// Joins the flight of this key; starts one if there is none, or if it was dispatched longer
+    /// ago than `within`: that one goes on for its members. A session that is a member already runs
+    /// its further calls alone: it means each of them.
     pub(crate) fn join(
         &self,
         key: u128,
@@ -76,8 +76,8 @@ impl Flights {
         self.join_unless(key, session, is_old, |_| None)
     }
 
-    /// Joins a flight of this key that is not dispatched yet; starts one if there is none. It is dispatched
-    /// when the one before it has ended, or when its leader stops waiting for that.
+    /// Joins a flight of this key that is not dispatched yet; starts one if there is none. It is
+    /// dispatched when the one before it has ended, or when its leader stops waiting for that.
     pub(crate) fn next(&self, key: u128, session: Option<u64>) -> FlightGuard<'_> {
         let is_dispatched = |flight: &Flight| flight.dispatched.get().is_some();
         self.join_unless(key, session, is_dispatched, |current| Some(current.clone()))
@@ -180,8 +180,8 @@ impl FlightGuard<'_> {
         }
     }
 
-    /// Waits until the flight before this one has ended or has no leader. The leader waits before its call
-    /// is dispatched.
+    /// Waits until the flight before this one has ended or has no leader. The leader waits before
+    /// its call is dispatched.
     pub(crate) async fn wait_for_previous(&self) {
         let previous = self.flight.previous.lock().clone();
         if let Some(previous) = previous {
@@ -190,16 +190,16 @@ impl FlightGuard<'_> {
         }
     }
 
-    /// Notes that the call is dispatched now, and how long after that others may join. Only the first
-    /// dispatch of the flight is noted.
+    /// Notes that the call is dispatched now, and how long after that others may join. Only the
+    /// first dispatch of the flight is noted.
     pub(crate) fn dispatch(&self, at: Instant, within: Option<Duration>) {
         let _ = self.flight.dispatched.set(Dispatched { at, within });
         // or each flight would keep all flights before it
         self.flight.previous.lock().take();
     }
 
-    /// Gives all followers the answer, and ends the flight. The leader stores the answer before, so that
-    /// calls after the flight find it there.
+    /// Gives all followers the answer, and ends the flight. The leader stores the answer before, so
+    /// that calls after the flight find it there.
     pub(crate) fn answer(&self, answer: SharedAnswer) {
         if self.flight.answer.set(answer).is_ok() {
             self.leave_if(|| true);
@@ -207,8 +207,8 @@ impl FlightGuard<'_> {
         }
     }
 
-    /// Allows one more leader at a time: each leader without an answer calls it, so that twice as many run
-    /// in each round, and all calls end after a few rounds.
+    /// Allows one more leader at a time: each leader without an answer calls it, so that twice as
+    /// many run in each round, and all calls end after a few rounds.
     pub(crate) fn allow_more_leaders(&self) {
         self.flight.permits.add_permits(1);
     }

@@ -25,7 +25,8 @@ impl CacheHandle {
         Self { shared }
     }
 
-    /// Returns counts and usage. Runs the store's pending tasks first: for dashboards, not for calls.
+    /// Returns counts and usage. Runs the store's pending tasks first: for dashboards, not for
+    /// calls.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         // first the usage, which runs pending evictions
@@ -47,13 +48,15 @@ impl CacheHandle {
         CachePreview::of(&self.shared, &version, call)
     }
 
-    /// Returns the evidence about a tool's answers: of the principal with the most, if there are several.
+    /// Returns the evidence about a tool's answers: of the principal with the most, if there are
+    /// several.
     #[must_use]
     pub fn evidence(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<EvidenceStatus> {
         self.all_evidence().remove(&(set.clone(), tool.clone()))
     }
 
-    /// Returns the evidence about each tool of which there is any, as [`evidence`](Self::evidence) does.
+    /// Returns the evidence about each tool of which there is any, as [`evidence`](Self::evidence)
+    /// does.
     #[must_use]
     pub fn all_evidence(&self) -> HashMap<(ReplicaSetId, ToolName), EvidenceStatus> {
         let mut all: HashMap<_, EvidenceStatus> = HashMap::new();
@@ -69,7 +72,8 @@ impl CacheHandle {
         all
     }
 
-    /// Returns all evidence: of a tool once for each [partition](crate::Partition) that it is kept for.
+    /// Returns all evidence: of a tool once for each [partition](crate::Partition) that it is kept
+    /// for.
     #[must_use]
     pub fn evidence_by_partition(&self) -> Vec<(ReplicaSetId, ToolName, EvidenceStatus)> {
         let all = self.shared.evidence.all().into_iter();
@@ -77,8 +81,8 @@ impl CacheHandle {
             .collect()
     }
 
-    /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if there is
-    /// one and anything is new. Returns `true` if it wrote. Blocks on the file system.
+    /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if
+    /// there is one and anything is new. Returns `true` if it wrote. Blocks on the file system.
     ///
     /// # Errors
     ///
@@ -96,16 +100,16 @@ impl CacheHandle {
         self.shared.tools.change_rules(&self.shared, &old, &current);
     }
 
-    /// Returns `true` if a write to state of the replica set is in flight, or has ended and may still land.
-    /// Such a write counts by the rules of the time when it began.
+    /// Returns `true` if a write to state of the replica set is in flight, or has ended and may
+    /// still land. Such a write counts by the rules of the time when it began.
     #[must_use]
     pub fn is_written(&self, set: &ReplicaSetId) -> bool {
         let group = self.shared.rules.read().group(set);
         self.shared.scopes.is_written(&group, Instant::now())
     }
 
-    /// Returns the state that ended writes may still change, by name: none of it is served from the cache
-    /// meanwhile.
+    /// Returns the state that ended writes may still change, by name: none of it is served from the
+    /// cache meanwhile.
     #[must_use]
     pub fn unsettled(&self) -> Vec<UnsettledState> {
         self.shared.unsettled.list(Instant::now())
@@ -117,8 +121,8 @@ impl CacheHandle {
         self.shared.rules.read().clone()
     }
 
-    /// Removes what it knows of replica sets that are not kept, and of tools that no caller holds; their
-    /// counts go into the sums. State that is still being written stays.
+    /// Removes what it knows of replica sets that are not kept, and of tools that no caller holds;
+    /// their counts go into the sums. State that is still being written stays.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
         self.shared.tools.remove_unheld();
         let rules = self.shared.rules.read().clone();
@@ -126,8 +130,8 @@ impl CacheHandle {
         self.shared.scopes.retain(keep, Instant::now());
     }
 
-    /// Purges everything. The results of reads in flight are not kept either; the same holds for every
-    /// other purge.
+    /// Purges everything. The results of reads in flight are not kept either; the same holds for
+    /// every other purge.
     pub fn purge_all(&self) {
         self.shared.scopes.raise_all();
         self.shared.executions.clear();

@@ -1,18 +1,19 @@
 //! The whole layer in many orders of steps, chosen by a scheduler.
 //!
-//! Clients read, set and bump one value through the cache; the store, the atomics, locks and permits of
-//! the cache yield to the scheduler at each step, and so does the server before and after each effect.
-//! Some clients leave, and their calls may land later. Then each read answers a value that the server
-//! held between the read's beginning and end, and each write that did not run would have changed nothing
-//! at some moment of that time. All this once with everything in one scope, and once with rules, so
-//! that each write changes another scope of the read set.
+//! Clients read, set and bump one value through the cache; the store, the atomics, locks and
+//! permits of the cache yield to the scheduler at each step, and so does the server before and
+//! after each effect. Some clients leave, and their calls may land later. Then each read answers a
+//! value that the server held between the read's beginning and end, and each write that did not run
+//! would have changed nothing at some moment of that time. All this once with everything in one
+//! scope, and once with rules, so that each write changes another scope of the read set.
 //!
 //! `tests/never_stale` asks the same of random scripts, but lets each task run as far as it can;
 //! here a task may be stopped between any two steps.
 //!
-//! Each of these faults, put in one at a time, fails a test here: no epoch raised by writes; a write
-//! not counted in; writes in flight not looked at; two permits in a flight. The tests do not tell
-//! the orders of counting and raising apart: either is sound while a write raises at both ends.
+//! Each of these faults, put in one at a time, fails a test here: no epoch raised by writes; a
+//! write not counted in; writes in flight not looked at; two permits in a flight. The tests do not
+//! tell the orders of counting and raising apart: either is sound while a write raises at both
+//! ends.
 
 #![expect(
     clippy::unwrap_used,
@@ -269,7 +270,8 @@ fn serve(setting: &Setting) {
 /// A change past the cache is seen after a purge.
 fn purges() {
     let setting = Setting::new();
-    // maps of tools and sets have locks that the scheduler does not know: no call writes to them from here on
+    // maps of tools and sets have locks that the scheduler does not know: no call writes to them
+    // from here on
     block_on(setting.ask(Action::Read));
     let reader = setting.old_client();
     let world = setting.world.clone();

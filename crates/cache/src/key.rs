@@ -12,8 +12,8 @@ pub(crate) struct Keyring {
     partition: Partition,
 }
 
-/// What an entry was made by. A tool that was a read yesterday and is a write today must not take an old
-/// entry for its own effect.
+/// What an entry was made by. A tool that was a read yesterday and is a write today must not take
+/// an old entry for its own effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Read = 0,

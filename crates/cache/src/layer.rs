@@ -51,8 +51,8 @@ impl CacheLayer {
         Self::with_store(config, store)
     }
 
-    /// Keeps entries in a store that other layers may share; `max_bytes` and `slow_threshold` are then
-    /// the store's.
+    /// Keeps entries in a store that other layers may share; `max_bytes` and `slow_threshold` are
+    /// then the store's.
     #[must_use]
     pub fn with_store(config: CacheConfig, store: MokaStore) -> Self {
         let evidence = evidence(&config);

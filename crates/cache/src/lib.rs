@@ -1,27 +1,29 @@
-//! A cache layer: answers repeatable calls without a server, and never with an answer from before a write.
+//! A cache layer: answers repeatable calls without a server, and never with an answer from before a
+//! write.
 //!
 //! # Rule
 //!
-//! The tool's plan decides, by its [`CacheRule`](callward_core::CacheRule). *A read is answered from the
-//! cache if the same call by the same principal, at the same instance of the server, succeeded within
-//! its lifetime, and nothing that it depends on was written since that call began. A write is answered
-//! from the cache only if its tool is idempotent and the same write was the last one to its scopes. While
-//! a write is in flight, and until one that may still land has [settled](CacheConfig::settle), nothing
-//! that it may change is cached or shared.* By default every call depends on all state and every write
-//! changes all state; [`ScopeRules`] narrow that.
+//! The tool's plan decides, by its [`CacheRule`](callward_core::CacheRule). *A read is answered
+//! from the cache if the same call by the same principal, at the same instance of the server,
+//! succeeded within its lifetime, and nothing that it depends on was written since that call began.
+//! A write is answered from the cache only if its tool is idempotent and the same write was the
+//! last one to its scopes. While a write is in flight, and until one that may still land has
+//! [settled](CacheConfig::settle), nothing that it may change is cached or shared.* By default
+//! every call depends on all state and every write changes all state; [`ScopeRules`] narrow that.
 //!
-//! Identical reads in flight run once. A write that is dropped after it was sent has an unknown outcome.
-//! All services of one [`CacheLayer`] share entries, flights, epochs and evidence; they are always ready.
+//! Identical reads in flight run once. A write that is dropped after it was sent has an unknown
+//! outcome. All services of one [`CacheLayer`] share entries, flights, epochs and evidence; they
+//! are always ready.
 //!
 //! # Errors
 //!
-//! Adds [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded), not sent, if a call's deadline
-//! passes while it waits for an identical one.
+//! Adds [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded), not sent, if a call's
+//! deadline passes while it waits for an identical one.
 //!
 //! # Order
 //!
-//! Inside authorization and approval, which a hit must not skip; outside retry, limits and routing. See
-//! [`CacheLayer`] for an example.
+//! Inside authorization and approval, which a hit must not skip; outside retry, limits and routing.
+//! See [`CacheLayer`] for an example.
 
 mod config;
 mod durations;

@@ -35,39 +35,30 @@ impl CachePreview {
             });
             Ok(entry.map(|entry| entry.age(now)))
         };
-        let preview = |status| Self {
+        let route = Route::of(shared, version, call);
+        let (status, bypass, age) = match &route {
+            Route::Bypass(reason) => (CacheStatus::Bypass, Some(*reason), None),
+            Route::Write => (CacheStatus::Invalidated, None, None),
+            Route::IdempotentWrite(lookup) => match age(lookup) {
+                Ok(Some(age)) => (CacheStatus::Hit, None, Some(age)),
+                _ => (CacheStatus::Invalidated, None, None),
+            },
+            Route::Read(lookup) => match age(lookup) {
+                Err(reason) => (CacheStatus::Bypass, Some(reason), None),
+                Ok(Some(age)) => (CacheStatus::Hit, None, Some(age)),
+                Ok(None) => (CacheStatus::Miss, None, None),
+            },
+        };
+        let scope = match status {
+            CacheStatus::Invalidated => Some(version.access.describe_writes()),
+            CacheStatus::Miss => Some(version.access.describe_reads()),
+            _ => None,
+        };
+        Self {
             status,
-            bypass: None,
-            age: None,
-            scope: None,
-        };
-        let write = || Self {
-            scope: Some(version.access.describe_writes()),
-            ..preview(CacheStatus::Invalidated)
-        };
-        let hit = |age| Self {
-            age: Some(age),
-            ..preview(CacheStatus::Hit)
-        };
-        let bypass = |reason| Self {
-            bypass: Some(reason),
-            ..preview(CacheStatus::Bypass)
-        };
-        match Route::of(shared, version, call) {
-            Route::Bypass(reason) => bypass(reason),
-            Route::Write => write(),
-            Route::IdempotentWrite(lookup) => match age(&lookup) {
-                Ok(Some(age)) => hit(age),
-                _ => write(),
-            },
-            Route::Read(lookup) => match age(&lookup) {
-                Err(reason) => bypass(reason),
-                Ok(Some(age)) => hit(age),
-                Ok(None) => Self {
-                    scope: Some(version.access.describe_reads()),
-                    ..preview(CacheStatus::Miss)
-                },
-            },
+            bypass,
+            age,
+            scope,
         }
     }
 }

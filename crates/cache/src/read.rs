@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::flight::{FlightGuard, Role, SharedAnswer};
-use crate::fresh::Executed;
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
 use crate::scope::{WriteConflict, are_current, are_doubtful, epochs};
@@ -18,8 +17,8 @@ use crate::shared::{Look, Received, Shared, note};
 use crate::sync::timeout_at;
 use crate::tools::Version;
 
-/// The longest that a read waits for the flight before the one whose answer it may get; or the p99 of its
-/// tool's reads, if that is shorter.
+/// The longest that a read waits for the flight before the one whose answer it may get; or the p99
+/// of its tool's reads, if that is shorter.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A read that the cache does not answer.
@@ -115,34 +114,28 @@ impl Read {
         // no look-up would find what is kept under other epochs than the current ones
         let undisturbed =
             are_current(&read_set, &epochs) && shared.key(&self.lookup.identity, &epochs) == key;
-        let is_last = match &result {
-            Ok(output) if undisturbed => gate.executed(
-                shared,
-                version,
-                &Executed {
-                    key,
-                    sent,
-                    output,
-                    verifies,
-                },
-            ),
+        let received = result.as_ref().ok().map(|output| Received {
+            output,
+            sent,
+            took,
+            declared,
+            verifies,
+        });
+        let is_last = match &received {
+            Some(received) if undisturbed => gate.executed(shared, record, key, received),
             _ => true,
         };
+        if let (Some(received), Ok(expiry)) = (&received, expiry) {
+            record.took(took);
+            record.reads.observe(took);
+            if undisturbed && is_last {
+                shared.keep(key, record, received, expiry);
+            } else {
+                shared.refuse(record, RefusalReason::Overtaken);
+            }
+        }
         match (result, expiry) {
-            (Ok(output), Ok(expiry)) => {
-                record.took(took);
-                record.reads.observe(took);
-                if undisturbed && is_last {
-                    let received = Received {
-                        output: &output,
-                        sent,
-                        took,
-                        declared,
-                    };
-                    shared.keep(key, record, &received, expiry);
-                } else {
-                    shared.refuse(record, RefusalReason::Overtaken);
-                }
+            (Ok(output), Ok(_)) => {
                 let answer = output.clone();
                 flight.answer(SharedAnswer {
                     output: answer,
@@ -168,11 +161,11 @@ impl Read {
         }
     }
 
-    /// Answers the call while its read set is being written or may still change: with the answer of a
-    /// run that began after the call arrived. Nothing is looked up, and nothing kept.
+    /// Answers the call while its read set is being written or may still change: with the answer of
+    /// a run that began after the call arrived. Nothing is looked up, and nothing kept.
     ///
-    /// That answer may replace the call's own: it, too, was computed between the arrival of the call and
-    /// its answer.
+    /// That answer may replace the call's own: it, too, was computed between the arrival of the
+    /// call and its answer.
     async fn run_beside_write<S: ToolService>(
         &self,
         conflict: WriteConflict,

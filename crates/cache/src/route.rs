@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{CacheRule, Lifetime, ToolCall};
+use callward_core::{CacheRule, ToolCall};
 use tokio::time::Instant;
 
 use crate::fresh::Gate;
@@ -51,30 +51,28 @@ impl Route {
             // a rule this crate does not know yet may stand for a write
             _ => return Self::Write,
         };
-        let identity = shared.keys.identify(version.digest, call, kind);
+        let Ok(identity) = shared.keys.identify(version.digest, call, kind) else {
+            return match kind {
+                EntryKind::Read => Self::Bypass(BypassReason::Arguments),
+                EntryKind::Write => Self::Write,
+            };
+        };
+        let gate = Gate::new(kind, lifetime, &identity, shared, call);
         let burst = shared.config.burst;
-        match (kind, identity) {
-            (EntryKind::Read, Err(_)) => Self::Bypass(BypassReason::Arguments),
-            (EntryKind::Write, Err(_)) => Self::Write,
-            (EntryKind::Read, Ok(identity)) => Self::Read(Lookup {
-                kind,
-                gate: Gate::of_read(lifetime, shared, version, call, &identity),
-                identity,
-                // kept for the burst window at least, which the gate decides about
-                ttl: match lifetime {
-                    Lifetime::Learned(_) => ttl.max(burst),
-                    _ => ttl,
-                },
-            }),
-            (EntryKind::Write, Ok(identity)) => Self::IdempotentWrite(Lookup {
-                kind,
-                gate: Gate::of_write(lifetime, shared, call),
-                identity,
-                ttl: match lifetime {
-                    Lifetime::Learned(_) => ttl.min(burst),
-                    _ => ttl,
-                },
-            }),
+        let lookup = Lookup {
+            kind,
+            identity,
+            ttl: match gate {
+                Gate::Fixed { .. } => ttl,
+                // kept for the burst window at least; the gate decides how long it is served
+                Gate::Learned(_) => ttl.max(burst),
+                Gate::Burst { .. } => ttl.min(burst),
+            },
+            gate,
+        };
+        match kind {
+            EntryKind::Read => Self::Read(lookup),
+            EntryKind::Write => Self::IdempotentWrite(lookup),
         }
     }
 }

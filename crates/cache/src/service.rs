@@ -46,45 +46,37 @@ impl<S: ToolService> Cache<S> {
                 Decision::Forward
             }
             Route::Write => Decision::Write(Write::new(shared.clone(), version, None)),
-            Route::IdempotentWrite(lookup) => self.idempotent_write(version, lookup, call),
-            Route::Read(lookup) => self.read(version, lookup, call),
-        }
-    }
-
-    fn read(&self, version: Arc<Version>, lookup: Lookup, call: &ToolCall) -> Decision {
-        let (shared, now) = (&self.shared, Instant::now());
-        let key = lookup.key(shared, &version, call, now).ok();
-        let look = key.map_or(Look::Nothing, |key| {
-            shared.look(key, &lookup.gate, &version.record, call, now)
-        });
-        let read = Read {
-            shared: shared.clone(),
-            version,
-            lookup,
-            verifies: matches!(look, Look::Verify),
-        };
-        match (look, key) {
-            (Look::Hit(entry), _) => return Decision::Hit(entry.output().clone()),
-            (Look::Ended(entry), Some(key)) => {
-                let stale = read.while_revalidating(key, &entry, &self.inner, call, now);
-                if let Some(output) = stale {
-                    return Decision::Hit(output);
-                }
+            Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, call) {
+                (Look::Hit(entry), _) => Decision::Hit(entry.output().clone()),
+                _ => Decision::Write(Write::new(shared.clone(), version, Some(lookup))),
+            },
+            Route::Read(lookup) => {
+                let (look, key) = self.look(&version, &lookup, call);
+                let read = Read {
+                    shared: shared.clone(),
+                    version,
+                    lookup,
+                    verifies: matches!(look, Look::Verify),
+                };
+                let output = match (look, key) {
+                    (Look::Hit(entry), _) => Some(entry.output().clone()),
+                    (Look::Ended(entry), Some(key)) => {
+                        read.while_revalidating(key, &entry, &self.inner, call)
+                    }
+                    _ => None,
+                };
+                output.map_or(Decision::Read(read), Decision::Hit)
             }
-            _ => {}
         }
-        Decision::Read(read)
     }
 
-    /// Answers the repeat of the last write to its scopes without sending it.
-    fn idempotent_write(&self, version: Arc<Version>, lookup: Lookup, call: &ToolCall) -> Decision {
+    fn look(&self, version: &Version, lookup: &Lookup, call: &ToolCall) -> (Look, Option<u128>) {
         let (shared, now) = (&self.shared, Instant::now());
-        if let Ok(key) = lookup.key(shared, &version, call, now)
-            && let Look::Hit(entry) = shared.look(key, &lookup.gate, &version.record, call, now)
-        {
-            return Decision::Hit(entry.output().clone());
-        }
-        Decision::Write(Write::new(shared.clone(), version, Some(lookup)))
+        let Ok(key) = lookup.key(shared, version, call, now) else {
+            return (Look::Nothing, None);
+        };
+        let look = shared.look(key, &lookup.gate, &version.record, call, now);
+        (look, Some(key))
     }
 }
 

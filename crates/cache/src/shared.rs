@@ -63,6 +63,8 @@ pub(crate) struct Received<'a> {
     pub(crate) took: Duration,
     /// The duration that the tool declares.
     pub(crate) declared: Option<Duration>,
+    /// A stored result would have answered the call.
+    pub(crate) verifies: bool,
 }
 
 impl Shared {
@@ -121,8 +123,8 @@ impl Shared {
         Look::Hit(entry)
     }
 
-    /// Stores an answer, if it may be kept. If not, an older one of the same key is removed too: it must
-    /// not be served after this one.
+    /// Stores an answer, if it may be kept. If not, an older one of the same key is removed too: it
+    /// must not be served after this one.
     pub(crate) fn keep(&self, key: u128, record: &Record, received: &Received<'_>, expiry: Expiry) {
         let Received {
             output, sent, took, ..
@@ -170,8 +172,8 @@ pub(crate) fn note(call: &ToolCall, status: CacheStatus) {
     }
 }
 
-/// Returns why an answer may not be given to another call, if so. It must be a success, as a failure may
-/// be transient, and complete, as a round of an exchange belongs to its own call.
+/// Returns why an answer may not be given to another call, if so. It must be a success, as a
+/// failure may be transient, and complete, as a round of an exchange belongs to its own call.
 pub(crate) fn unshareable(output: &ToolOutput) -> Option<RefusalReason> {
     if output.is_error() {
         Some(RefusalReason::ToolError)

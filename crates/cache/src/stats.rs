@@ -59,10 +59,6 @@ pub struct ToolStats {
     /// What was done.
     #[serde(flatten)]
     pub counts: Counts,
-    /// How long a call takes that is not answered from the cache, in milliseconds: a mean in which
-    /// the latest calls weigh most. `None` if there was no such call.
-    #[serde(rename = "mean_duration_ms", serialize_with = "optional_millis")]
-    pub mean_duration: Option<Duration>,
 }
 
 /// How often each outcome occurred.
@@ -143,11 +139,4 @@ impl std::ops::AddAssign for Counts {
 
 pub(crate) fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(time.as_secs_f64() * 1000.0)
-}
-
-fn optional_millis<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => millis(time, to),
-        None => to.serialize_none(),
-    }
 }

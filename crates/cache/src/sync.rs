@@ -1,6 +1,7 @@
 //! The types by which tasks synchronise: atomics, locks, timers, permits and the store.
 //!
-//! Tests under `--cfg shuttle` use [doubles](tests) that ask a scheduler before each step which task runs.
+//! Tests under `--cfg shuttle` use [doubles](tests) that ask a scheduler before each step which
+//! task runs.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use {

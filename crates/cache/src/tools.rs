@@ -9,12 +9,12 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use crate::durations::Durations;
-use crate::evidence::ToolEvidence;
 use crate::scope::{Scope, ScopeRules, StateAccess};
 use crate::shared::Shared;
 use crate::stats::{Counts, ToolStats};
 
-/// What the cache knows of each tool: of each definition, its digest and scopes; of each name, counters.
+/// What the cache knows of each tool: of each definition, its digest and scopes; of each name,
+/// counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     /// By the tool's address: each version holds its tool, so no address is used twice.
@@ -38,8 +38,6 @@ pub(crate) struct Version {
     pub(crate) digest: u128,
     pub(crate) access: StateAccess,
     pub(crate) record: Arc<Record>,
-    /// The evidence of the partition that was used last.
-    pub(crate) evidence: Mutex<Option<(u128, Arc<ToolEvidence>)>>,
 }
 
 /// The counters of one tool, whatever its definition.
@@ -75,8 +73,8 @@ impl Tools {
         self.versions.entry(address).or_insert_with(new).clone()
     }
 
-    /// Removes versions whose tools no caller holds, and records without versions: a server may list
-    /// another definition whenever it is asked.
+    /// Removes versions whose tools no caller holds, and records without versions: a server may
+    /// list another definition whenever it is asked.
     pub(crate) fn remove_unheld(&self) {
         self.versions.retain(|_, version| {
             let held = Arc::strong_count(&version.tool) > 1;
@@ -99,8 +97,8 @@ impl Tools {
         self.max_versions.store(2 * versions, Ordering::Relaxed);
     }
 
-    /// Applies other rules, and forgets the results of the tools for which they differ: epochs of one list
-    /// of scopes mean nothing in another.
+    /// Applies other rules, and forgets the results of the tools for which they differ: epochs of
+    /// one list of scopes mean nothing in another.
     pub(crate) fn change_rules(&self, shared: &Shared, old: &ScopeRules, new: &ScopeRules) {
         let changed = |set: &ReplicaSetId, name: &ToolName| !old.agree_on(new, set, name);
         for mut version in self.versions.iter_mut() {
@@ -141,8 +139,8 @@ impl Tools {
         }
     }
 
-    /// Invalidates the results of tools with this tag. A tool that was removed may have carried it, and may
-    /// be defined again.
+    /// Invalidates the results of tools with this tag. A tool that was removed may have carried it,
+    /// and may be defined again.
     pub(crate) fn raise_tagged(&self, tag: &str) {
         for version in &self.versions {
             if version.tool.has_tag(tag) {
@@ -167,7 +165,6 @@ impl Tools {
             set: record.set.clone(),
             tool: record.tool.clone(),
             counts: *record.counts.lock(),
-            mean_duration: record.mean_duration(),
         });
         let mut stats: Vec<ToolStats> = stats.collect();
         stats.sort_by(|a, b| (&a.set, &a.tool).cmp(&(&b.set, &b.tool)));
@@ -181,7 +178,6 @@ impl Version {
         Self {
             digest: shared.keys.tool(&tool),
             access: StateAccess::new(&shared.scopes, rules, set, name, own),
-            evidence: Mutex::default(),
             tool,
             record,
         }

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::stats::millis;
 use crate::tools::Record;
 
-/// State that a write which has ended may still change. Reads of it are neither served from the cache nor
-/// kept meanwhile.
+/// State that a write which has ended may still change. Reads of it are neither served from the
+/// cache nor kept meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnsettledState {
@@ -22,8 +22,8 @@ pub struct UnsettledState {
     pub set: ReplicaSetId,
     /// Its tool, as its server calls it.
     pub tool: ToolName,
-    /// Its outcome: the name of the error, `tool_error`, `repeated` for one that has a result but was
-    /// sent more than once, or `dropped` for one whose caller left.
+    /// Its outcome: the name of the error, `tool_error`, `repeated` for one that has a result but
+    /// was sent more than once, or `dropped` for one whose caller left.
     pub reason: &'static str,
     /// How long the state has been unsettled, in milliseconds.
     #[serde(rename = "age_ms", serialize_with = "millis")]
@@ -39,9 +39,7 @@ pub(crate) struct AllUnsettled(Mutex<BTreeMap<String, Unsettled>>);
 
 #[derive(Debug)]
 struct Unsettled {
-    set: ReplicaSetId,
-    tool: ToolName,
-    reason: &'static str,
+    last: UnsettledState,
     since: Instant,
     until: Instant,
 }
@@ -60,41 +58,37 @@ impl AllUnsettled {
         let until = now + unsettled;
         let mut all = self.0.lock();
         all.retain(|_, known| now < known.until);
-        if let Some(known) = all.get_mut(&state) {
-            known.set = record.set.clone();
-            known.tool = record.tool.clone();
-            known.reason = reason;
-            known.until = known.until.max(until);
-            return;
+        let known = all.get(&state);
+        if known.is_none() {
+            tracing::info!(
+                set = %record.set,
+                tool = %record.tool,
+                reason,
+                seconds = unsettled.as_secs_f64(),
+                "a write may still land: the cache serves nothing of {state}",
+            );
         }
-        tracing::info!(
-            set = %record.set,
-            tool = %record.tool,
-            reason,
-            seconds = unsettled.as_secs_f64(),
-            "a write may still land: the cache serves nothing of {state}",
-        );
-        let known = Unsettled {
+        let (since, until) =
+            known.map_or((now, until), |known| (known.since, known.until.max(until)));
+        let last = UnsettledState {
+            state: state.clone(),
             set: record.set.clone(),
             tool: record.tool.clone(),
             reason,
-            since: now,
-            until,
+            age: Duration::ZERO,
+            left: Duration::ZERO,
         };
-        all.insert(state, known);
+        all.insert(state, Unsettled { last, since, until });
     }
 
     /// Returns the unsettled state, by name.
     pub(crate) fn list(&self, now: Instant) -> Vec<UnsettledState> {
         let all = self.0.lock();
-        let all = all.iter().filter(|(_, known)| now < known.until);
-        all.map(|(state, known)| UnsettledState {
-            state: state.clone(),
-            set: known.set.clone(),
-            tool: known.tool.clone(),
-            reason: known.reason,
+        let all = all.values().filter(|known| now < known.until);
+        all.map(|known| UnsettledState {
             age: now.saturating_duration_since(known.since),
             left: known.until.saturating_duration_since(now),
+            ..known.last.clone()
         })
         .collect()
     }

@@ -7,7 +7,7 @@ use callward_core::{CacheStatus, CallRecord, ToolCall, ToolError, ToolOutput, To
 use tokio::time::Instant;
 use tower::ServiceExt;
 
-use crate::fresh::{Executed, Expiry};
+use crate::fresh::Expiry;
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
 use crate::scope::{Epochs, WriteGuard};
@@ -15,8 +15,8 @@ use crate::settling::{Ended, Settling};
 use crate::shared::{Received, Shared, note};
 use crate::tools::Version;
 
-/// A write. Its scopes change just before it is sent: one that is dropped while the inner service is not
-/// ready has changed nothing.
+/// A write. Its scopes change just before it is sent: one that is dropped while the inner service
+/// is not ready has changed nothing.
 #[derive(Debug)]
 pub(crate) struct Write {
     shared: Arc<Shared>,
@@ -131,19 +131,14 @@ impl Write {
         let Some(key) = produced.as_ref().and_then(key_of) else {
             return shared.refuse(record, RefusalReason::Overtaken);
         };
-        let executed = Executed {
-            key,
-            sent: sent.at,
-            output,
-            verifies: false,
-        };
-        keep.gate.executed(shared, &self.version, &executed);
         let received = Received {
             output,
             sent: sent.at,
             took,
             declared: sent.declared,
+            verifies: false,
         };
+        keep.gate.executed(shared, record, key, &received);
         shared.keep(key, record, &received, expiry);
     }
 

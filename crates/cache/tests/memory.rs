@@ -1,6 +1,7 @@
 //! The memory of a full cache, counted by the allocator.
 //!
-//! One test in a binary of its own: moka's garbage is freed, and counted, by any thread of the process.
+//! One test in a binary of its own: moka's garbage is freed, and counted, by any thread of the
+//! process.
 
 use std::future::ready;
 

@@ -1,5 +1,5 @@
-//! The same promise on real threads: no read answers what was before a write that had ended; with one
-//! value and with several, of which rules say who touches them, and with room for all or for a few.
+//! The same promise on real threads: no read answers a state from before a write that had ended;
+//! with one value and with several, with and without rules, and with a large and a small store.
 
 #![expect(
     clippy::unwrap_used,
@@ -82,7 +82,7 @@ fn bump() -> Arc<Tool> {
     tool("bump").build()
 }
 
-/// Reads and writes so many keys from all threads; each write may be said to touch its own key alone.
+/// Reads and writes keys from all threads; if `said`, by a rule for each key.
 async fn race(keys: u64, said: bool, max_bytes: u64) -> CacheStats {
     let counters = Arc::new(Counters::default());
     let mut config = CacheConfig::default();

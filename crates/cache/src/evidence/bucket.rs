@@ -63,13 +63,15 @@ impl BucketTallies {
             .all(|tally| tally.equal + tally.different <= 0.0)
     }
 
-    /// Returns `true` if an equal observation in this bucket counts now. Within the bucket's edge of the last
-    /// one that counted it does not: one event changes what both saw, however many keys there are.
+    /// Returns `true` if an equal observation in this bucket counts now. Within the bucket's edge
+    /// of the last one that counted it does not: one event changes what both saw, however many keys
+    /// there are.
     pub(crate) fn is_due(&self, bucket: Bucket, now: u64) -> bool {
         now >= self.next[bucket.0]
     }
 
-    /// Adds an equal observation, which may have no weight. Returns `true` if the bucket is newly granted.
+    /// Adds an equal observation, which may have no weight. Returns `true` if the bucket is newly
+    /// granted.
     pub(crate) fn add_equal(&mut self, test: &Test, bucket: Bucket, weight: f64, now: u64) -> bool {
         if weight > 0.0 {
             self.next[bucket.0] = now.saturating_add(u64::from(EDGES[bucket.0]) * 1_000);
@@ -119,8 +121,8 @@ const ALWAYS_VERIFIED: u32 = 100;
 /// The share of hits that is verified in the long run.
 const MIN_SHARE: f64 = 0.05;
 
-/// Returns `true` if a hit is verified: the first, second, ... since its bucket was granted. All of the
-/// first 100 are, then a share of 100 / number that falls to 5 %. `draw` is uniform in [0, 1).
+/// Returns `true` if a hit is verified: the first, second, ... since its bucket was granted. All of
+/// the first 100 are, then a share of 100 / number that falls to 5 %. `draw` is uniform in [0, 1).
 pub(crate) fn is_verified(number: u32, draw: f64) -> bool {
     let share = f64::from(ALWAYS_VERIFIED) / f64::from(number.max(1));
     // what is not a number is verified

@@ -73,8 +73,9 @@ pub(crate) fn aged(weight: f64, factor: f64) -> f64 {
     if weight >= NEGLIGIBLE { weight } else { 0.0 }
 }
 
-/// The e-process for one choice of odds. The mixture is finite, so that it is a sum and no integral:
-/// half of it is for tools that never change, and the rest lets a bucket pass in spite of differences.
+/// The e-process for one choice of odds. The mixture is finite, so that it is a sum and no
+/// integral: half of it is for tools that never change, and the rest lets a bucket pass in spite of
+/// differences.
 #[derive(Debug)]
 pub(crate) struct Test {
     alternatives: [Alternative; 4],
@@ -224,9 +225,9 @@ mod tests {
         assert_eq!(ageing(f64::INFINITY), 0.0);
     }
 
-    /// Whether a bucket whose P(different) equals the odds ever passes in so many looks. A bucket only
-    /// passes at an equal observation, and likelier with each, so that it is enough to look at the last
-    /// one before each difference.
+    /// Whether a bucket whose P(different) equals the odds ever passes in so many looks. A bucket
+    /// only passes at an equal observation, and likelier with each, so that it is enough to look at
+    /// the last one before each difference.
     fn ever_passes(test: &Test, odds: f64, looks: f64, rng: &mut fastrand::Rng) -> bool {
         let mut seen = Tally::default();
         loop {

@@ -82,8 +82,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the last line of a file that begins with `body`. It protects against accidents, not forgery: a
-/// process that can write the file can write any evidence.
+/// Returns the last line of a file that begins with `body`. It protects against accidents, not
+/// forgery: a process that can write the file can write any evidence.
 pub(super) fn checksum_line(body: &[u8]) -> String {
     let checksum = FingerprintKey::fixed().bytes(body);
     format!("{{\"checksum\":\"{checksum}\"}}\n")

@@ -56,6 +56,13 @@ pub(crate) struct Credit {
 }
 
 impl KeyEvidence {
+    pub(crate) fn new(alone: bool) -> Self {
+        Self {
+            alone,
+            ..Self::default()
+        }
+    }
+
     /// Notes an equal observation. It counts where it is `due`, once for each visit and bucket.
     pub(crate) fn note_equal(
         &mut self,

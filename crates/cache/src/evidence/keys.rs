@@ -22,8 +22,8 @@ pub(crate) struct Keys {
     map: HashMap<u128, KeyEvidence>,
     /// How many keys stand alone.
     alone: usize,
-    /// How many keys that stood alone were dropped. With one or more, a new key stands alone, as it may
-    /// be one of them.
+    /// How many keys that stood alone were dropped. With one or more, a new key stands alone, as it
+    /// may be one of them.
     forgotten: u64,
     /// Counts uses.
     turn: u64,
@@ -56,7 +56,8 @@ impl Keys {
         self.forgotten
     }
 
-    /// Returns `true` if the tool's evidence does not count for this key: it differed once, or it may have.
+    /// Returns `true` if the tool's evidence does not count for this key: it differed once, or it
+    /// may have.
     pub(crate) fn stands_alone(&self, key: u128) -> bool {
         self.map
             .get(&key)
@@ -71,7 +72,8 @@ impl Keys {
         self.map.get_mut(&key)
     }
 
-    /// Finds the key or makes it, dropping others from it and from `tallies` where there are too many.
+    /// Finds the key or makes it, dropping others from it and from `tallies` where there are too
+    /// many.
     pub(crate) fn enter(
         &mut self,
         test: &Test,
@@ -86,9 +88,7 @@ impl Keys {
         let known = self.map.entry(key).or_insert_with(|| {
             self.total.fetch_add(1, Ordering::Relaxed);
             self.alone += usize::from(stands_alone);
-            let mut new = KeyEvidence::default();
-            new.alone = stands_alone;
-            new
+            KeyEvidence::new(stands_alone)
         });
         known.used = turn;
         known
@@ -116,8 +116,8 @@ impl Keys {
         known.map(|(key, known)| (*key, known))
     }
 
-    /// Takes saved keys, the most recently used last, and works out the equal observations in `tallies`
-    /// from their contributions.
+    /// Takes saved keys, the most recently used last, and works out the equal observations in
+    /// `tallies` from their contributions.
     pub(crate) fn restore(
         &mut self,
         test: &Test,

@@ -39,14 +39,11 @@ pub(crate) struct Evidences {
 
 #[derive(Debug, Default)]
 struct Tools {
-    map: HashMap<(ReplicaSetId, ToolName), Vec<Slot>>,
-    /// The number of slots.
-    count: usize,
+    map: HashMap<(ReplicaSetId, ToolName, u128), Slot>,
     /// Counts uses.
     turn: u64,
 }
 
-/// One subject of a tool; all slots of a tool are of one definition.
 #[derive(Debug)]
 struct Slot {
     subject: Subject,
@@ -55,8 +52,8 @@ struct Slot {
 }
 
 impl Evidences {
-    /// Starts without evidence, in memory only. `odds` is the largest P(different) that is allowed; above
-    /// a half it counts as a half, and below 1e-9 nothing is ever allowed.
+    /// Starts without evidence, in memory only. `odds` is the largest P(different) that is allowed;
+    /// above a half it counts as a half, and below 1e-9 nothing is ever allowed.
     pub(crate) fn new(odds: f64) -> Self {
         Self::with_secret(odds, random_secret(), None)
     }
@@ -74,13 +71,14 @@ impl Evidences {
         }
     }
 
-    /// Returns the secret for the hashes of keys and partitions, so that they mean the same after a restart.
+    /// Returns the secret for the hashes of keys and partitions, so that they mean the same after a
+    /// restart.
     pub(crate) fn secret(&self) -> (u64, u64) {
         self.secret
     }
 
-    /// Returns the evidence about a subject, new if there is none. Evidence about another definition of the
-    /// tool is removed.
+    /// Returns the evidence about a subject, new if there is none. Evidence about another
+    /// definition of the tool is removed.
     pub(crate) fn of(&self, subject: &Subject) -> Arc<ToolEvidence> {
         let new = || ToolEvidence::new(self.common.clone(), Instant::now());
         self.tools.lock().enter(subject, new)
@@ -94,7 +92,7 @@ impl Evidences {
     /// Returns all subjects with their evidence, the most recently used last.
     pub(crate) fn all(&self) -> Vec<(Subject, Arc<ToolEvidence>)> {
         let tools = self.tools.lock();
-        let mut all: Vec<&Slot> = tools.map.values().flatten().collect();
+        let mut all: Vec<&Slot> = tools.map.values().collect();
         all.sort_unstable_by_key(|slot| slot.used);
         let both = |slot: &Slot| (slot.subject.clone(), slot.evidence.clone());
         all.into_iter().map(both).collect()
@@ -114,41 +112,27 @@ impl Tools {
         new: impl FnOnce() -> ToolEvidence,
     ) -> Arc<ToolEvidence> {
         self.turn += 1;
-        let name = (subject.set.clone(), subject.tool.clone());
-        let slots = self.map.entry(name.clone()).or_default();
-        if slots
-            .first()
-            .is_some_and(|slot| slot.subject.definition != subject.definition)
-        {
-            self.count -= slots.len();
-            slots.clear();
-        }
-        if let Some(slot) = slots.iter_mut().find(|slot| slot.subject == *subject) {
+        let key = (subject.set.clone(), subject.tool.clone(), subject.partition);
+        let known = self.map.get_mut(&key);
+        if let Some(slot) = known.filter(|slot| slot.subject == *subject) {
             slot.used = self.turn;
             return slot.evidence.clone();
         }
-        if self.count >= MAX_SUBJECTS {
-            self.remove_oldest();
+        self.map.retain(|(set, tool, _), slot| {
+            let is_same_tool = *set == subject.set && *tool == subject.tool;
+            !is_same_tool || slot.subject.definition == subject.definition
+        });
+        if self.map.len() >= MAX_SUBJECTS {
+            let oldest = self.map.values().map(|slot| slot.used).min();
+            self.map.retain(|_, slot| Some(slot.used) != oldest);
         }
-        let evidence = Arc::new(new());
-        self.map.entry(name).or_default().push(Slot {
+        let slot = Slot {
             subject: subject.clone(),
-            evidence: evidence.clone(),
+            evidence: Arc::new(new()),
             used: self.turn,
-        });
-        self.count += 1;
-        evidence
-    }
-
-    fn remove_oldest(&mut self) {
-        let all = self.map.values().flatten();
-        let Some(oldest) = all.map(|slot| slot.used).min() else {
-            return;
         };
-        self.map.retain(|_, slots| {
-            slots.retain(|slot| slot.used != oldest);
-            !slots.is_empty()
-        });
-        self.count -= 1;
+        let evidence = slot.evidence.clone();
+        self.map.insert(key, slot);
+        evidence
     }
 }

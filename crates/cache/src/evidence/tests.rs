@@ -196,7 +196,8 @@ fn verification_starts_anew_after_a_difference() {
             .count()
     };
     let first = verified();
-    // all of 100, then a share that falls to 5 %: 100 (1 + ln 20) until hit 2,000, and 150 of the rest
+    // all of 100, then a share that falls to 5 %: 100 (1 + ln 20) until hit 2,000, and 150 of the
+    // rest
     assert!((480..620).contains(&first), "{first}");
     let later = verified();
     assert_eq!(later, 250);

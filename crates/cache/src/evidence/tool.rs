@@ -101,8 +101,8 @@ impl ToolEvidence {
         self.inner.lock().tallies.lifetime()
     }
 
-    /// Returns the lifetime for this key: the tool's or its own, whichever is longer, and its own only
-    /// if it stands alone.
+    /// Returns the lifetime for this key: the tool's or its own, whichever is longer, and its own
+    /// only if it stands alone.
     pub(crate) fn allowed_for(&self, key: u128, now: Instant) -> Duration {
         let inner = self.aged(now);
         let own = inner.keys.get(key).map(|known| known.tallies.lifetime());
@@ -114,8 +114,9 @@ impl ToolEvidence {
         }
     }
 
-    /// Returns `true` if a hit on an answer of this age is to be executed: it is drawn for verification, or
-    /// that age is not allowed any more. Counts the hit. `draw` is uniform in [0, 1).
+    /// Returns `true` if a hit on an answer of this age is to be executed: it is drawn for
+    /// verification, or that age is not allowed any more. Counts the hit. `draw` is uniform in [0,
+    /// 1).
     pub(crate) fn verifies(&self, key: u128, age: Duration, draw: f64, now: Instant) -> bool {
         let Some(bucket) = Bucket::of(age) else {
             return true;
@@ -136,7 +137,8 @@ impl ToolEvidence {
     }
 
     /// Takes an observation: `key` was executed for `session`, `gap` after the dispatch of its last
-    /// execution under the same epochs, and the answer was equal or not. A gap above 300 s is ignored.
+    /// execution under the same epochs, and the answer was equal or not. A gap above 300 s is
+    /// ignored.
     pub(crate) fn observe(
         &self,
         key: u128,
@@ -260,8 +262,8 @@ impl Inner {
         }
     }
 
-    /// Adds a different observation: to the key's own evidence, and to the tool's if it is the key's
-    /// first one. It counts once for each visit, but always where the bucket was allowed.
+    /// Adds a different observation: to the key's own evidence, and to the tool's if it is the
+    /// key's first one. It counts once for each visit, but always where the bucket was allowed.
     fn add_different(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) {
         let known = self.keys.enter(test, &mut self.tallies, key);
         let number = bucket.number();

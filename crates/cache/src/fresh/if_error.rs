@@ -15,8 +15,8 @@ impl Shared {
 }
 
 impl Read {
-    /// Returns the last answer, marked, in place of a failure, if it may be served so. The epochs in
-    /// `key` are the current ones: nothing was written since the answer was read.
+    /// Returns the last answer, marked, in place of a failure, if it may be served so. The epochs
+    /// in `key` are the current ones: nothing was written since the answer was read.
     pub(crate) fn in_place_of(
         &self,
         error: &ToolError,
@@ -41,8 +41,8 @@ impl Read {
     }
 }
 
-/// Returns `true` if the server cannot be reached, or fails whatever the call is. A fault of the call, or a
-/// request to come later, is reported to the caller.
+/// Returns `true` if the server cannot be reached, or fails whatever the call is. A fault of the
+/// call, or a request to come later, is reported to the caller.
 const fn server_fails(kind: ErrorKind) -> bool {
     kind.blames_server() || matches!(kind, ErrorKind::BreakerOpen | ErrorKind::NoEligibleServer)
 }

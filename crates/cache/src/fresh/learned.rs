@@ -1,22 +1,22 @@
 //! Learned lifetimes: when a stored result answers a call, and what an execution shows.
 //!
-//! *A stored result is served while its age is at most what [evidence](crate::evidence) allows, except for
-//! the hits that are executed to verify it; within the burst window it is served to sessions that
-//! have not received it.*
+//! *A stored result is served while its age is at most what [evidence](crate::evidence) allows,
+//! except for the hits that are executed to verify it; within the burst window it is served to
+//! sessions that have not received it.*
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{Learned, Lifetime, OutputStatus, ToolCall, ToolOutput};
+use callward_core::{Learned, Lifetime, OutputStatus, ToolCall};
 use tokio::time::Instant;
 
 use crate::evidence::{Subject, ToolEvidence};
 use crate::executions::{Execution, Overtaken};
-use crate::key::Identity;
-use crate::shared::Shared;
+use crate::key::{EntryKind, Identity};
+use crate::shared::{Received, Shared};
 use crate::store::Entry;
-use crate::tools::Version;
+use crate::tools::Record;
 
 /// What decides whether stored results of one call are served.
 #[derive(Debug, Clone)]
@@ -56,39 +56,31 @@ enum Basis {
 }
 
 impl Gate {
-    pub(crate) fn of_read(
+    pub(crate) fn new(
+        kind: EntryKind,
         lifetime: Lifetime,
-        shared: &Shared,
-        version: &Version,
-        call: &ToolCall,
         identity: &Identity,
+        shared: &Shared,
+        call: &ToolCall,
     ) -> Self {
-        match lifetime {
-            Lifetime::Learned(rule) => Self::Learned(Evidence {
+        match (lifetime, kind) {
+            (Lifetime::Learned(rule), EntryKind::Read) => Self::Learned(Evidence {
                 rule,
-                of_tool: version.evidence(shared, call, identity.principal),
+                of_tool: shared.evidence_of(call, identity),
                 key: identity.digest,
                 session: shared.session(call),
             }),
-            lifetime => Self::Fixed {
-                stated: lifetime == Lifetime::Stated,
-            },
-        }
-    }
-
-    pub(crate) fn of_write(lifetime: Lifetime, shared: &Shared, call: &ToolCall) -> Self {
-        match lifetime {
-            Lifetime::Learned(_) => Self::Burst {
+            (Lifetime::Learned(_), EntryKind::Write) => Self::Burst {
                 session: shared.session(call),
             },
-            lifetime => Self::Fixed {
+            (lifetime, _) => Self::Fixed {
                 stated: lifetime == Lifetime::Stated,
             },
         }
     }
 
-    /// Returns `true` if concurrent calls share a result. A tool whose words call it volatile shares none
-    /// before evidence allows it.
+    /// Returns `true` if concurrent calls share a result. A tool whose words call it volatile
+    /// shares none before evidence allows it.
     pub(crate) fn shares(&self) -> bool {
         match self {
             Self::Learned(evidence) => {
@@ -98,7 +90,8 @@ impl Gate {
         }
     }
 
-    /// Returns how long after its dispatch others may join a call in flight; `None` for as long as it runs.
+    /// Returns how long after its dispatch others may join a call in flight; `None` for as long as
+    /// it runs.
     pub(crate) fn joins_within(&self, shared: &Shared) -> Option<Duration> {
         match self {
             Self::Fixed { .. } => None,
@@ -106,7 +99,8 @@ impl Gate {
         }
     }
 
-    /// Notes that the session receives the answer of another call. Returns `true` if the answer is new to it.
+    /// Notes that the session receives the answer of another call. Returns `true` if the answer is
+    /// new to it.
     pub(crate) fn note_received(&self, shared: &Shared, key: u128) -> bool {
         let session = match self {
             Self::Fixed { .. } => return true,
@@ -117,8 +111,8 @@ impl Gate {
         last.is_some_and(|last| last.serve(session))
     }
 
-    /// Returns the session of a call whose lifetime is learned, if it has one: two such calls of one
-    /// session are both meant.
+    /// Returns the session of a call whose lifetime is learned, if it has one: two such calls of
+    /// one session are both meant.
     pub(crate) fn session_of(&self, call: &ToolCall) -> Option<u64> {
         match self {
             Self::Learned(evidence) if call.caller().session.is_some() => Some(evidence.session),
@@ -194,17 +188,16 @@ impl Gate {
         }
     }
 
-    /// Takes an execution during which nothing was written. Returns `false` if its result must not be
-    /// kept: a later one has ended already.
+    /// Takes an execution during which nothing was written. Returns `false` if its result must not
+    /// be kept: a later one has ended already.
     pub(crate) fn executed(
         &self,
         shared: &Shared,
-        version: &Version,
-        executed: &Executed<'_>,
+        record: &Record,
+        key: u128,
+        received: &Received<'_>,
     ) -> bool {
-        let Executed {
-            key, sent, output, ..
-        } = *executed;
+        let Received { sent, output, .. } = *received;
         let (session, evidence) = match self {
             Self::Fixed { .. } => return true,
             Self::Burst { session } => (*session, None),
@@ -227,8 +220,8 @@ impl Gate {
                 let (key, tool, now) = (evidence.key, &evidence.of_tool, Instant::now());
                 tool.observe(key, session, gap, equal, now);
             }
-            if executed.verifies {
-                version.record.count(|counts| match equal {
+            if received.verifies {
+                record.count(|counts| match equal {
                     true => counts.verified += 1,
                     false => counts.differed += 1,
                 });
@@ -236,17 +229,6 @@ impl Gate {
         }
         true
     }
-}
-
-/// One execution that has been answered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Executed<'a> {
-    /// The key of its result.
-    pub(crate) key: u128,
-    pub(crate) sent: Instant,
-    pub(crate) output: &'a ToolOutput,
-    /// A stored result would have answered the call.
-    pub(crate) verifies: bool,
 }
 
 impl Evidence {
@@ -266,36 +248,20 @@ impl Evidence {
 }
 
 impl Shared {
+    /// Returns the evidence about the call's tool in the partition of its principal.
+    fn evidence_of(&self, call: &ToolCall, identity: &Identity) -> Arc<ToolEvidence> {
+        let tool = call.tool();
+        self.evidence.of(&Subject {
+            set: tool.set().clone(),
+            tool: tool.name().clone(),
+            definition: tool.digest().as_u128(),
+            partition: identity.principal.unwrap_or(0),
+        })
+    }
+
     /// Returns the hash of a call's session; without one, of its principal.
     pub(crate) fn session(&self, call: &ToolCall) -> u64 {
         let caller = call.caller();
         self.sessions.hash_one((&caller.principal, &caller.session))
-    }
-}
-
-impl Version {
-    /// Returns the evidence about the tool in the partition of a principal; `None` is all principals.
-    fn evidence(
-        &self,
-        shared: &Shared,
-        call: &ToolCall,
-        principal: Option<u128>,
-    ) -> Arc<ToolEvidence> {
-        let partition = principal.unwrap_or(0);
-        let mut last = self.evidence.lock();
-        if let Some((known, evidence)) = &*last
-            && *known == partition
-        {
-            return evidence.clone();
-        }
-        let tool = call.tool();
-        let evidence = shared.evidence.of(&Subject {
-            set: tool.set().clone(),
-            tool: tool.name().clone(),
-            definition: tool.digest().as_u128(),
-            partition,
-        });
-        *last = Some((partition, evidence.clone()));
-        evidence
     }
 }

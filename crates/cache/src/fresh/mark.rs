@@ -21,8 +21,8 @@ struct Mark {
     reason: &'static str,
 }
 
-/// Returns the answer with a mark in its `_meta`: that it is stale, its age, and why it is served. `None`
-/// if it cannot be marked: then it must not be served.
+/// Returns the answer with a mark in its `_meta`: that it is stale, its age, and why it is served.
+/// `None` if it cannot be marked: then it must not be served.
 pub(super) fn stale(output: &ToolOutput, age: Duration, reason: StaleReason) -> Option<ToolOutput> {
     // the server may have stated an age
     let age = age.saturating_add(output.freshness().age.unwrap_or_default());

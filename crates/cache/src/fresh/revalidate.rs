@@ -10,13 +10,13 @@ use crate::read::Read;
 use crate::shared::{note, unshareable};
 use crate::store::Entry;
 
-/// A refresh times out after this many of the tool's attempt timeouts: one for its attempt, and one for
-/// the wait before it.
+/// A refresh times out after this many of the tool's attempt timeouts: one for its attempt, and one
+/// for the wait before it.
 const ATTEMPT_TIMEOUTS: u32 = 2;
 
 impl Read {
-    /// Returns a stale answer, marked, if it may be served while a new one is fetched; starts the one call
-    /// that fetches it for all who are served meanwhile.
+    /// Returns a stale answer, marked, if it may be served while a new one is fetched; starts the
+    /// one call that fetches it for all who are served meanwhile.
     ///
     /// The entry was found under the current epochs, so nothing was written since it was read.
     pub(crate) fn while_revalidating<S: ToolService>(
@@ -25,9 +25,8 @@ impl Read {
         entry: &Entry,
         inner: &S,
         call: &ToolCall,
-        now: Instant,
     ) -> Option<ToolOutput> {
-        let (shared, lookup) = (&self.shared, &self.lookup);
+        let (shared, lookup, now) = (&self.shared, &self.lookup, Instant::now());
         if shared.config.stale_while_revalidate.is_zero() {
             return None;
         }

@@ -58,11 +58,8 @@ pub(crate) struct StateAccess {
     writes: Option<Vec<ScopeTemplate>>,
 }
 
-/// The scopes that one template names in one call.
-pub(super) enum Named<'a> {
-    Everything(&'a ReplicaSetId),
-    Scopes(&'a ReplicaSetId, Vec<String>),
-}
+/// The scopes that one template names in one call, by their set; `None` for everything of the set.
+type Named<'a> = (&'a ReplicaSetId, Option<Vec<String>>);
 
 impl StateAccess {
     pub(crate) fn new(
@@ -95,8 +92,9 @@ impl StateAccess {
         set
     }
 
-    /// Returns the scopes that must be unchanged for the repeat of an idempotent write to change nothing:
-    /// those it writes, and those it reads. A copy does something else once its source is written.
+    /// Returns the scopes that must be unchanged for the repeat of an idempotent write to change
+    /// nothing: those it writes, and those it reads. A copy does something else once its source is
+    /// written.
     pub(crate) fn repeat_set(&self, scopes: &Scopes, call: &ToolCall) -> ScopeSet {
         let mut set = ScopeSet::default();
         self.depend(&mut set, scopes, self.writes.as_deref(), call);
@@ -107,20 +105,14 @@ impl StateAccess {
     /// Returns the scopes that a write may change.
     pub(crate) fn write_set(&self, scopes: &Scopes, call: &ToolCall) -> ScopeSet {
         let mut set = ScopeSet::default();
-        for named in self.named(self.writes.as_deref(), call) {
-            match named {
-                Named::Everything(of) => {
-                    let (_, group) = self.group(of);
-                    set.add(&group.any);
-                    set.add(&group.wide);
-                }
-                Named::Scopes(of, names) => {
-                    let (id, group) = self.group(of);
-                    set.add(&group.any);
-                    for name in &names {
-                        set.add(&scopes.named(id, name));
-                    }
-                }
+        for (of, names) in self.named(self.writes.as_deref(), call) {
+            let (id, group) = self.group(of);
+            set.add(&group.any);
+            match names {
+                None => set.add(&group.wide),
+                Some(names) => names
+                    .iter()
+                    .for_each(|name| set.add(&scopes.named(id, name))),
             }
         }
         set
@@ -138,17 +130,16 @@ impl StateAccess {
             // a write without a rule may change anything
             set.add(&self.group(&self.set).1.wide);
         }
-        for named in self.named(rule, call) {
-            match named {
-                Named::Everything(of) => set.add(&self.group(of).1.any),
-                Named::Scopes(of, names) => {
-                    let (id, group) = self.group(of);
-                    set.add(&group.wide);
-                    for name in &names {
-                        set.add(&scopes.named(id, name));
-                    }
-                }
-            }
+        for (of, names) in self.named(rule, call) {
+            let (id, group) = self.group(of);
+            let Some(names) = names else {
+                set.add(&group.any);
+                continue;
+            };
+            set.add(&group.wide);
+            names
+                .iter()
+                .for_each(|name| set.add(&scopes.named(id, name)));
         }
     }
 
@@ -186,7 +177,7 @@ impl StateAccess {
 
     fn named<'a>(&'a self, rule: Option<&'a [ScopeTemplate]>, call: &ToolCall) -> Vec<Named<'a>> {
         match rule {
-            None => vec![Named::Everything(&self.set)],
+            None => vec![(&self.set, None)],
             Some(templates) => named(templates, &self.set, call),
         }
     }
@@ -209,19 +200,17 @@ pub(super) fn named<'a>(
     let mut left = MAX_SCOPES;
     let of = |template: &'a ScopeTemplate| {
         let set = template.set.as_ref().unwrap_or(own);
-        match template.names.of(&arguments) {
-            Some(names) if names.len() <= left => {
-                left -= names.len();
-                Named::Scopes(set, names)
-            }
-            _ => Named::Everything(set),
-        }
+        let names = template.names.of(&arguments);
+        let names = names.filter(|names| names.len() <= left);
+        left -= names.as_ref().map_or(0, Vec::len);
+        (set, names)
     };
     templates.iter().map(of).collect()
 }
 
-/// Returns the arguments as a tree; `null`, in which nothing is found, if they are not JSON or if two
-/// servers may read them differently: two members of one name, or of one name but for letter case.
+/// Returns the arguments as a tree; `null`, in which nothing is found, if they are not JSON or if
+/// two servers may read them differently: two members of one name, or of one name but for letter
+/// case.
 fn arguments(call: &ToolCall) -> Value {
     let text = call.arguments();
     match serde_json::from_slice(text) {

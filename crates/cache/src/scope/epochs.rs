@@ -49,7 +49,8 @@ pub(crate) fn are_current(scopes: &ScopeSet, epochs: &[u64]) -> bool {
     both.all(|(scope, epoch)| scope.epoch() == *epoch)
 }
 
-/// Returns `true` if a write to one of these scopes might still land, though reads wait for it no longer.
+/// Returns `true` if a write to one of these scopes might still land, though reads wait for it no
+/// longer.
 pub(crate) fn are_doubtful(scopes: &ScopeSet, now: Moment) -> bool {
     scopes.iter().any(|scope| scope.is_doubtful(now))
 }

@@ -1,8 +1,8 @@
 //! Arguments as parts of scope names.
 //!
-//! A server may take `7`, `"7"` and `"7 "` for the same order; separate scopes would keep a read that
-//! a write has changed. So values are folded before they are compared. Values that fold together without
-//! need are only invalidated together.
+//! A server may take `7`, `"7"` and `"7 "` for the same order; separate scopes would keep a read
+//! that a write has changed. So values are folded before they are compared. Values that fold
+//! together without need are only invalidated together.
 
 use serde_json::Value;
 use smallvec::SmallVec;
@@ -53,8 +53,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Folds letter case and surrounding space, and all textual forms of one number: through a double, so
-/// that large neighbours meet.
+/// Folds letter case and surrounding space, and all textual forms of one number: through a double,
+/// so that large neighbours meet.
 fn text_or_number(text: &str) -> String {
     let text = text.trim();
     match text.parse::<f64>() {

@@ -1,26 +1,28 @@
 //! Epochs: how a write makes everything that was read before it unreachable.
 //!
-//! A scope is a piece of state that a write may change. Its epoch is part of the key of everything that
-//! was read from it, so raising it invalidates all of that at once, without a scan.
+//! A scope is a piece of state that a write may change. Its epoch is part of the key of everything
+//! that was read from it, so raising it invalidates all of that at once, without a scan.
 //!
-//! Replica sets that share state form a [group](group::StateGroup); by default all are one. Each group
-//! has two scopes: `any`, which every write to the group changes, and `wide`, which only writes without
-//! a [rule](crate::ScopeRules) change. Rules name further scopes. A read without a rule depends on `any`;
-//! one with a rule depends on `wide` and the scopes it names. A write without a rule changes `any` and
-//! `wide`; one with a rule changes `any` and the scopes it names. So each read meets each write unless
-//! both have rules, and then only if these name a scope in common. Each tool has a scope of its own
-//! besides, which no write changes: raising it forgets the tool's results.
+//! Replica sets that share state form a [group](group::StateGroup); by default all are one. Each
+//! group has two scopes: `any`, which every write to the group changes, and `wide`, which only
+//! writes without a [rule](crate::ScopeRules) change. Rules name further scopes. A read without a
+//! rule depends on `any`; one with a rule depends on `wide` and the scopes it names. A write
+//! without a rule changes `any` and `wide`; one with a rule changes `any` and the scopes it names.
+//! So each read meets each write unless both have rules, and then only if these name a scope in
+//! common. Each tool has a scope of its own besides, which no write changes: raising it forgets the
+//! tool's results.
 //!
 //! # Proof
 //!
-//! A write counts itself as in flight in each scope of its write set, raises its epoch, and only then
-//! is sent; answered, it raises the epoch again and only then counts itself out. A reader takes the
-//! epochs of its read set, sees that no write is in flight in any, and sees that all epochs are the same
-//! as before. Epochs only grow, so between the last of the first looks and the first of the second
-//! looks all stood still at once: at one moment the epochs were these and nothing was being written.
-//! So all readers that share an entry or a flight under the same epochs share it while the state stood
-//! still, or were running when it moved. Reads that begin while a write is in flight neither look up
-//! nor store nor join: the write may land before one and after the other.
+//! A write counts itself as in flight in each scope of its write set, raises its epoch, and only
+//! then is sent; answered, it raises the epoch again and only then counts itself out. A reader
+//! takes the epochs of its read set, sees that no write is in flight in any, and sees that all
+//! epochs are the same as before. Epochs only grow, so between the last of the first looks and the
+//! first of the second looks all stood still at once: at one moment the epochs were these and
+//! nothing was being written. So all readers that share an entry or a flight under the same epochs
+//! share it while the state stood still, or were running when it moved. Reads that begin while a
+//! write is in flight neither look up nor store nor join: the write may land before one and after
+//! the other.
 
 mod access;
 mod epochs;
@@ -108,8 +110,8 @@ impl Scope {
         self.conflict(now).is_none() && !self.is_doubtful(now)
     }
 
-    /// Counts a write in; returns the epoch that begins if the write is alone. One that might still land
-    /// overlaps too, as it would undo the write whose repeat is then not sent.
+    /// Counts a write in; returns the epoch that begins if the write is alone. One that might still
+    /// land overlaps too, as it would undo the write whose repeat is then not sent.
     fn enter(&self, now: Moment) -> Option<u64> {
         let others = self.writing.fetch_add(1, Ordering::SeqCst);
         let epoch = self.raise();
@@ -129,8 +131,9 @@ impl Scope {
         self.certain.fetch_max(certain, Ordering::SeqCst);
     }
 
-    /// Returns `true` if a write might still land, though reads wait for it no longer. A call that took
-    /// the scope's epoch before this sees the doubt of each write that ended before that epoch.
+    /// Returns `true` if a write might still land, though reads wait for it no longer. A call that
+    /// took the scope's epoch before this sees the doubt of each write that ended before that
+    /// epoch.
     fn is_doubtful(&self, now: Moment) -> bool {
         now.is_before(self.certain.load(Ordering::SeqCst))
     }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use callward_core::{ReplicaSetId, ToolCall};
 
-use super::access::{self, Named};
+use super::access;
 use super::rules::{ScopeTemplate, ToolScopes};
 
 /// A piece of state, as a rule names it for one call.
 ///
-/// Its `Display` is the template that would name just it: `@shop/order:7`, or `@shop` for everything
-/// of the replica set.
+/// Its `Display` is the template that would name just it: `@shop/order:7`, or `@shop` for
+/// everything of the replica set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NamedScope {
@@ -31,15 +31,15 @@ impl fmt::Display for NamedScope {
 }
 
 impl ToolScopes {
-    /// Returns the scopes that the result of a call depends on, if it is a read; `None` without a rule:
-    /// everything of the tool's replica set.
+    /// Returns the scopes that the result of a call depends on, if it is a read; `None` without a
+    /// rule: everything of the tool's replica set.
     #[must_use]
     pub fn read_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
         Some(of_call(self.reads.as_deref()?, call))
     }
 
-    /// Returns the scopes that a call may change, if it is a write; `None` without a rule: everything
-    /// of the tool's replica set.
+    /// Returns the scopes that a call may change, if it is a write; `None` without a rule:
+    /// everything of the tool's replica set.
     #[must_use]
     pub fn written_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
         Some(of_call(self.writes.as_deref()?, call))
@@ -47,18 +47,16 @@ impl ToolScopes {
 }
 
 fn of_call(templates: &[ScopeTemplate], call: &ToolCall) -> Vec<NamedScope> {
-    let mut scopes = Vec::new();
-    for named in access::named(templates, call.tool().set(), call) {
-        let (set, names) = match named {
-            Named::Everything(set) => (set, vec![None]),
-            Named::Scopes(set, names) => (set, names.into_iter().map(Some).collect()),
-        };
-        scopes.extend(names.into_iter().map(|name| NamedScope {
+    let named = access::named(templates, call.tool().set(), call).into_iter();
+    let each = |(set, names): (&ReplicaSetId, Option<Vec<String>>)| {
+        let names = names.map_or(vec![None], |names| names.into_iter().map(Some).collect());
+        let set = set.clone();
+        names.into_iter().map(move |name| NamedScope {
             set: set.clone(),
             name,
-        }));
-    }
-    scopes
+        })
+    };
+    named.flat_map(each).collect()
 }
 
 #[cfg(test)]

@@ -66,10 +66,10 @@ impl ScopeRules {
 
     /// Returns `true` if any set is in the group, of those for which `keep` returns `true`.
     pub(crate) fn uses(&self, group: &Group, keep: impl Fn(&ReplicaSetId) -> bool) -> bool {
-        match group {
-            Group::Shared => true,
-            Group::Own(set) => keep(set),
-            Group::Named(_) => self
+        match (&group.state, &group.own) {
+            (StateGroup::Shared, _) => true,
+            (_, Some(set)) => keep(set),
+            _ => self
                 .states()
                 .any(|(set, _)| keep(set) && self.group(set) == *group),
         }

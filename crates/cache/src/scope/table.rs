@@ -11,8 +11,8 @@ use dashmap::DashMap;
 use tokio::time::Instant;
 
 /// The slots that named scopes share. Two names in one slot are invalidated together, which costs a
-/// look-up and is never wrong; in exchange a name made from arguments, of which a client may invent any
-/// number, takes no memory.
+/// look-up and is never wrong; in exchange a name made from arguments, of which a client may invent
+/// any number, takes no memory.
 const SLOTS: usize = if cfg!(all(test, shuttle)) { 4 } else { 4096 };
 
 /// All scopes of one cache.
@@ -85,8 +85,8 @@ impl Scopes {
         scopes.is_some_and(|scopes| scopes.has_conflict(self.at(now)))
     }
 
-    /// Removes the scopes of groups that are not kept, except those in use and those to which a write
-    /// may still land: a group that comes back must not miss it.
+    /// Removes the scopes of groups that are not kept, except those in use and those to which a
+    /// write may still land: a group that comes back must not miss it.
     pub(crate) fn retain(&self, keep: impl Fn(&Group) -> bool, now: Instant) {
         let now = self.at(now);
         // the map is locked here, so no call takes a reference meanwhile

@@ -31,7 +31,7 @@ impl Bench {
         let now = Instant::now();
         Self {
             scopes: Scopes::new(now),
-            group: Group::Shared,
+            group: ScopeRules::default().group(&"test".parse().unwrap()),
             now,
         }
     }

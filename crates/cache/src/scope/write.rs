@@ -16,15 +16,16 @@ pub(crate) struct WriteGuard {
     write_set: ScopeSet,
     /// Of each scope of the write set, the epoch that the write began if it was alone there.
     begun: Vec<Option<u64>>,
-    /// The scopes that the repeat of the write depends on, with their epochs before the write where no
-    /// write could still land. Empty if the result is not kept.
+    /// The scopes that the repeat of the write depends on, with their epochs before the write where
+    /// no write could still land. Empty if the result is not kept.
     repeat_set: Vec<(Arc<Scope>, Option<u64>)>,
 }
 
 impl WriteGuard {
     /// Counts a write in. It must be sent after this, and not before.
     ///
-    /// `repeat_set` is what the repeat of the write would look at; `None` if its result is not kept.
+    /// `repeat_set` is what the repeat of the write would look at; `None` if its result is not
+    /// kept.
     pub(crate) fn begin(write_set: ScopeSet, repeat_set: Option<&ScopeSet>, began: Moment) -> Self {
         let before = |scope: &Arc<Scope>| {
             let epoch = scope.epoch();

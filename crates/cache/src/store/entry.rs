@@ -1,6 +1,6 @@
 //! One stored answer.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use callward_core::ToolOutput;
@@ -16,17 +16,19 @@ pub(crate) struct Entry {
     expiry: Expiry,
     cost: Duration,
     usual_cost: Duration,
-    /// The returns to the front of the queue since the last hit.
-    returns: AtomicU32,
+    /// Whether the entry was hit since it came to the front of the queue.
+    hit: AtomicBool,
+    /// How often it came to the end of the queue without a hit.
+    passes: AtomicU32,
 }
 
-/// The bytes that an entry takes besides its body: this struct and the answer, the key, the buffer's
-/// header, and moka's own. Measured with a counting allocator; a test compares it.
+/// The bytes that an entry takes besides its body: this struct and the answer, the key, the
+/// buffer's header, and moka's own. Measured with a counting allocator; a test compares it.
 const OVERHEAD: u64 = size_of::<Entry>() as u64 + 384;
 
 impl Entry {
-    /// Keeps `output` until its expiry, which counts from `made`. The body is copied, so that the buffer
-    /// it came in is freed. A hit saves `cost`; a call of the tool takes `usual_cost`.
+    /// Keeps `output` until its expiry, which counts from `made`. The body is copied, so that the
+    /// buffer it came in is freed. A hit saves `cost`; a call of the tool takes `usual_cost`.
     pub(crate) fn new(
         output: &ToolOutput,
         expiry: Expiry,
@@ -40,7 +42,8 @@ impl Entry {
             expiry,
             cost,
             usual_cost,
-            returns: AtomicU32::new(0),
+            hit: AtomicBool::new(false),
+            passes: AtomicU32::new(0),
         }
     }
 
@@ -84,8 +87,8 @@ impl Entry {
         self.output.body().len() as u64 + OVERHEAD
     }
 
-    /// Returns the logarithm of the time that a hit saves per byte; a time below the threshold counts as
-    /// the threshold.
+    /// Returns the logarithm of the time that a hit saves per byte; a time below the threshold
+    /// counts as the threshold.
     pub(super) fn value(&self, threshold: Duration) -> f64 {
         let seconds = self.usual_cost.max(threshold).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a size, not an identity")]
@@ -93,15 +96,18 @@ impl Entry {
         (seconds / bytes).log2()
     }
 
-    pub(super) fn returns(&self) -> u32 {
-        self.returns.load(Ordering::Relaxed)
+    pub(super) fn note_hit(&self) {
+        self.hit.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn note_return(&self) {
-        self.returns.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn note_use(&self) {
-        self.returns.store(0, Ordering::Relaxed);
+    /// Returns what use adds to the logarithm of the value at the end of the queue: 1 if the entry
+    /// was hit since it came to the front, else 1 less for each earlier end without a hit.
+    pub(super) fn take_bonus(&self) -> f64 {
+        if self.hit.swap(false, Ordering::Relaxed) {
+            self.passes.store(0, Ordering::Relaxed);
+            1.0
+        } else {
+            -f64::from(self.passes.fetch_add(1, Ordering::Relaxed))
+        }
     }
 }

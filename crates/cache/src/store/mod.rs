@@ -2,11 +2,12 @@
 //!
 //! # Rule
 //!
-//! moka evicts the least recently used entry first. *An evicted entry returns to the front of the queue
-//! if its value is at least twice the mean of the entries evicted lately. The value is the upstream time
-//! that a hit saves, divided by the bytes that the entry takes.* Each return without a hit in between
-//! halves the value, so no entry stays for ever. Times below the slow threshold count as the threshold:
-//! among fast results of one size this is plain LRU.
+//! moka evicts the least recently used entry first. *An evicted entry returns to the front of the
+//! queue if its value is at least twice the mean of the entries evicted lately. The value is the
+//! upstream time that a hit saves, divided by the bytes that the entry takes; it is doubled if the
+//! entry was hit since it came to the front.* Each return without a hit halves it, so no entry
+//! stays for ever. Times below the slow threshold count as the threshold: among fast results of one
+//! size this is LRU with a second chance for what was hit (CLOCK).
 //!
 //! The mean is one of logarithms, so that one result that took an hour does not raise it much.
 //!
@@ -33,7 +34,8 @@ use crate::reason::{EvictionCause, Evictions};
 
 /// The store of one process, bounded in bytes. Cloning copies a pointer.
 ///
-/// Several [`CacheLayer`](crate::CacheLayer)s may share one: each makes keys under a secret of its own.
+/// Several [`CacheLayer`](crate::CacheLayer)s may share one: each makes keys under a secret of its
+/// own.
 #[derive(Clone)]
 pub struct MokaStore {
     entries: Cache<u128, Arc<Entry>>,
@@ -89,7 +91,8 @@ impl MokaStore {
         }
     }
 
-    /// Returns what the store holds. Runs moka's pending tasks first: for dashboards, not for calls.
+    /// Returns what the store holds. Runs moka's pending tasks first: for dashboards, not for
+    /// calls.
     #[must_use]
     pub fn usage(&self) -> StoreUsage {
         self.entries.run_pending_tasks();
@@ -103,15 +106,15 @@ impl MokaStore {
         *self.evicted.counts.lock()
     }
 
-    /// Returns an entry, which may have ended, and notes its use.
+    /// Returns an entry, which may have ended, and notes the hit.
     pub(crate) fn get(&self, key: u128) -> Option<Arc<Entry>> {
         let entry = self.entries.get(&key)?;
-        entry.note_use();
+        entry.note_hit();
         Some(entry)
     }
 
-    /// Keeps an entry in place of any other of that key. Returns `false` if it is larger than the store;
-    /// then the older entry is removed too.
+    /// Keeps an entry in place of any other of that key. Returns `false` if it is larger than the
+    /// store; then the older entry is removed too.
     pub(crate) fn put(&self, key: u128, entry: Entry) -> bool {
         let _changing = self.changing.lock();
         if entry.weight() > self.capacity {
@@ -147,8 +150,8 @@ impl MokaStore {
         self.evicted.returning.lock().retain(|(of, _)| *of != key);
     }
 
-    /// Puts back the evicted entries that are worth it. Ends, as each return lowers the entry's value and
-    /// raises the mean.
+    /// Puts back the evicted entries that are worth it. Ends, as each return lowers the entry's
+    /// value and raises the mean.
     fn return_evicted(&self) {
         loop {
             let returning = mem::take(&mut *self.evicted.returning.lock());
@@ -197,12 +200,8 @@ impl Evicted {
             let before = mean.unwrap_or(value);
             *mean.insert(before + (value - before) * SHARE)
         };
-        // in logarithms: twice the mean, and twice as much for each return without a hit
-        let retained = value >= mean + 1.0 + f64::from(entry.returns());
-        if retained {
-            entry.note_return();
-        }
-        retained
+        // in logarithms, with a tolerance for rounding
+        value + entry.take_bonus() >= mean + 1.0 - 1e-6
     }
 }
 

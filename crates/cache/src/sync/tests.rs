@@ -1,7 +1,7 @@
 //! Doubles that let a scheduler choose the next step: as much of each type as this crate uses.
 //!
-//! Each operation of a double is one step. For tokio's semaphore that is enough: it has its own loom
-//! tests.
+//! Each operation of a double is one step. For tokio's semaphore that is enough: it has its own
+//! loom tests.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

@@ -46,7 +46,7 @@ async fn a_result_that_is_not_kept_is_counted_by_reason() {
         assert_eq!(
             (stats.refusals.get(reason), stats.stored),
             (1, 0),
-            "{reason}"
+            "{reason:?}"
         );
         assert_eq!(stats.refusals.total(), 1);
     }
@@ -101,7 +101,6 @@ async fn each_tool_has_counts_and_the_total_is_their_sum() {
     let get = &tools[0];
     assert_eq!((get.counts.hits, get.counts.misses), (2, 1));
     assert_eq!(get.counts.hit_rate(), Some(2.0 / 3.0));
-    assert_eq!(get.mean_duration, Some(Duration::from_millis(800)));
     assert_eq!(get.counts.saved, Duration::from_millis(1600));
     let mut sum = get.counts;
     sum += tools[1].counts;

@@ -1,4 +1,4 @@
-//! Identical reads that run at the same time run once, and nobody is stranded.
+//! Identical reads in flight run once, and no follower is stranded.
 
 use std::sync::Arc;
 use std::time::Duration;

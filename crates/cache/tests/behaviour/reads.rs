@@ -233,7 +233,7 @@ async fn a_call_meant_for_one_server_is_not_answered_with_what_another_said() {
     assert_eq!(status(&bench, read()).await, CacheStatus::Miss);
     assert_eq!(status(&bench, pinned(read())).await, CacheStatus::Bypass);
     assert_eq!(bench.text(pinned(read())).await, "3");
-    // and what it says is nobody else's answer either
+    // and its answer is not shared either
     assert_eq!(bench.text(read()).await, "1");
     let bypasses = bench.stats().bypasses;
     assert_eq!(bypasses.get(BypassReason::Pinned), 2);

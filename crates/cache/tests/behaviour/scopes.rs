@@ -148,7 +148,7 @@ async fn an_idempotent_write_is_kept_while_other_orders_are_written() {
     assert_eq!(bench.text(order(&rename(), 1)).await, "1");
     assert_eq!(bench.text(order(&ship(), 1)).await, "3");
     assert_eq!(bench.text(order(&rename(), 1)).await, "4");
-    // somebody who wrote to everything may have renamed it
+    // a write to everything may have renamed it
     assert_eq!(
         bench.text(call(&tool("tidy").build(), json!({}))).await,
         "5"
@@ -156,7 +156,7 @@ async fn an_idempotent_write_is_kept_while_other_orders_are_written() {
     assert_eq!(bench.text(order(&rename(), 1)).await, "6");
 }
 
-/// A copy changes something else once its source was written, and nobody said what it reads.
+/// A copy without a rule for its reads changes something else once its source was written.
 #[tokio::test(start_paused = true)]
 async fn an_idempotent_write_that_may_read_more_is_sent_again_after_any_write() {
     let copy = tool("copy").idempotent().build();
@@ -334,7 +334,7 @@ async fn a_tag_is_purged_of_a_definition_that_was_given_up_and_comes_back() {
 }
 
 proptest! {
-    /// What a template names never depends on how the arguments are spelt.
+    /// The scopes of a template do not depend on the textual form of the arguments.
     #[test]
     fn a_write_is_seen_however_it_is_spelt(id in prop_oneof![
         any::<u32>().prop_map(Value::from),

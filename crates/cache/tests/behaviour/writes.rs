@@ -225,7 +225,7 @@ async fn a_quick_tool_settles_in_a_second_and_a_slow_one_in_four_p99() {
         bench.ask(write()).await.unwrap_err();
         tokio::time::advance(settles - Duration::from_millis(1)).await;
         assert_ne!(run_of(&bench).await, run_of(&bench).await);
-        // what is told of the p99 is at most a quarter above it
+        // the histogram's p99 is at most a quarter above the real one
         tokio::time::advance(settles / 4).await;
         assert_eq!(run_of(&bench).await, run_of(&bench).await, "{takes:?}");
     }
@@ -375,7 +375,8 @@ async fn a_write_sent_while_another_may_land_is_not_kept() {
     let bench = Bench::new(failing(failure(Delivery::Unknown)));
     bench.ask(write()).await.unwrap_err();
     assert_eq!(runs(&bench, &[1, 1]).await, 2);
-    // settled, but the lost one might land until its attempt timeout has passed, and undo what was set
+    // settled, but the lost one might land until its attempt timeout has passed, and undo what was
+    // set
     tokio::time::advance(SETTLING).await;
     assert_eq!(runs(&bench, &[1, 1]).await, 2);
     tokio::time::advance(ATTEMPT_TIMEOUT - SETTLING).await;
@@ -397,7 +398,7 @@ async fn a_write_answered_after_another_could_land_is_not_kept() {
     assert_eq!(runs(&bench, &[1]).await, 1);
 }
 
-/// Whoever purges knows of a change that nobody wrote: a write that was under way may have come before.
+/// A purge follows a change past the cache: a write in flight may have come before it.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_overlaps_a_purge_is_not_kept() {
     let own = set(1);

@@ -263,7 +263,8 @@ proptest! {
         }
     }
 
-    /// Any weights that a file may hold give evidence without a panic, and no key more than its part.
+    /// Any weights that a file may hold give evidence without a panic, and no key more than its
+    /// part.
     #[test]
     fn any_weights_are_taken(
         equal in prop::array::uniform6(0.0..1e300_f64),
@@ -300,8 +301,8 @@ proptest! {
         prop_assert!(evidences.save_at(DAY, Instant::now()).unwrap());
     }
 
-    /// Whatever is observed: equal observations of one visit help only so much, the weights are those of
-    /// the keys, and what is kept is what was known.
+    /// Whatever is observed: equal observations of one visit help only so much, the weights are
+    /// those of the keys, and what is kept is what was known.
     #[test]
     fn whatever_is_observed_the_sums_agree(
         observations in prop::collection::vec((0..12_u128, 0..4_u64, 0..400_u64, prop::bool::weighted(0.95), 0..200_u64), 0..400),
