@@ -41,8 +41,9 @@ pub struct MokaStore {
     entries: Cache<u128, Arc<Entry>>,
     evicted: Arc<Evicted>,
     capacity: u64,
-    /// Held by everything that changes entries, so that a removed entry cannot return meanwhile.
-    changing: Arc<Mutex<()>>,
+    /// Held by everything that changes entries, so that a removed entry cannot return meanwhile. The
+    /// bytes put since pending tasks were run.
+    changing: Arc<Mutex<u64>>,
 }
 
 /// Everything that moka's eviction listener needs: it must not call moka.
@@ -116,15 +117,21 @@ impl MokaStore {
     /// Keeps an entry in place of any other of that key. Returns `false` if it is larger than the
     /// store; then the older entry is removed too.
     pub(crate) fn put(&self, key: u128, entry: Entry) -> bool {
-        let _changing = self.changing.lock();
-        if entry.weight() > self.capacity {
+        let mut pending = self.changing.lock();
+        let weight = entry.weight();
+        if weight > self.capacity {
             self.remove_both(key);
             return false;
         }
         self.entries.insert(key, Arc::new(entry));
         self.stop_return(key);
-        self.entries.run_pending_tasks();
-        self.return_evicted();
+        *pending += weight;
+        // moka evicts nothing before the bound is reached
+        if self.entries.weighted_size().saturating_add(*pending) > self.capacity {
+            *pending = 0;
+            self.entries.run_pending_tasks();
+            self.return_evicted();
+        }
         true
     }
 
