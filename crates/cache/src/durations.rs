@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_p99_is_at_most_a_quarter_above_what_was_seen() {
+    fn the_p99_is_at_most_a_quarter_above_the_observed() {
         assert_eq!(of([]), None);
         for millis in [1, 2, 7, 20, 333, 2_500, 40_000] {
             let p99 = of([millis]).unwrap();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_fades() {
+    fn old_observations_fade() {
         let slow_then_fast = (0..20_000).map(|n| if n < 500 { 8_000 } else { 10 });
         assert!(of(slow_then_fast).unwrap() < Duration::from_millis(13));
     }

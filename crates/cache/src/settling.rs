@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_attempt_may_land_after_the_answer_of_the_last() {
+    fn an_earlier_attempt_may_land_after_the_last_answer() {
         for result in [
             Ok(ToolOutput::text("done")),
             Ok(ToolOutput::error_text("no")),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_another_gateway_is_taken() {
+    fn the_delivery_reported_by_another_gateway_counts() {
         let reported = |delivery: &str| {
             let data = format!(r#"{{"kind":"timeout","delivery":"{delivery}"}}"#);
             let error = answered(ErrorKind::ServerFault, ToolError::RUNTIME_CODE);

@@ -147,7 +147,7 @@ async fn a_read_of_one_key_sees_every_write_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_read_is_stale_while_entries_come_and_go() {
+async fn no_read_is_stale_while_entries_are_evicted() {
     let stats = race(KEYS, true, 2_500).await;
     assert!(stats.evicted > 0, "{stats:?}");
 }

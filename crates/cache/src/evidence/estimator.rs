@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn by_chance_a_bucket_passes_in_at_most_one_of_twenty_worlds() {
+    fn a_bucket_passes_by_chance_in_at_most_one_of_twenty_runs() {
         for (seed, odds, worlds) in [(1, 0.01, 4_000), (2, 0.05, 1_000), (3, 0.001, 4_000)] {
             let mut rng = fastrand::Rng::with_seed(seed);
             let test = Test::new(odds);

@@ -174,7 +174,7 @@ fn a_key_that_differed_uses_its_own_evidence_only() {
 }
 
 #[test]
-fn a_turned_unit_is_taken_back() {
+fn an_equal_observation_that_turns_different_is_taken_back() {
     let (tool, now) = (tool(0.01), Instant::now());
     for key in 0..10 {
         let later = now + seconds(key);
@@ -268,7 +268,7 @@ fn the_least_recently_used_subjects_are_dropped() {
 }
 
 #[test]
-fn the_status_tells_repeats_and_needs() {
+fn the_status_shows_repeats_and_needs() {
     let (tool, now) = (tool(0.01), Instant::now());
     observe_equal(&tool, 400, &[1, 3], now);
     tool.observe(5, 0, seconds(30), false, now);
@@ -285,7 +285,7 @@ fn the_status_tells_repeats_and_needs() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_place_of_the_file_is_refused_and_not_waited_for() {
+fn a_pipe_in_place_of_the_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["evidence.jsonl", "evidence.jsonl.lock"] {
         let pipe = folder.path().join(name);

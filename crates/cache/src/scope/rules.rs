@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_read_as_the_table_says() {
+    fn templates_are_parsed_as_the_table_describes() {
         let parse = |text: &str| text.parse::<ScopeTemplate>().unwrap();
         assert_eq!(parse("*").names, Names::Everything);
         assert_eq!(parse("{*}").names, Names::EachValue);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_says_why() {
+    fn an_invalid_template_is_an_error_with_its_reason() {
         for text in [
             "", "a*", "{", "a}", "{}", "{a{b}}", "@", "@a b", "@a/", "{a*}",
         ] {

@@ -62,7 +62,7 @@ async fn a_write_invalidates_reads_and_kept_writes_of_each_set_of_its_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_overlaps_a_write_serves_nobody_else() {
+async fn a_read_that_overlaps_a_write_serves_no_other_call() {
     // began before the write was sent, ended while it ran or after it was answered
     for ends_after_the_write in [false, true] {
         let (mock, gate) = MockService::gated();
@@ -160,7 +160,7 @@ async fn run_of(bench: &Bench) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_settling_answers_live_for_the_burst_until_the_deadline() {
+async fn after_settling_results_are_served_within_the_burst_until_the_deadline() {
     let bench = Bench::new(failing(failure(Delivery::Unknown)));
     let minutes = |n: u64| Duration::from_secs(60 * n);
     let deadline = tokio::time::Instant::now() + minutes(10);
@@ -259,7 +259,7 @@ async fn a_panicking_write_settles_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_was_repeated_below_settles_first() {
+async fn a_write_that_was_retried_settles_first() {
     // what a retry layer leaves behind: the first attempt was given up on and may land late
     for with_record in [false, true] {
         let mock = MockService::new(|call, n| {
@@ -327,7 +327,7 @@ async fn a_repeat_runs_again_after_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_failed_is_no_reason_to_skip_its_repeat() {
+async fn the_repeat_of_a_failed_write_is_sent() {
     let mock = MockService::sequence(vec![
         Err(failure(Delivery::Answered)),
         Ok(ToolOutput::error_text("no")),
@@ -420,7 +420,7 @@ async fn a_write_that_overlaps_a_purge_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idempotent_writes_can_be_left_alone() {
+async fn caching_of_idempotent_writes_can_be_disabled() {
     let mut config = CacheConfig::default();
     config.idempotent_writes = false;
     let bench = Bench::with(config, MockService::counting());

@@ -173,7 +173,7 @@ fn one_process_holds_the_file() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_for_its_owner_only() {
+fn the_file_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
 
     let directory = tempfile::tempdir().unwrap();
@@ -304,7 +304,7 @@ proptest! {
     /// Whatever is observed: equal observations of one visit help only so much, the weights are
     /// those of the keys, and what is kept is what was known.
     #[test]
-    fn whatever_is_observed_the_sums_agree(
+    fn sums_agree_for_any_observations(
         observations in prop::collection::vec((0..12_u128, 0..4_u64, 0..400_u64, prop::bool::weighted(0.95), 0..200_u64), 0..400),
         draw in any::<f64>(),
     ) {
