@@ -92,7 +92,7 @@ impl Stack {
         // of a tool whose plan depends on the arguments, a call without any tells nothing
         let is_told = call.is_some() || probe.applied() == Applied::Tool;
         let decision = is_told.then(|| self.0.router.explain(&probe));
-        let foresight = call.as_ref().map(|call| self.cache().foresee(call));
+        let foresight = call.as_ref().map(|call| self.cache().preview(call));
         let evidence = {
             let tool = entry.tool();
             self.cache().evidence(tool.set(), tool.name())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_breaker::BreakerConfig;
-use callward_cache::{CacheConfig, EvidenceStatus, Foresight, ToolScopes};
+use callward_cache::{CacheConfig, CachePreview, EvidenceStatus, ToolScopes};
 use callward_core::activity::Activity;
 use callward_core::refine::Applied;
 use callward_core::{
@@ -37,7 +37,7 @@ pub struct Explanation {
     candidates: Vec<Candidate>,
     settings: Settings,
     decision: Option<RouteDecision>,
-    foresight: Option<Foresight>,
+    foresight: Option<CachePreview>,
     evidence: Option<EvidenceStatus>,
 }
 
@@ -125,7 +125,7 @@ impl Explanation {
         call: Option<ToolCall>,
         candidates: Vec<Candidate>,
         decision: Option<RouteDecision>,
-        foresight: Option<Foresight>,
+        foresight: Option<CachePreview>,
         settings: Settings,
     ) -> Self {
         let mut explanation = Self {
@@ -274,7 +274,7 @@ impl Explanation {
 
     /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a whole.
     #[must_use]
-    pub fn foresight(&self) -> Option<&Foresight> {
+    pub fn foresight(&self) -> Option<&CachePreview> {
         self.foresight.as_ref()
     }
 

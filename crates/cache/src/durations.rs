@@ -1,74 +1,62 @@
-//! How long the calls of one tool take.
+//! The durations of the calls of one tool.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Each octave of time from a millisecond to a minute has four places, so what is told is at most a
-/// quarter above what was seen.
-const PLACES: usize = 4 * 16;
+use parking_lot::Mutex;
 
-/// At so many observations all counts are halved: what a tool did long ago fades.
+/// Each octave of time from a millisecond to a minute has four buckets, so that the p99 is at most
+/// a quarter above the observed one.
+const BUCKETS: usize = 4 * 16;
+
+/// After this many observations all counts are halved: old ones fade.
 const WINDOW: u32 = 1024;
 
-/// A histogram that counts without locks.
+/// A histogram of durations.
 #[derive(Debug)]
-pub(crate) struct Durations {
-    counts: [AtomicU32; PLACES],
-    seen: AtomicU32,
+pub(crate) struct Durations(Mutex<Histogram>);
+
+#[derive(Debug)]
+struct Histogram {
+    counts: [u32; BUCKETS],
+    observed: u32,
 }
 
 impl Default for Durations {
     fn default() -> Self {
-        Self {
-            counts: std::array::from_fn(|_| AtomicU32::new(0)),
-            seen: AtomicU32::new(0),
-        }
+        Self(Mutex::new(Histogram {
+            counts: [0; BUCKETS],
+            observed: 0,
+        }))
     }
 }
 
 impl Durations {
-    /// Takes one observation in.
     pub(crate) fn observe(&self, took: Duration) {
-        let Some(count) = self.counts.get(place_of(took)) else {
-            return;
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        let seen = self.seen.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        if seen.is_multiple_of(WINDOW) {
-            for count in &self.counts {
-                // one that is seen stays: the slowest calls are the rarest
-                let half = count.load(Ordering::Relaxed).div_ceil(2);
-                count.store(half, Ordering::Relaxed);
-            }
+        let bucket = (0..BUCKETS - 1).find(|bucket| took <= upper_edge(*bucket));
+        let mut histogram = self.0.lock();
+        histogram.counts[bucket.unwrap_or(BUCKETS - 1)] += 1;
+        histogram.observed += 1;
+        if histogram.observed.is_multiple_of(WINDOW) {
+            // a count of one stays: the slowest calls are the rarest
+            histogram.counts = histogram.counts.map(|count| count.div_ceil(2));
         }
     }
 
     /// Returns the time that 99 of 100 observations do not exceed; `None` if there was none.
     pub(crate) fn p99(&self) -> Option<Duration> {
-        let counts = || {
-            self.counts
-                .iter()
-                .map(|c| u64::from(c.load(Ordering::Relaxed)))
-        };
-        let rank = (counts().sum::<u64>() * 99).div_ceil(100);
+        let counts = self.0.lock().counts.map(u64::from);
+        let rank = (counts.iter().sum::<u64>() * 99).div_ceil(100);
         let mut below = 0;
-        let place = counts().position(|count| {
+        let bucket = counts.iter().position(|count| {
             below += count;
             rank > 0 && below >= rank
         });
-        place.map(end_of)
+        bucket.map(upper_edge)
     }
 }
 
-/// The place of a time: that of the octave it is in, and of the quarter there.
-fn place_of(took: Duration) -> usize {
-    (0..PLACES - 1)
-        .position(|place| took <= end_of(place))
-        .unwrap_or(PLACES - 1)
-}
-
-fn end_of(place: usize) -> Duration {
-    let (octave, quarter) = (place / 4, place % 4 + 1);
+fn upper_edge(bucket: usize) -> Duration {
+    let (octave, quarter) = (bucket / 4, bucket % 4 + 1);
     let quarters = u64::try_from(4 + quarter).unwrap_or(8) << octave;
     Duration::from_micros(250 * quarters)
 }
@@ -87,12 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn the_p99_is_at_most_a_quarter_above_what_was_seen() {
+    fn the_p99_is_at_most_a_quarter_above_the_observed() {
         assert_eq!(of([]), None);
         for millis in [1, 2, 7, 20, 333, 2_500, 40_000] {
-            let told = of([millis]).unwrap();
+            let p99 = of([millis]).unwrap();
             let seen = Duration::from_millis(millis);
-            assert!(seen <= told && told <= seen * 5 / 4, "{millis}: {told:?}");
+            assert!(seen <= p99 && p99 <= seen * 5 / 4, "{millis}: {p99:?}");
         }
         let mostly_fast = |slow| (0..200).map(move |n| if n < slow { 8_000 } else { 10 });
         assert!(of(mostly_fast(2)).unwrap() < Duration::from_millis(13));
@@ -100,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_fades() {
+    fn old_observations_fade() {
         let slow_then_fast = (0..20_000).map(|n| if n < 500 { 8_000 } else { 10 });
         assert!(of(slow_then_fast).unwrap() < Duration::from_millis(13));
     }

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-/// How many executions are remembered. One takes about 200 bytes.
+/// The executions that are remembered. One takes about 200 bytes.
 const MAX_EXECUTIONS: u64 = 65_536;
 
-/// How many sessions are remembered that received one answer; further ones count as if they had.
+/// The sessions that are remembered for one answer; further ones count as if they had received it.
 const MAX_READERS: usize = 64;
 
 /// The last execution of each call, by the key of its result: the epochs are part of it.
@@ -38,8 +38,8 @@ impl Executions {
         self.0.get(&key)
     }
 
-    /// Takes an execution, and returns the one before. One that was dispatched earlier than the last one
-    /// is not taken.
+    /// Takes an execution, and returns the one before. One that was dispatched earlier than the
+    /// last one is not taken.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ mod tests {
         for session in 3..200 {
             execution.serve(session);
         }
-        assert!(!execution.is_new_to(1_000), "too many to tell");
+        assert!(!execution.is_new_to(1_000), "too many sessions");
     }
 
     #[test]

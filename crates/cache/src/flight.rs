@@ -1,15 +1,15 @@
 //! Single flight: identical reads that run at the same time run once.
 //!
-//! A flight is a semaphore with one place. Whoever holds the place runs the call; the others wait
-//! for the place. A runner that answers closes the semaphore, and everybody who waits takes the
-//! answer. A runner that panics or is dropped gives the place back, and exactly one of those who
-//! wait, the one who waited longest, gets it. A runner that fails gives back two: a server that
-//! answers nobody must not make everybody wait for all who came before. Nobody can be stranded, because the place is
-//! given back by dropping it; and who stops waiting leaves the queue by dropping his wait.
+//! A flight is a semaphore with one permit. The call that holds the permit is the leader and runs;
+//! the followers wait for the permit. A leader that answers closes the semaphore, and each follower
+//! takes the answer. A leader that panics or is dropped returns the permit, and the follower that
+//! waited longest gets it. A leader that fails returns two: with a server that fails each call, the
+//! followers must not run one after the other. No follower is stranded, as the permit is returned
+//! by dropping it; a follower that stops waiting leaves the queue by dropping its wait.
 //!
-//! While what is read is being written, a call may only get the answer of a run that began after it
-//! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is not
-//! dispatched before the one that runs has ended.
+//! While its read set is being written, a call may only get the answer of a run that began after it
+//! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is
+//! not dispatched before the current one has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,27 +31,27 @@ pub(crate) struct Flights(DashMap<u128, Arc<Flight>>);
 
 #[derive(Debug)]
 struct Flight {
-    place: Semaphore,
-    answer: OnceLock<Answer>,
-    /// How many take part. Changed only under the map's lock of this key.
-    seats: AtomicUsize,
-    /// When the call was dispatched that runs, the first one if several did.
+    permits: Semaphore,
+    answer: OnceLock<SharedAnswer>,
+    /// The number of its members. Changed only under the map's lock of this key.
+    members: AtomicUsize,
+    /// When the leader's call was dispatched; the first one if several were.
     dispatched: OnceLock<Dispatched>,
-    /// The flight that is to end before this one is dispatched.
-    before: Mutex<Option<Arc<Self>>>,
-    /// The sessions that take part; of calls without one, nothing is noted.
+    /// The flight that must end before this one is dispatched.
+    previous: Mutex<Option<Arc<Self>>>,
+    /// The sessions of its members that have one.
     sessions: Mutex<SmallVec<[u64; 2]>>,
 }
 
 #[derive(Debug)]
 struct Dispatched {
     at: Instant,
-    /// How long after that others may join, if whoever runs knows of a limit.
+    /// How long after that others may join, if the leader set a limit.
     within: Option<Duration>,
 }
 
 impl Dispatched {
-    /// Says whether a call may not join that accepts an answer of `within` ago.
+    /// Returns `true` if a call that accepts an answer of `within` ago may not join.
     fn is_old(&self, within: Option<Duration>, now: Instant) -> bool {
         let is_over = |within| self.at + within < now;
         within.is_some_and(is_over) || self.within.is_some_and(is_over)
@@ -59,16 +59,16 @@ impl Dispatched {
 }
 
 impl Flights {
-    /// Takes part in the flight of this key, starting one if there is none; or if the one there is was
-    /// dispatched longer ago than `within`: it goes on for those who take part in it already. A session
-    /// that takes part in it runs its further calls alone: it means each of them.
+    /// Joins the flight of this key; starts one if there is none, or if it was dispatched longer
+    /// ago than `within`: that one goes on for its members. A session that is a member already runs
+    /// its further calls alone: it means each of them.
     pub(crate) fn join(
         &self,
         key: u128,
         within: Option<Duration>,
         session: Option<u64>,
         now: Instant,
-    ) -> Seat<'_> {
+    ) -> FlightGuard<'_> {
         let is_old = |flight: &Flight| {
             let dispatched = flight.dispatched.get();
             dispatched.is_some_and(|dispatched| dispatched.is_old(within, now))
@@ -76,11 +76,11 @@ impl Flights {
         self.join_unless(key, session, is_old, |_| None)
     }
 
-    /// Takes part in a flight of this key that is not dispatched yet, starting one if there is none. It
-    /// is dispatched when the one before it has ended, or when nobody waits for that any longer.
-    pub(crate) fn next(&self, key: u128, session: Option<u64>) -> Seat<'_> {
+    /// Joins a flight of this key that is not dispatched yet; starts one if there is none. It is
+    /// dispatched when the one before it has ended, or when its leader stops waiting for that.
+    pub(crate) fn next(&self, key: u128, session: Option<u64>) -> FlightGuard<'_> {
         let is_dispatched = |flight: &Flight| flight.dispatched.get().is_some();
-        self.join_unless(key, session, is_dispatched, |before| Some(before.clone()))
+        self.join_unless(key, session, is_dispatched, |current| Some(current.clone()))
     }
 
     fn join_unless(
@@ -88,12 +88,12 @@ impl Flights {
         key: u128,
         session: Option<u64>,
         is_over: impl FnOnce(&Flight) -> bool,
-        before: impl FnOnce(&Arc<Flight>) -> Option<Arc<Flight>>,
-    ) -> Seat<'_> {
+        previous: impl FnOnce(&Arc<Flight>) -> Option<Arc<Flight>>,
+    ) -> FlightGuard<'_> {
         let mut entry = self.0.entry(key).or_insert_with(|| Flight::new(None));
         if is_over(&entry) {
-            let before = before(&entry);
-            *entry = Flight::new(before);
+            let previous = previous(&entry);
+            *entry = Flight::new(previous);
         }
         if let Some(session) = session {
             let mut sessions = entry.sessions.lock();
@@ -104,19 +104,19 @@ impl Flights {
             }
             sessions.push(session);
         }
-        entry.seats.fetch_add(1, Ordering::Relaxed);
-        Seat {
+        entry.members.fetch_add(1, Ordering::Relaxed);
+        FlightGuard {
             flights: self,
             key,
             flight: entry.clone(),
         }
     }
 
-    /// Starts a flight that no other call takes part in.
-    pub(crate) fn alone(&self, key: u128) -> Seat<'_> {
+    /// Starts a flight that no other call joins.
+    pub(crate) fn alone(&self, key: u128) -> FlightGuard<'_> {
         let flight = Flight::new(None);
-        flight.seats.fetch_add(1, Ordering::Relaxed);
-        Seat {
+        flight.members.fetch_add(1, Ordering::Relaxed);
+        FlightGuard {
             flights: self,
             key,
             flight,
@@ -125,95 +125,95 @@ impl Flights {
 }
 
 impl Flight {
-    fn new(before: Option<Arc<Self>>) -> Arc<Self> {
+    fn new(previous: Option<Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
-            place: Semaphore::new(1),
+            permits: Semaphore::new(1),
             answer: OnceLock::new(),
-            seats: AtomicUsize::new(0),
+            members: AtomicUsize::new(0),
             dispatched: OnceLock::new(),
-            before: Mutex::new(before),
+            previous: Mutex::new(previous),
             sessions: Mutex::default(),
         })
     }
 }
 
-/// One call's part in a flight; given up by dropping it.
+/// One call's membership in a flight, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat<'a> {
+pub(crate) struct FlightGuard<'a> {
     flights: &'a Flights,
     key: u128,
     flight: Arc<Flight>,
 }
 
-/// What a call in a flight is to do.
+/// The role of a call in a flight.
 #[derive(Debug)]
-pub(crate) enum Turn<'a> {
-    /// Run: as long as the permit is held, nobody else does but those that a failure let go ahead.
-    Run(SemaphorePermit<'a>),
-    /// Take this answer: somebody else ran.
-    Take(Answer),
+pub(crate) enum Role<'a> {
+    /// It runs. While it holds the permit, only leaders that a failure allowed run besides.
+    Leader(SemaphorePermit<'a>),
+    /// It takes the answer of a leader.
+    Follower(SharedAnswer),
 }
 
-/// What a flight brings back.
+/// The answer that a flight shares.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct SharedAnswer {
     pub(crate) output: ToolOutput,
-    /// How long the call took that ran.
+    /// How long the leader's call took.
     pub(crate) took: Duration,
 }
 
-impl Seat<'_> {
-    /// Waits until the call is to run, or has its answer.
-    pub(crate) async fn turn(&self) -> Turn<'_> {
+impl FlightGuard<'_> {
+    /// Waits until the call is the leader, or has its answer.
+    pub(crate) async fn role(&self) -> Role<'_> {
         loop {
             if let Some(answer) = self.flight.answer.get() {
-                return Turn::Take(answer.clone());
+                return Role::Follower(answer.clone());
             }
             // closed only after the answer is set, so that the next round returns
-            let Ok(permit) = self.flight.place.acquire().await else {
+            let Ok(permit) = self.flight.permits.acquire().await else {
                 continue;
             };
-            // given back by one who answered, before another who did could close it
+            // returned by a leader that answered, before another one closed the semaphore
             if self.flight.answer.get().is_none() {
-                return Turn::Run(permit);
+                return Role::Leader(permit);
             }
         }
     }
 
-    /// Waits until the flight before this one has ended, or nobody is left in it who runs. Whoever has
-    /// the turn waits before the call is dispatched.
-    pub(crate) async fn wait_for_the_one_before(&self) {
-        let before = self.flight.before.lock().clone();
-        if let Some(before) = before {
-            // closed once it is answered; a place that is given back is for those who wait there first
-            let _ended = before.place.acquire().await;
+    /// Waits until the flight before this one has ended or has no leader. The leader waits before
+    /// its call is dispatched.
+    pub(crate) async fn wait_for_previous(&self) {
+        let previous = self.flight.previous.lock().clone();
+        if let Some(previous) = previous {
+            // closed once it is answered; a returned permit is for its own followers first
+            let _ended = previous.permits.acquire().await;
         }
     }
 
-    /// Notes that the call is dispatched now, and how long after that others may join. A later attempt of
-    /// the flight is not noted.
+    /// Notes that the call is dispatched now, and how long after that others may join. Only the
+    /// first dispatch of the flight is noted.
     pub(crate) fn dispatch(&self, at: Instant, within: Option<Duration>) {
         let _ = self.flight.dispatched.set(Dispatched { at, within });
-        // or each flight would keep all that were before it
-        self.flight.before.lock().take();
+        // or each flight would keep all flights before it
+        self.flight.previous.lock().take();
     }
 
-    /// Gives everybody who waits the answer, and ends the flight. Whoever runs stores the answer
-    /// before, so that who comes after the flight finds it there.
-    pub(crate) fn answer(&self, answer: Answer) {
+    /// Gives all followers the answer, and ends the flight. The leader stores the answer before, so
+    /// that calls after the flight find it there.
+    pub(crate) fn answer(&self, answer: SharedAnswer) {
         if self.flight.answer.set(answer).is_ok() {
             self.leave_if(|| true);
-            self.flight.place.close();
+            self.flight.permits.close();
         }
     }
 
-    /// Lets one more run at a time from now on: called by each runner that has nothing to share, so
-    /// twice as many try in each round, and a crowd is through after a few.
-    pub(crate) fn widen(&self) {
-        self.flight.place.add_permits(1);
+    /// Allows one more leader at a time: each leader without an answer calls it, so that twice as
+    /// many run in each round, and all calls end after a few rounds.
+    pub(crate) fn allow_more_leaders(&self) {
+        self.flight.permits.add_permits(1);
     }
 
-    /// Ends the flight, unless it has ended already and another runs under its key.
+    /// Removes the flight, unless it has ended already and another has its key.
     fn leave_if(&self, last: impl FnOnce() -> bool) {
         self.flights.0.remove_if(&self.key, |_, flight| {
             Arc::ptr_eq(flight, &self.flight) && last()
@@ -221,9 +221,9 @@ impl Seat<'_> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
-        self.leave_if(|| self.flight.seats.fetch_sub(1, Ordering::Relaxed) == 1);
+        self.leave_if(|| self.flight.members.fetch_sub(1, Ordering::Relaxed) == 1);
     }
 }
 
@@ -240,30 +240,30 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn answer(text: &str) -> Answer {
-        Answer {
+    fn answer(text: &str) -> SharedAnswer {
+        SharedAnswer {
             output: ToolOutput::text(text),
             took: Duration::ZERO,
         }
     }
 
     #[test]
-    fn one_runs_and_all_take_its_answer() {
+    fn one_call_leads_and_all_followers_take_its_answer() {
         let flights = Flights::default();
         let (first, second) = (
             flights.join(1, None, None, Instant::now()),
             flights.join(1, None, None, Instant::now()),
         );
-        let Poll::Ready(Turn::Run(_permit)) = poll(pin!(first.turn())) else {
-            panic!("the first runs")
+        let Poll::Ready(Role::Leader(_permit)) = poll(pin!(first.role())) else {
+            panic!("the first leads")
         };
-        let mut waiting = pin!(second.turn());
+        let mut waiting = pin!(second.role());
         assert!(poll(waiting.as_mut()).is_pending());
         let late = flights.join(1, None, None, Instant::now());
         first.answer(answer("a"));
         assert!(flights.0.is_empty());
-        for turn in [poll(waiting), poll(pin!(late.turn()))] {
-            let Poll::Ready(Turn::Take(answer)) = turn else {
+        for role in [poll(waiting), poll(pin!(late.role()))] {
+            let Poll::Ready(Role::Follower(answer)) = role else {
                 panic!("it takes the answer")
             };
             assert_eq!(answer.output.to_text(), "a");
@@ -271,29 +271,29 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_leaves_hands_over_to_one() {
+    fn a_leader_that_is_dropped_hands_over_to_one_follower() {
         let flights = Flights::default();
         let (first, second, third) = (
             flights.join(1, None, None, Instant::now()),
             flights.join(1, None, None, Instant::now()),
             flights.join(1, None, None, Instant::now()),
         );
-        let Poll::Ready(Turn::Run(permit)) = poll(pin!(first.turn())) else {
-            panic!("the first runs")
+        let Poll::Ready(Role::Leader(permit)) = poll(pin!(first.role())) else {
+            panic!("the first leads")
         };
-        let (mut two, mut three) = (pin!(second.turn()), pin!(third.turn()));
+        let (mut two, mut three) = (pin!(second.role()), pin!(third.role()));
         assert!(poll(two.as_mut()).is_pending());
         assert!(poll(three.as_mut()).is_pending());
         drop(permit);
         drop(first);
-        let Poll::Ready(Turn::Run(_permit)) = poll(two) else {
-            panic!("the second runs")
+        let Poll::Ready(Role::Leader(_permit)) = poll(two) else {
+            panic!("the second leads")
         };
         assert!(poll(three).is_pending());
     }
 
     #[test]
-    fn whoever_leaves_last_takes_the_flight_along() {
+    fn the_last_member_removes_the_flight() {
         let flights = Flights::default();
         let (first, second) = (
             flights.join(1, None, None, Instant::now()),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_of_an_ended_flight_does_not_end_the_next_one() {
+    fn a_guard_of_an_ended_flight_does_not_end_the_next_one() {
         let flights = Flights::default();
         let ended = flights.join(1, None, None, Instant::now());
         ended.answer(answer("a"));

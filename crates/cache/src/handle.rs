@@ -1,22 +1,20 @@
-//! Looking into a cache, and emptying it.
+//! Inspecting and purging a cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::{Principal, ReplicaSetId, ToolCall, ToolName};
-use tokio::sync::broadcast::Receiver;
 use tokio::time::Instant;
 
-use crate::event::CacheEvent;
 use crate::evidence::EvidenceStatus;
-use crate::foresee::Foresight;
+use crate::preview::CachePreview;
 use crate::scope::ScopeRules;
 use crate::shared::Shared;
 use crate::stats::{CacheStats, ToolStats};
-use crate::tools::Version;
+use crate::tools::Record;
 use crate::unsettled::UnsettledState;
 
-/// Looks into a cache and empties it. Cloning copies a pointer.
+/// Inspects and purges a cache. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct CacheHandle {
     shared: Arc<Shared>,
@@ -27,45 +25,38 @@ impl CacheHandle {
         Self { shared }
     }
 
-    /// Returns what the cache did and what it keeps. Does the store's pending housekeeping first:
-    /// meant for dashboards, not for every call.
+    /// Returns counts and usage. Runs the store's pending tasks first: for dashboards, not for
+    /// calls.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
-        // first the store, which may drop entries when it is asked
+        // first the usage, which runs pending evictions
         let usage = self.shared.store.usage();
-        let evictions = self.shared.evictions.snapshot();
+        let evictions = self.shared.store.evictions();
         CacheStats::new(self.shared.tools.counts(), evictions, usage)
     }
 
-    /// Returns what the cache did for each tool that was called, by replica set and name.
+    /// Returns the counts of each tool that was called, by replica set and name.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolStats> {
         self.shared.tools.stats()
     }
 
-    /// Says what would become of a call that came now: whether its answer is kept, and what a write
-    /// would drop. Nothing is sent, and nothing is counted.
+    /// Returns what the cache would do with a call now. Nothing is sent, and nothing is counted.
     #[must_use]
-    pub fn foresee(&self, call: &ToolCall) -> Foresight {
-        let shared = &self.shared;
-        let foresee = |version: &Arc<Version>| Foresight::of(shared, version, call);
-        shared.tools.with(call.tool(), shared, foresee)
+    pub fn preview(&self, call: &ToolCall) -> CachePreview {
+        let version = self.shared.tools.version(call.tool(), &self.shared);
+        CachePreview::of(&self.shared, &version, call)
     }
 
-    /// Returns what happens from now on, as it happens. A listener that falls 1,024 events behind
-    /// loses the oldest and is told how many; no call waits for one.
-    #[must_use]
-    pub fn events(&self) -> Receiver<CacheEvent> {
-        self.shared.events.listen()
-    }
-
-    /// Returns the evidence about a tool's answers: of the principal with the most, if there are several.
+    /// Returns the evidence about a tool's answers: of the principal with the most, if there are
+    /// several.
     #[must_use]
     pub fn evidence(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<EvidenceStatus> {
         self.all_evidence().remove(&(set.clone(), tool.clone()))
     }
 
-    /// Returns the evidence about each tool of which there is any, as [`evidence`](Self::evidence) does.
+    /// Returns the evidence about each tool of which there is any, as [`evidence`](Self::evidence)
+    /// does.
     #[must_use]
     pub fn all_evidence(&self) -> HashMap<(ReplicaSetId, ToolName), EvidenceStatus> {
         let mut all: HashMap<_, EvidenceStatus> = HashMap::new();
@@ -81,7 +72,8 @@ impl CacheHandle {
         all
     }
 
-    /// Returns all evidence: of a tool once for each [partition](crate::Partition) that it is kept for.
+    /// Returns all evidence: of a tool once for each [partition](crate::Partition) that it is kept
+    /// for.
     #[must_use]
     pub fn evidence_by_partition(&self) -> Vec<(ReplicaSetId, ToolName, EvidenceStatus)> {
         let all = self.shared.evidence.all().into_iter();
@@ -89,8 +81,8 @@ impl CacheHandle {
             .collect()
     }
 
-    /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if there is
-    /// one and anything is new. Returns `true` if it wrote. Blocks on the file system.
+    /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if
+    /// there is one and anything is new. Returns `true` if it wrote. Blocks on the file system.
     ///
     /// # Errors
     ///
@@ -99,26 +91,25 @@ impl CacheHandle {
         self.shared.evidence.save()
     }
 
-    /// Says which state tools read and write, in place of what was said before; first of all that was
-    /// the config's [`scopes`](crate::CacheConfig::scopes). Results of tools of which something else is
-    /// said now are forgotten.
+    /// Replaces the rules for which state tools read and write; at first those are the config's
+    /// [`scopes`](crate::CacheConfig::scopes). Results of tools whose rules changed are purged.
     pub fn set_scope_rules(&self, rules: ScopeRules) {
-        let mut said = self.shared.rules.write();
-        // as long as it is held, nobody finds out about a tool by the rules of before
-        let old = std::mem::replace(&mut *said, rules);
-        self.shared.tools.change_rules(&self.shared, &old, &said);
+        let mut current = self.shared.rules.write();
+        // as long as it is held, no version is made by the old rules
+        let old = std::mem::replace(&mut *current, rules);
+        self.shared.tools.change_rules(&self.shared, &old, &current);
     }
 
-    /// Returns `true` if a write to state of the replica set is in flight, or is unsettled: it has ended, and
-    /// may well land still. Such a write touches what was said when it began.
+    /// Returns `true` if a write to state of the replica set is in flight, or has ended and may
+    /// still land. Such a write counts by the rules of the time when it began.
     #[must_use]
     pub fn is_written(&self, set: &ReplicaSetId) -> bool {
         let group = self.shared.rules.read().group(set);
         self.shared.scopes.is_written(&group, Instant::now())
     }
 
-    /// Returns which state writes that have ended may still change, by its name: nothing of it is served
-    /// from the cache meanwhile.
+    /// Returns the state that ended writes may still change, by name: none of it is served from the
+    /// cache meanwhile.
     #[must_use]
     pub fn unsettled(&self) -> Vec<UnsettledState> {
         self.shared.unsettled.list(Instant::now())
@@ -130,16 +121,16 @@ impl CacheHandle {
         self.shared.rules.read().clone()
     }
 
-    /// Forgets what it knows of replica sets that are not kept, and of tools that nobody holds any
-    /// more: what was counted for them goes into the sums. Nothing that is still written is forgotten.
+    /// Removes what it knows of replica sets that are not kept, and of tools that no caller holds;
+    /// their counts go into the sums. State that is still being written stays.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
-        self.shared.tools.drop_unheld();
+        self.shared.tools.remove_unheld();
         let rules = self.shared.rules.read().clone();
         let keep = |group: &_| rules.uses(group, &keep);
         self.shared.scopes.retain(keep, Instant::now());
     }
 
-    /// Forgets everything. What running reads bring back is not kept either; the same holds for
+    /// Purges everything. The results of reads in flight are not kept either; the same holds for
     /// every other purge.
     pub fn purge_all(&self) {
         self.shared.scopes.raise_all();
@@ -147,24 +138,24 @@ impl CacheHandle {
         self.shared.store.clear();
     }
 
-    /// Forgets everything that was read from a replica set.
+    /// Purges the results of a replica set.
     pub fn purge_set(&self, set: &ReplicaSetId) {
-        self.shared.tools.raise_set(set);
+        self.shared.tools.raise(|record| record.set == *set);
     }
 
-    /// Forgets every result of one tool.
+    /// Purges the results of one tool.
     pub fn purge_tool(&self, set: &ReplicaSetId, tool: &ToolName) {
-        self.shared.tools.raise(set, tool);
+        let is_it = |record: &Record| record.set == *set && record.tool == *tool;
+        self.shared.tools.raise(is_it);
     }
 
-    /// Forgets the results of all tools that carry a tag, and what was read from scopes of that
-    /// name.
+    /// Purges the results of all tools with a tag, and of scopes of that name.
     pub fn purge_tag(&self, tag: &str) {
         self.shared.scopes.raise_named(tag);
         self.shared.tools.raise_tagged(tag);
     }
 
-    /// Forgets what is this principal's alone. Results that are shared with everybody stay.
+    /// Purges this principal's results. Results that all principals share stay.
     pub fn purge_principal(&self, principal: &Principal) {
         let digest = self.shared.keys.principal(principal);
         self.shared.principals.raise(digest);

@@ -1,25 +1,25 @@
 //! The whole layer in many orders of steps, chosen by a scheduler.
 //!
-//! Clients read, set and bump one value through the cache; a store and the atomics, locks and places
-//! of the cache hand over to the scheduler at each step, and so does the server before and after each
-//! effect. Some clients go away, and what they sent may land when they are gone. Then each read
-//! answers a value the server held between the read's beginning and end, and each write that did not
-//! run would have changed nothing at some moment of that time. All this once with everything in one
-//! scope, and once with rules, so that each write moves another of the scopes a read looks at.
+//! Clients read, set and bump one value through the cache; the store, the atomics, locks and
+//! permits of the cache yield to the scheduler at each step, and so does the server before and
+//! after each effect. Some clients leave, and their calls may land later. Then each read answers a
+//! value that the server held between the read's beginning and end, and each write that did not run
+//! would have changed nothing at some moment of that time. All this once with everything in one
+//! scope, and once with rules, so that each write changes another scope of the read set.
 //!
 //! `tests/never_stale` asks the same of random scripts, but lets each task run as far as it can;
 //! here a task may be stopped between any two steps.
 //!
-//! Each of these faults, put in one at a time, fails a test here: no epoch raised by writes; a write
-//! not counted in; writes in flight not looked at; two places in a flight. Not told apart are the
-//! orders of counting and raising: either is sound while a write raises at both ends.
+//! Each of these faults, put in one at a time, fails a test here: no epoch raised by writes; a
+//! write not counted in; writes in flight not looked at; two permits in a flight. The tests do not
+//! tell the orders of counting and raising apart: either is sound while a write raises at both
+//! ends.
 
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like the tests themselves"
 )]
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::{ToolCall, ToolError, ToolOutput};
@@ -28,45 +28,12 @@ use parking_lot::Mutex as Whole;
 use serde_json::json;
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::sync::Mutex;
 use tower::{Layer, ServiceExt};
 
-use crate::{
-    Admission, Cache, CacheConfig, CacheHandle, CacheLayer, Entry, ScopeRules, Store, StoreUsage,
-    ToolScopes, Watcher,
-};
+use crate::{Cache, CacheConfig, CacheHandle, CacheLayer, ScopeRules, ToolScopes};
 
 /// How many orders each test tries: enough to find each fault above several times over.
 const ORDERS: usize = 4_000;
-
-/// A store whose every use is a step.
-#[derive(Debug, Default)]
-struct Stepped(Mutex<HashMap<u128, Entry>>);
-
-impl Store for Stepped {
-    fn get(&self, key: u128) -> Option<Entry> {
-        self.0.lock().unwrap().get(&key).cloned()
-    }
-
-    fn put(&self, key: u128, entry: Entry) -> Admission {
-        self.0.lock().unwrap().insert(key, entry);
-        Admission::Stored
-    }
-
-    fn remove(&self, key: u128) {
-        self.0.lock().unwrap().remove(&key);
-    }
-
-    fn clear(&self) {
-        self.0.lock().unwrap().clear();
-    }
-
-    fn usage(&self) -> StoreUsage {
-        StoreUsage::default()
-    }
-
-    fn watch(&self, _: Watcher) {}
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
@@ -95,14 +62,14 @@ impl Action {
     }
 }
 
-/// The server: all values it ever held, and what is on its way. Each change is one step.
+/// The server: all values it ever held, and the calls in flight. Each change is one step.
 #[derive(Debug, Default)]
 struct World {
     actions: Vec<Action>,
     held: Vec<u64>,
     ran: Vec<usize>,
     /// Writes whose clients left, and that may land any time.
-    ghosts: Vec<usize>,
+    late: Vec<usize>,
 }
 
 impl World {
@@ -124,7 +91,7 @@ impl World {
         ToolOutput::text("done")
     }
 
-    /// Says whether this value was there at some moment since `from`.
+    /// Returns `true` if the server held this value at some moment since `from`.
     fn held_since(&self, from: usize, value: u64) -> bool {
         let first = if from == 0 { 0 } else { self.held[from - 1] };
         first == value || self.held[from..].contains(&value)
@@ -151,7 +118,7 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         if !self.applied {
-            self.world.lock().ghosts.push(self.id);
+            self.world.lock().late.push(self.id);
         }
     }
 }
@@ -201,7 +168,7 @@ impl Setting {
             }
             .run()
         });
-        let layer = CacheLayer::with_store(config, Arc::new(Stepped::default()));
+        let layer = CacheLayer::new(config);
         Self {
             world,
             handle: layer.handle(),
@@ -209,7 +176,7 @@ impl Setting {
         }
     }
 
-    /// A client that does this, and checks what it is told.
+    /// A client that does this, and checks its answers.
     fn client(&self, actions: Vec<Action>) -> JoinHandle<()> {
         let this = self.clone();
         spawn(async move {
@@ -244,8 +211,8 @@ impl Setting {
         output
     }
 
-    /// Reads twice, and need not see what changed behind the cache's back.
-    fn client_of_old(&self) -> JoinHandle<()> {
+    /// Reads twice, and need not see a change past the cache.
+    fn old_client(&self) -> JoinHandle<()> {
         let this = self.clone();
         spawn(async move {
             for _ in 0..2 {
@@ -260,14 +227,14 @@ impl Setting {
         })
     }
 
-    /// Lets land what was sent for clients that left.
-    fn haunt(&self) -> JoinHandle<()> {
+    /// Runs the writes of clients that left.
+    fn land_late_writes(&self) -> JoinHandle<()> {
         let world = self.world.clone();
         spawn(async move {
             for _ in 0..4 {
                 yield_now().await;
-                let ghost = world.lock().ghosts.pop();
-                if let Some(id) = ghost {
+                let write = world.lock().late.pop();
+                if let Some(id) = write {
                     world.lock().run(id);
                 }
             }
@@ -287,7 +254,7 @@ fn serve(setting: &Setting) {
     let clients: Vec<_> = (0..3)
         .map(|_| setting.client((0..2).map(|_| Action::any()).collect()))
         .collect();
-    let ghosts = setting.haunt();
+    let late = setting.land_late_writes();
     if thread_rng().gen_bool(0.3) {
         clients[0].abort();
     }
@@ -295,17 +262,18 @@ fn serve(setting: &Setting) {
         // one of them may have left
         let _left = block_on(client);
     }
-    block_on(ghosts).unwrap();
-    // what comes after everybody sees the end of it
+    block_on(late).unwrap();
+    // a read after all of them sees the last value
     block_on(setting.ask(Action::Read));
 }
 
-/// What changes behind the cache's back is seen after a purge.
+/// A change past the cache is seen after a purge.
 fn purges() {
     let setting = Setting::new();
-    // maps of tools and sets have locks that no scheduler knows: from here on nobody writes to them
+    // maps of tools and sets have locks that the scheduler does not know: no call writes to them
+    // from here on
     block_on(setting.ask(Action::Read));
-    let reader = setting.client_of_old();
+    let reader = setting.old_client();
     let world = setting.world.clone();
     let handle = setting.handle.clone();
     let changer = spawn(async move {
@@ -319,7 +287,7 @@ fn purges() {
 }
 
 /// Identical reads at the same time run once, and those that come later find what was stored.
-fn crowd() {
+fn identical_reads() {
     let setting = Setting::new();
     let clients: Vec<_> = (0..4).map(|_| setting.client(vec![Action::Read])).collect();
     for client in clients {
@@ -359,6 +327,6 @@ fn a_purge_is_seen_in_random_orders() {
 }
 
 #[test]
-fn a_crowd_runs_once_in_random_orders() {
-    shuttle::check_random(crowd, ORDERS);
+fn identical_reads_run_once_in_random_orders() {
+    shuttle::check_random(identical_reads, ORDERS);
 }

@@ -1,19 +1,32 @@
 //! What makes two calls the same call.
 
-use callward_core::{
-    Behind, FingerprintError, FingerprintKey, Principal, SessionId, Tool, ToolCall,
-};
+use callward_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 use smallvec::{SmallVec, smallvec};
 
-use crate::spelling::Spellings;
 use crate::{CacheConfig, Partition};
 
-/// Turns calls into keys, under a secret of this instance: nobody outside can make two calls meet.
+/// Turns calls into keys, under a secret of this cache: a client cannot make two calls meet.
 #[derive(Debug)]
 pub(crate) struct Keyring {
     secret: FingerprintKey,
-    spellings: Spellings,
     partition: Partition,
+}
+
+/// What an entry was made by. A tool that was a read yesterday and is a write today must not take
+/// an old entry for its own effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    Read = 0,
+    Write = 1,
+}
+
+/// Everything that distinguishes one call from another, except the epochs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    /// Of tool, arguments and principal.
+    pub(crate) digest: u128,
+    /// `None` if all principals share the result.
+    pub(crate) principal: Option<u128>,
 }
 
 impl Keyring {
@@ -24,129 +37,71 @@ impl Keyring {
         };
         Self {
             secret: FingerprintKey::new(first, second),
-            spellings: Spellings::for_bytes(config.max_bytes),
             partition: config.partition,
         }
     }
 
-    /// Returns what stands for a tool in a role: its replica set, its name and its definition.
-    pub(crate) fn tool(&self, tool: &Tool, role: Role) -> ToolWord {
-        let set = self.secret.bytes(tool.set().as_str().as_bytes());
-        let name = self.secret.bytes(tool.name().as_str().as_bytes());
-        let digest = tool.digest().as_u128();
-        let parts = [set.as_u128(), name.as_u128(), digest, role as u128];
-        let word = self.secret.combine(&parts).as_u128();
-        ToolWord {
-            word,
-            behind: self.secret.behind(word),
-        }
+    /// Returns the digest of a tool: of its replica set, its name and its definition.
+    pub(crate) fn tool(&self, tool: &Tool) -> u128 {
+        let set = self.digest(tool.set().as_str());
+        let name = self.digest(tool.name().as_str());
+        let parts = [set, name, tool.digest().as_u128()];
+        self.secret.combine(&parts).as_u128()
     }
 
-    /// Says what call this is, whenever it is made. `tool` stands for the tool in this role.
-    #[inline]
+    /// Returns the identity of a call of the tool with this digest.
+    ///
+    /// # Errors
+    ///
+    /// Two parsers may read the arguments differently.
     pub(crate) fn identify(
         &self,
-        tool: &ToolWord,
+        tool: u128,
         call: &ToolCall,
-        role: Role,
+        kind: EntryKind,
     ) -> Result<Identity, FingerprintError> {
         let owner = call.owner();
         let shared = self.partition == Partition::Shared
-            && role == Role::Read
+            && kind == EntryKind::Read
             && owner.is_none()
             && !call.plan().limits.restricted;
         let principal = (!shared).then(|| self.principal(&call.caller().principal));
-        let whom = match owner.and_then(|owner| owner.session) {
-            None => principal.unwrap_or(EVERYBODY),
-            Some(session) => self.session(principal.unwrap_or(EVERYBODY), session),
-        };
-        let digest = self
-            .spellings
-            .digest(&self.secret, tool, whom, call.arguments())?;
+        let session = owner.and_then(|owner| owner.session);
+        let session = session.map(|session| self.digest(session.as_str()));
+        let arguments = self.secret.json(call.arguments())?;
+        let present = u128::from(principal.is_some()) << 1 | u128::from(session.is_some());
+        let parts = [
+            tool,
+            kind as u128,
+            present,
+            principal.unwrap_or(0),
+            session.unwrap_or(0),
+            arguments.as_u128(),
+        ];
         Ok(Identity {
-            digest: digest.as_u128(),
+            digest: self.secret.combine(&parts).as_u128(),
             principal,
         })
     }
 
-    /// Returns what stands for a principal: the number of a short name, whose highest byte is at most 15,
-    /// or the digest of a long one.
-    #[inline]
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
-        principal.as_number().unwrap_or_else(|| {
-            let name = principal.as_str().as_bytes();
-            self.secret.bytes(name).as_u128() | 0xff << 120
-        })
+        self.digest(principal.as_str())
     }
 
-    /// Returns what stands for a session of a principal, whose instance keeps state of its own.
-    fn session(&self, principal: u128, session: &SessionId) -> u128 {
-        let session = self.secret.bytes(session.as_str().as_bytes()).as_u128();
-        let both = self.secret.combine(&[principal, session]).as_u128();
-        both & !(0xff << 120) | SESSIONS
-    }
-
-    /// Returns the key of the call if it is made under these epochs of what it depends on. How many
-    /// there are depends on the identity alone.
-    #[inline]
+    /// Returns the key of the call under these epochs.
     pub(crate) fn key(&self, identity: &Identity, principal_epoch: u64, epochs: &[u64]) -> u128 {
-        match (epochs, principal_epoch) {
-            // The digest is secret and spread evenly; so is it whatever is added to it, and two
-            // epochs are as many bits as there are.
-            ([own, other], 0) => identity.digest ^ (u128::from(*own) << 64 | u128::from(*other)),
-            _ => self.key_of_many(identity, principal_epoch, epochs),
-        }
-    }
-
-    #[inline(never)]
-    fn key_of_many(&self, identity: &Identity, principal_epoch: u64, epochs: &[u64]) -> u128 {
-        let count = epochs.len() as u128;
-        let mut parts: SmallVec<[u128; 8]> =
-            smallvec![identity.digest, count << 64 | u128::from(principal_epoch)];
+        let mut parts: SmallVec<[u128; 8]> = smallvec![identity.digest, principal_epoch.into()];
         parts.extend(epochs.iter().copied().map(u128::from));
         self.secret.combine(&parts).as_u128()
     }
-}
 
-/// Stands for everybody where another principal would stand: the highest byte of a name is its length,
-/// at most 15, and that of a digest 255.
-const EVERYBODY: u128 = 0xfe << 120;
-
-/// The highest byte of what stands for a session.
-const SESSIONS: u128 = 0xfd << 120;
-
-/// What stands for a tool in a role.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ToolWord {
-    pub(crate) word: u128,
-    /// The secret with the word taken in.
-    pub(crate) behind: Behind,
-}
-
-/// Whose entry it is. A tool that was a read yesterday and is a write today must not find an old
-/// entry and take it for its own effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    Read = 0,
-    Write = 1,
-}
-
-/// Everything that tells one call from another, but the epochs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity {
-    /// Of tool, arguments and principal.
-    digest: u128,
-    /// `None` if the result is for everybody.
-    pub(crate) principal: Option<u128>,
+    fn digest(&self, text: &str) -> u128 {
+        self.secret.bytes(text.as_bytes()).as_u128()
+    }
 }
 
 impl Identity {
-    /// Returns what stands for the call in evidence, whatever the epochs.
-    pub(crate) const fn evidence_key(&self) -> u128 {
-        self.digest
-    }
-
-    /// Says whether the result is for everybody.
+    /// Returns `true` if all principals share the result.
     pub(crate) const fn is_shared(&self) -> bool {
         self.principal.is_none()
     }
@@ -175,15 +130,15 @@ mod tests {
         Keyring::new(&config, Evidences::new(0.01).secret())
     }
 
-    fn key(ring: &Keyring, call: &ToolCall, role: Role, epochs: &[u64]) -> u128 {
-        let identity = ring.identify(&ring.tool(call.tool(), role), call, role);
+    fn key(ring: &Keyring, call: &ToolCall, kind: EntryKind, epochs: &[u64]) -> u128 {
+        let identity = ring.identify(ring.tool(call.tool()), call, kind);
         ring.key(&identity.unwrap(), 0, epochs)
     }
 
     #[test]
-    fn each_part_of_the_identity_tells_calls_apart() {
+    fn each_part_of_the_identity_changes_the_key() {
         let ring = ring(Partition::Principal);
-        let key = |call: &ToolCall, role, epochs: &[u64]| key(&ring, call, role, epochs);
+        let key = |call: &ToolCall, kind, epochs: &[u64]| key(&ring, call, kind, epochs);
         let get = tool("get").read_only().build();
         let redefined = tool("get")
             .hint(|hints| hints.title = Some("t".into()))
@@ -192,21 +147,21 @@ mod tests {
         let got = tool("got").read_only().build();
         let mine = by("a", &get);
         let identity = ring
-            .identify(&ring.tool(&get, Role::Read), &mine, Role::Read)
+            .identify(ring.tool(&get), &mine, EntryKind::Read)
             .unwrap();
         let mut keys = vec![
-            key(&mine, Role::Read, &[0]),
-            key(&by("a", &elsewhere), Role::Read, &[0]),
-            key(&mine, Role::Read, &[1]),
-            key(&mine, Role::Read, &[0, 0]),
-            key(&mine, Role::Read, &[1, 0]),
-            key(&mine, Role::Read, &[0, 1]),
-            key(&mine, Role::Read, &[0, 0, 1]),
-            key(&mine, Role::Write, &[0]),
-            key(&by("b", &get), Role::Read, &[0]),
-            key(&by("a", &got), Role::Read, &[0]),
-            key(&by("a", &redefined), Role::Read, &[0]),
-            key(&call(&get, json!({"id": 2})), Role::Read, &[0]),
+            key(&mine, EntryKind::Read, &[0]),
+            key(&by("a", &elsewhere), EntryKind::Read, &[0]),
+            key(&mine, EntryKind::Read, &[1]),
+            key(&mine, EntryKind::Read, &[0, 0]),
+            key(&mine, EntryKind::Read, &[1, 0]),
+            key(&mine, EntryKind::Read, &[0, 1]),
+            key(&mine, EntryKind::Read, &[0, 0, 1]),
+            key(&mine, EntryKind::Write, &[0]),
+            key(&by("b", &get), EntryKind::Read, &[0]),
+            key(&by("a", &got), EntryKind::Read, &[0]),
+            key(&by("a", &redefined), EntryKind::Read, &[0]),
+            key(&call(&get, json!({"id": 2})), EntryKind::Read, &[0]),
             ring.key(&identity, 1, &[0]),
         ];
         let all = keys.len();
@@ -216,24 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn principals_are_told_apart_however_long_their_names_are() {
-        let ring = ring(Partition::Principal);
-        let mut names: Vec<String> = (0..40).map(|length| "a".repeat(length)).collect();
-        names.extend(["\0", "\0\0", "a\0", "aaaaaaaaaaaaaaa\u{f}"].map(str::to_owned));
-        let mut words: Vec<u128> = names
-            .iter()
-            .map(|name| ring.principal(&Principal::new(name.as_str())))
-            .collect();
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len(), names.len());
-    }
-
-    #[test]
     fn only_unrestricted_reads_are_shared() {
         let ring = ring(Partition::Shared);
-        let meets = |tool: &Arc<Tool>, role| {
-            let key = |who: &str| key(&ring, &by(who, tool), role, &[0]);
+        let meets = |tool: &Arc<Tool>, kind| {
+            let key = |who: &str| key(&ring, &by(who, tool), kind, &[0]);
             key("a") == key("b")
         };
         let get = tool("get").read_only().build();
@@ -241,13 +182,13 @@ mod tests {
             .read_only()
             .hint(|hints| hints.security_level = Some(callward_core::SecurityLevel::Restricted))
             .build();
-        assert!(meets(&get, Role::Read));
-        assert!(!meets(&get, Role::Write));
-        assert!(!meets(&secret, Role::Read));
+        assert!(meets(&get, EntryKind::Read));
+        assert!(!meets(&get, EntryKind::Write));
+        assert!(!meets(&secret, EntryKind::Read));
     }
 
     #[test]
-    fn results_of_an_instance_are_its_owners() {
+    fn an_instances_results_belong_to_its_owner() {
         let caller = |who: &str, session: &str| {
             let caller = Caller::new(Principal::new(who));
             Arc::new(caller.with_session(SessionId::new(session)))
@@ -259,7 +200,7 @@ mod tests {
                 let get = Arc::new(get.with_instances(instances));
                 let key = |who, session| {
                     let call = call(&get, json!({})).with_caller(caller(who, session));
-                    key(&ring, &call, Role::Read, &[0])
+                    key(&ring, &call, EntryKind::Read, &[0])
                 };
                 [key("a", "1"), key("a", "2"), key("b", "1")]
             };
@@ -274,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn another_instance_has_other_keys() {
+    fn another_cache_has_other_keys() {
         let call = by("a", &tool("get").build());
-        let new = || key(&ring(Partition::Principal), &call, Role::Read, &[0]);
+        let new = || key(&ring(Partition::Principal), &call, EntryKind::Read, &[0]);
         assert_ne!(new(), new());
     }
 }

@@ -4,54 +4,71 @@ use std::sync::Arc;
 
 use tower_layer::Layer;
 
-use crate::config::{CacheConfig, StoreKind};
+use crate::config::CacheConfig;
 use crate::evidence::Evidences;
 use crate::handle::CacheHandle;
 use crate::service::Cache;
 use crate::shared::Shared;
-#[cfg(feature = "lean")]
-use crate::store::LeanStore;
-use crate::store::{MokaStore, Store};
+use crate::sync::MokaStore;
 
-/// Puts a [`Cache`] around a service. All services one layer makes share one cache.
+/// Puts a [`Cache`] around a service. All services of one layer share one cache.
+///
+/// ```
+/// use serde_json::json;
+/// use callward_cache::{CacheConfig, CacheLayer};
+/// use callward_testkit::{MockService, call, tool};
+/// use tower::{Layer, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), callward_core::ToolError> {
+/// let layer = CacheLayer::new(CacheConfig::default());
+/// let server = MockService::counting();
+/// let cache = layer.layer(server.clone());
+///
+/// let get = tool("get_order").read_only().build();
+/// cache.clone().oneshot(call(&get, json!({"id": 7}))).await?;
+/// cache.clone().oneshot(call(&get, json!({"id": 7}))).await?;
+/// assert_eq!(server.started(), 1);
+///
+/// let ship = tool("ship_order").build();
+/// cache.clone().oneshot(call(&ship, json!({"id": 7}))).await?;
+/// cache.oneshot(call(&get, json!({"id": 7}))).await?;
+/// assert_eq!(server.started(), 3);
+/// assert_eq!(layer.handle().stats().hits, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CacheLayer {
     shared: Arc<Shared>,
 }
 
 impl CacheLayer {
-    /// Keeps entries in this process, in the [`store`](CacheConfig::store) that the config names.
+    /// Keeps entries in a store of its own.
     #[must_use]
     pub fn new(config: CacheConfig) -> Self {
-        let bytes = config.max_bytes;
-        let store: Arc<dyn Store> = match config.store {
-            StoreKind::Moka => {
-                Arc::new(MokaStore::with_slow_threshold(bytes, config.slow_threshold))
-            }
-            #[cfg(feature = "lean")]
-            StoreKind::Lean => Arc::new(LeanStore::new(bytes)),
-        };
+        let store = MokaStore::new(&config);
         Self::with_store(config, store)
     }
 
-    /// Keeps entries in a store of your own; `max_bytes`, `store` and `slow_threshold` are then its
-    /// affair.
+    /// Keeps entries in a store that other layers may share; `max_bytes` and `slow_threshold` are
+    /// then the store's.
     #[must_use]
-    pub fn with_store(config: CacheConfig, store: Arc<dyn Store>) -> Self {
+    pub fn with_store(config: CacheConfig, store: MokaStore) -> Self {
         let evidence = evidence(&config);
         Self {
             shared: Arc::new(Shared::new(config, store, evidence)),
         }
     }
 
-    /// Returns a handle to look into the cache and to empty it.
+    /// Returns a handle to inspect and purge the cache.
     #[must_use]
     pub fn handle(&self) -> CacheHandle {
         CacheHandle::new(self.shared.clone())
     }
 }
 
-/// Opens the evidence that the config names. Without it the cache works all the same.
+/// Opens the evidence file of the config. Without it evidence stays in memory.
 fn evidence(config: &CacheConfig) -> Evidences {
     let odds = config.stale_odds;
     let Some(path) = &config.evidence_file else {
@@ -60,11 +77,17 @@ fn evidence(config: &CacheConfig) -> Evidences {
     match Evidences::open(path, odds) {
         Ok(Some(evidence)) => evidence,
         Ok(None) => {
-            tracing::info!(path = %path.display(), "another process holds the evidence of freshness; keeping its own in memory");
+            tracing::info!(
+                path = %path.display(),
+                "another process holds the evidence file: keeping evidence in memory"
+            );
             Evidences::new(odds)
         }
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "the evidence of freshness cannot be opened; keeping it in memory");
+            tracing::warn!(
+                path = %path.display(), %error,
+                "cannot open the evidence file: keeping evidence in memory"
+            );
             Evidences::new(odds)
         }
     }

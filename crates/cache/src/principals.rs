@@ -1,50 +1,23 @@
-//! Forgetting what was computed for one principal.
+//! The epochs of principals: part of the key of every result that is not shared.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::HashMap;
 
-/// How many epochs principals share. Two that share one are forgotten together.
-const PLACES: usize = 256;
+use parking_lot::RwLock;
 
-/// The epochs of principals, part of the key of all that is theirs alone.
-#[derive(Debug)]
-pub(crate) struct Principals {
-    epochs: Box<[AtomicU64]>,
-    /// Whether any was ever raised: until then no hit need look.
-    raised: AtomicBool,
-}
-
-impl Default for Principals {
-    fn default() -> Self {
-        Self {
-            epochs: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
-            raised: AtomicBool::new(false),
-        }
-    }
-}
+/// How often each principal was purged, by digest; those that never were are not here.
+#[derive(Debug, Default)]
+pub(crate) struct Principals(RwLock<HashMap<u128, u64>>);
 
 impl Principals {
-    /// Returns the epoch of a principal, by its digest; `None` is everybody.
+    /// Returns the epoch of a principal; `None` stands for all principals.
     pub(crate) fn epoch(&self, principal: Option<u128>) -> u64 {
-        match principal {
-            Some(principal) if self.raised.load(Ordering::SeqCst) => {
-                self.place(principal).load(Ordering::SeqCst)
-            }
-            _ => 0,
-        }
+        let principal = principal.unwrap_or_default();
+        self.0.read().get(&principal).copied().unwrap_or(0)
     }
 
-    /// Makes what is this principal's alone unreachable.
+    /// Makes this principal's results unreachable.
     pub(crate) fn raise(&self, principal: u128) {
-        self.place(principal).fetch_add(1, Ordering::SeqCst);
-        self.raised.store(true, Ordering::SeqCst);
-    }
-
-    #[expect(clippy::indexing_slicing, reason = "modulo the length")]
-    fn place(&self, principal: u128) -> &AtomicU64 {
-        // a short name stands for itself: names that begin alike must not share an epoch
-        let mixed =
-            (principal ^ principal >> 61).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-        &self.epochs[(mixed >> 64) as usize % PLACES]
+        *self.0.write().entry(principal).or_default() += 1;
     }
 }
 
@@ -53,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_principal_is_raised_and_everybody_is_not() {
+    fn raising_one_principal_leaves_the_others() {
         let principals = Principals::default();
         assert_eq!(principals.epoch(Some(1)), 0);
         principals.raise(1);

@@ -1,4 +1,4 @@
-//! The way of a read that was not found.
+//! A read that the cache does not answer: it joins a flight or runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,244 +9,230 @@ use callward_core::{
 use tokio::time::Instant;
 use tower::ServiceExt;
 
-use crate::event::Happened;
-use crate::flight::{Answer, Seat, Turn};
-use crate::fresh::{Executed, Gate, NotServed};
-use crate::key::Identity;
+use crate::flight::{FlightGuard, Role, SharedAnswer};
 use crate::reason::RefusalReason;
-use crate::scope::{Unquiet, are_current, are_doubtful, epochs};
-use crate::shared::{Kept, Look, Shared, note};
+use crate::route::Lookup;
+use crate::scope::{WriteConflict, are_current, are_doubtful, epochs};
+use crate::shared::{Look, Received, Shared, note};
 use crate::sync::timeout_at;
 use crate::tools::Version;
 
-/// A read waits so long at most for the run before the one whose answer it may get; or for the p99 of its
-/// tool's reads, if that is shorter.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest that a read waits for the flight before the one whose answer it may get; or the p99
+/// of its tool's reads, if that is shorter.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A read that was not found.
+/// A read that the cache does not answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Read {
     pub(crate) shared: Arc<Shared>,
     pub(crate) version: Arc<Version>,
-    pub(crate) identity: Identity,
-    pub(crate) ttl: Duration,
-    pub(crate) gate: Gate,
-    /// A kept result would have answered the call; it is executed to verify it.
+    pub(crate) lookup: Lookup,
+    /// A stored result would have answered the call; it is executed to verify the result.
     pub(crate) verifies: bool,
 }
 
 impl Read {
-    /// Answers the call: with what an identical one that runs already gets, or by running it.
+    /// Answers the call: with the answer of an identical one in flight, or by running it.
     ///
-    /// Nothing happens before the first poll: a future that is held and not polled must not hold
-    /// anybody back, nor join a flight of an epoch that has ended in the meantime.
+    /// Nothing happens before the first poll: a future that is held and not polled must not block
+    /// others, nor join a flight of an epoch that has ended in the meantime.
     pub(crate) async fn run<S: ToolService>(
         self,
         inner: S,
         call: ToolCall,
     ) -> Result<ToolOutput, ToolError> {
         let (shared, version) = (&*self.shared, &*self.version);
-        let record = &*version.record;
+        let (record, gate) = (&*version.record, &self.lookup.gate);
         let for_caller = !call.purpose().is_background();
         let now = Instant::now();
-        let watched = version.footprint.read(&shared.scopes, &call);
-        let epochs = match epochs(&watched, shared.scopes.at(now)) {
+        let read_set = self.lookup.scopes(shared, version, &call);
+        let epochs = match epochs(&read_set, shared.scopes.at(now)) {
             Ok(epochs) => epochs,
-            // whoever asks after the write fetches a new answer anyway
+            // the next caller after the write fetches a new answer anyway
             Err(_) if !for_caller => return Err(overtaken()),
-            Err(unquiet) => return self.beside_a_write(unquiet, inner, call).await,
+            Err(conflict) => return self.run_beside_write(conflict, inner, call).await,
         };
-        let key = shared.key(&self.identity, &epochs);
-        let gate = &self.gate;
-        let seat = match gate.shares() {
-            true => {
-                let within = gate.joins_within(shared);
-                shared
-                    .flights
-                    .join(key, within, gate.session_of(&call), now)
-            }
-            false => shared.flights.alone(key),
+        let key = shared.key(&self.lookup.identity, &epochs);
+        let flight = if gate.shares() {
+            let within = gate.joins_within(shared);
+            shared
+                .flights
+                .join(key, within, gate.session_of(&call), now)
+        } else {
+            shared.flights.alone(key)
         };
-        // Once more, now from within a flight: the one before it may have ended since the look-up
-        // in `call`, and whoever ends a flight stores first.
+        // Again, now from within a flight: the one before it may have ended since the look-up in
+        // `call`, and a flight stores its answer before it ends.
         let mut verifies = self.verifies;
-        if verifies {
-        } else if for_caller {
+        if !verifies && for_caller {
             match shared.look(key, gate, record, &call, now) {
-                Look::Hit(hit) => return Ok(hit.output),
-                Look::NotServed(reason) => verifies = reason == NotServed::Verify,
+                Look::Hit(entry) => return Ok(entry.output().clone()),
+                Look::Verify => verifies = true,
                 Look::Ended(_) | Look::Nothing => {}
             }
-        } else if !gate.is_learned()
-            && let Some(output) = shared.peek(key, now)
+        } else if !verifies
+            && !gate.is_learned()
+            && let Some(entry) = shared.store.get(key).filter(|entry| entry.is_fresh(now))
         {
-            return Ok(output);
+            return Ok(entry.output().clone());
         }
-        let _permit = match turn(&seat, &call).await? {
-            Turn::Take(answer) => {
-                gate.received(shared, key);
+        let _permit = match role(&flight, &call).await? {
+            Role::Follower(answer) => {
+                gate.note_received(shared, key);
                 if for_caller {
                     self.joined(&call, &answer);
                 }
                 return Ok(answer.output);
             }
-            Turn::Run(permit) => permit,
+            Role::Leader(permit) => permit,
         };
         if for_caller {
-            record.counters.misses.add_one();
-            shared.tell(record, || Happened::Miss);
+            record.count(|counts| counts.misses += 1);
             note(&call, CacheStatus::Miss);
-            if let Some(told) = call.record() {
-                told.set_cache_scope(|| version.footprint.reads());
+            if let Some(of_call) = call.record() {
+                of_call.set_cache_scope(|| version.access.describe_reads());
             }
         }
-        let usual = call.plan().limits.estimated_duration;
-        let in_need = shared.covers_failures(&call).then(|| call.clone());
+        let declared = call.plan().limits.estimated_duration;
+        let fallback_call = shared.covers_failures(&call).then(|| call.clone());
         let sent = Instant::now();
-        // what may land still must not be missed by a call that arrives after it landed
-        let is_doubtful = are_doubtful(&watched, shared.scopes.at(sent));
-        seat.dispatch(sent, is_doubtful.then_some(shared.config.burst));
+        // a write that may still land must not be missed by a call that arrives after it landed
+        let is_doubtful = are_doubtful(&read_set, shared.scopes.at(sent));
+        flight.dispatch(sent, is_doubtful.then_some(shared.config.burst));
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
-        let lifetime = match &result {
+        let expiry = match &result {
             Err(_) => Err(RefusalReason::Failed),
-            Ok(output) => shared
-                .lifetime(output, self.ttl, gate, &self.identity)
-                .map(|lifetime| match is_doubtful {
-                    true => lifetime.within(shared.config.burst),
-                    false => lifetime,
-                }),
+            Ok(output) => shared.expiry(output, &self.lookup).map(|expiry| {
+                if is_doubtful {
+                    expiry.within(shared.config.burst)
+                } else {
+                    expiry
+                }
+            }),
         };
-        // kept under other epochs than the current ones, nobody would ever find it
+        // no look-up would find what is kept under other epochs than the current ones
         let undisturbed =
-            are_current(&watched, &epochs) && shared.key(&self.identity, &epochs) == key;
-        let is_last = match &result {
-            Ok(output) if undisturbed => gate.executed(
-                shared,
-                version,
-                &Executed {
-                    key,
-                    sent,
-                    output,
-                    verifies,
-                },
-            ),
+            are_current(&read_set, &epochs) && shared.key(&self.lookup.identity, &epochs) == key;
+        let received = result.as_ref().ok().map(|output| Received {
+            output,
+            sent,
+            took,
+            declared,
+            verifies,
+        });
+        let is_last = match &received {
+            Some(received) if undisturbed => gate.executed(shared, record, key, received),
             _ => true,
         };
-        match (result, lifetime) {
-            (Ok(output), Ok(lifetime)) => {
-                record.took(took);
-                record.reads.observe(took);
-                if undisturbed && is_last {
-                    let kept = Kept {
-                        lifetime,
-                        sent,
-                        took,
-                        usual,
-                    };
-                    shared.keep(key, record, &output, kept);
-                } else {
-                    shared.refuse(record, RefusalReason::Overtaken);
-                }
+        if let (Some(received), Ok(expiry)) = (&received, expiry) {
+            record.took(took);
+            record.reads.observe(took);
+            if undisturbed && is_last {
+                shared.keep(key, record, received, expiry);
+            } else {
+                shared.refuse(record, RefusalReason::Overtaken);
+            }
+        }
+        match (result, expiry) {
+            (Ok(output), Ok(_)) => {
                 let answer = output.clone();
-                seat.answer(Answer {
+                flight.answer(SharedAnswer {
                     output: answer,
                     took,
                 });
                 Ok(output)
             }
-            (result, lifetime) => {
-                match lifetime.err().unwrap_or(RefusalReason::Failed) {
-                    // what is kept is not the answer any more
+            (result, expiry) => {
+                match expiry.err().unwrap_or(RefusalReason::Failed) {
+                    // the stored answer is not the current one any more
                     reason @ (RefusalReason::NoStore | RefusalReason::ToolError) if undisturbed => {
                         shared.supersede(key, record, reason);
                     }
                     reason => shared.refuse(record, reason),
                 }
-                seat.widen();
+                flight.allow_more_leaders();
                 result.or_else(|error| {
-                    let call = in_need.filter(|_| undisturbed);
+                    let call = fallback_call.filter(|_| undisturbed);
                     let last = call.and_then(|call| self.in_place_of(&error, key, &call));
                     last.ok_or(error)
                 })
             }
         }
     }
-}
 
-impl Read {
-    /// Answers the call while what it reads is being written or may still change: with the answer of a
-    /// run that began after the call arrived. Nothing is looked up, and nothing kept.
+    /// Answers the call while its read set is being written or may still change: with the answer of
+    /// a run that began after the call arrived. Nothing is looked up, and nothing kept.
     ///
-    /// That answer may stand in for the call's own: it, too, was computed between the arrival of the call
-    /// and its answer.
-    async fn beside_a_write<S: ToolService>(
+    /// That answer may replace the call's own: it, too, was computed between the arrival of the
+    /// call and its answer.
+    async fn run_beside_write<S: ToolService>(
         &self,
-        unquiet: Unquiet,
+        conflict: WriteConflict,
         inner: S,
         call: ToolCall,
     ) -> Result<ToolOutput, ToolError> {
         let (shared, record) = (&*self.shared, &*self.version.record);
-        let key = shared.key(&self.identity, &[]);
-        let seat = match self.gate.shares() {
-            true => shared.flights.next(key, self.gate.session_of(&call)),
-            false => shared.flights.alone(key),
+        let (key, gate) = (shared.key(&self.lookup.identity, &[]), &self.lookup.gate);
+        let flight = if gate.shares() {
+            shared.flights.next(key, gate.session_of(&call))
+        } else {
+            shared.flights.alone(key)
         };
-        let _permit = match turn(&seat, &call).await? {
-            Turn::Take(answer) => {
+        let _permit = match role(&flight, &call).await? {
+            Role::Follower(answer) => {
                 self.joined(&call, &answer);
                 return Ok(answer.output);
             }
-            Turn::Run(permit) => permit,
+            Role::Leader(permit) => permit,
         };
-        let patience = record.reads.p99().map_or(PATIENCE, |p99| p99.min(PATIENCE));
-        let until = Instant::now() + patience;
+        let longest = record.reads.p99().map_or(MAX_WAIT, |p99| p99.min(MAX_WAIT));
+        let until = Instant::now() + longest;
         let deadline = call.deadline().map(Instant::from_std);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
-        let _ended_or_too_slow = timeout_at(until, seat.wait_for_the_one_before()).await;
-        shared.bypass(record, &call, unquiet.into());
+        let _ended_or_too_slow = timeout_at(until, flight.wait_for_previous()).await;
+        shared.bypass(record, &call, conflict.into());
         let sent = Instant::now();
-        seat.dispatch(sent, None);
+        flight.dispatch(sent, None);
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
-        let lifetime =
-            |output: &ToolOutput| shared.lifetime(output, self.ttl, &self.gate, &self.identity);
         match &result {
-            Ok(output) if lifetime(output).is_ok() => {
+            Ok(output) if shared.expiry(output, &self.lookup).is_ok() => {
                 record.reads.observe(took);
                 let output = output.clone();
-                seat.answer(Answer { output, took });
+                flight.answer(SharedAnswer { output, took });
             }
-            _ => seat.widen(),
+            _ => flight.allow_more_leaders(),
         }
         result
     }
 
-    /// Counts and notes a call that got the answer of another.
-    fn joined(&self, call: &ToolCall, answer: &Answer) {
-        let record = &*self.version.record;
-        record.counters.joined.add_one();
-        record.counters.save(answer.took);
-        self.shared.tell(record, || Happened::Joined);
+    /// Counts and records a call that got the answer of another.
+    fn joined(&self, call: &ToolCall, answer: &SharedAnswer) {
+        self.version.record.count(|counts| {
+            counts.joined += 1;
+            counts.saved += answer.took;
+        });
         note(call, CacheStatus::Joined);
     }
 }
 
-/// A refresh that finds a write in flight is of no use to anybody.
+/// No caller needs a refresh that finds a write in flight.
 fn overtaken() -> ToolError {
     ToolError::new(
         ErrorKind::Cancelled,
         Delivery::NotSent,
-        "a write came before the refresh of a kept answer",
+        "a write came before the refresh of a cached answer",
     )
 }
 
-/// Waits for the turn of a call, but not beyond its own deadline.
-async fn turn<'a>(seat: &'a Seat<'_>, call: &ToolCall) -> Result<Turn<'a>, ToolError> {
+/// Waits for the role of a call, but not beyond its deadline.
+async fn role<'a>(flight: &'a FlightGuard<'_>, call: &ToolCall) -> Result<Role<'a>, ToolError> {
     let Some(deadline) = call.deadline() else {
-        return Ok(seat.turn().await);
+        return Ok(flight.role().await);
     };
-    timeout_at(deadline.into(), seat.turn()).await.map_err(|_| {
+    let role = timeout_at(deadline.into(), flight.role()).await;
+    role.map_err(|_| {
         ToolError::new(
             ErrorKind::DeadlineExceeded,
             Delivery::NotSent,

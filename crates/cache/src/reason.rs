@@ -1,16 +1,12 @@
-//! Why a call was not looked up, a result not kept, an entry dropped: words and counts.
-
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+//! Why a call was not looked up, a result not kept, an entry removed: names and counts.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Makes an enum of reasons, the counts of how often each was met, and the counters behind them.
+/// Makes an enum of reasons, and a count for each of them.
 macro_rules! reasons {
     (
         $(#[$doc:meta])* $reason:ident,
-        $(#[$counts_doc:meta])* $counts:ident,
-        $counters:ident {
+        $(#[$counts_doc:meta])* $counts:ident {
             $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
         }
     ) => {
@@ -25,7 +21,7 @@ macro_rules! reasons {
             /// All of them, in the order tables show them.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Returns the word used in spans, tables and JSON.
+            /// Returns the name used in spans, tables and JSON.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -34,20 +30,19 @@ macro_rules! reasons {
             }
         }
 
-        impl fmt::Display for $reason {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
         $(#[$counts_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct $counts([u64; $reason::ALL.len()]);
 
         impl $counts {
+            #[expect(clippy::indexing_slicing, reason = "there is a count for each variant")]
+            pub(crate) fn add_one(&mut self, reason: $reason) {
+                self.0[reason as usize] += 1;
+            }
+
             /// Returns how often this reason was met.
             #[must_use]
-            #[expect(clippy::indexing_slicing, reason = "there is a place for each variant")]
+            #[expect(clippy::indexing_slicing, reason = "there is a count for each variant")]
             pub const fn get(&self, reason: $reason) -> u64 {
                 self.0[reason as usize]
             }
@@ -73,31 +68,13 @@ macro_rules! reasons {
         }
 
         impl Serialize for $counts {
-            /// Writes an object: each reason's word, and its count.
+            /// Writes an object: each reason's name, and its count.
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 let mut map = to.serialize_map(Some(self.0.len()))?;
                 for (reason, count) in self.iter() {
                     map.serialize_entry(reason.as_str(), &count)?;
                 }
                 map.end()
-            }
-        }
-
-        #[derive(Debug, Default)]
-        pub(crate) struct $counters([AtomicU64; $reason::ALL.len()]);
-
-        impl $counters {
-            #[expect(clippy::indexing_slicing, reason = "there is a place for each variant")]
-            pub(crate) fn add_one(&self, reason: $reason) {
-                self.0[reason as usize].fetch_add(1, Ordering::Relaxed);
-            }
-
-            pub(crate) fn snapshot(&self) -> $counts {
-                let mut counts = $counts::default();
-                for (count, counter) in counts.0.iter_mut().zip(&self.0) {
-                    *count = counter.load(Ordering::Relaxed);
-                }
-                counts
             }
         }
     };
@@ -107,19 +84,18 @@ reasons! {
     /// Why a call was sent without a look-up.
     BypassReason,
     /// How often calls were sent without a look-up, by reason.
-    Bypasses,
-    BypassCounters {
+    Bypasses {
         /// The cache is off.
         Disabled = "disabled",
-        /// The tool's plan says so: it reads a clock or a cursor, say.
+        /// By the tool's plan: it reads a clock or a cursor, for example.
         Plan = "plan",
-        /// The arguments have no fingerprint: two parsers may read them differently.
+        /// Two parsers may read the arguments differently.
         Arguments = "arguments",
         /// A write to what it reads was in flight.
         Writing = "writing",
         /// A write to what it reads has ended, and may still land.
         Settling = "settling",
-        /// The call is meant for one server, and no other's answer is one to it.
+        /// The call is pinned to one server.
         Pinned = "pinned",
     }
 }
@@ -128,13 +104,12 @@ reasons! {
     /// Why a result was not kept.
     RefusalReason,
     /// How often results were not kept, by reason.
-    Refusals,
-    RefusalCounters {
+    Refusals {
         /// The call failed.
         Failed = "failed",
         /// The tool itself reported failure.
         ToolError = "tool_error",
-        /// It is a round of an exchange, and not its end.
+        /// It is a round of an exchange that goes on.
         Incomplete = "incomplete",
         /// A write, or a purge, came between the call and its answer.
         Overtaken = "overtaken",
@@ -144,22 +119,19 @@ reasons! {
         NoLifetime = "no_lifetime",
         /// The server said it must not be kept.
         NoStore = "no_store",
-        /// It would push out what is worth more.
-        NotWorthIt = "not_worth_it",
     }
 }
 
 reasons! {
-    /// Why a store dropped an entry.
-    Cause,
-    /// How often entries were dropped, by cause.
-    Evictions,
-    EvictionCounters {
-        /// To make room for another.
+    /// Why the store removed an entry.
+    EvictionCause,
+    /// How often entries were removed, by cause.
+    Evictions {
+        /// For another entry, as the store was full.
         Size = "size",
-        /// It had ended, and was in the way.
+        /// It had ended, and the store was full or its call was answered anew.
         Expired = "expired",
-        /// Another took its place.
+        /// Another entry of the same key came.
         Replaced = "replaced",
         /// It was removed, or everything was cleared.
         Cleared = "cleared",
@@ -171,25 +143,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_is_counted_in_a_place_of_its_own() {
-        let counters = BypassCounters::default();
+    fn each_reason_has_its_own_count() {
+        let mut counts = Bypasses::default();
         for (times, reason) in BypassReason::ALL.iter().enumerate() {
-            for _ in 0..=times {
-                counters.add_one(*reason);
-            }
+            (0..=times).for_each(|_| counts.add_one(*reason));
         }
-        let mut counts = counters.snapshot();
         for (times, (reason, count)) in counts.iter().enumerate() {
-            assert_eq!(count, times as u64 + 1, "{reason}");
+            assert_eq!(count, times as u64 + 1, "{reason:?}");
             assert_eq!(counts.get(reason), count);
         }
-        counts += counters.snapshot();
-        let each_once: u64 = (1..=BypassReason::ALL.len() as u64).sum();
-        assert_eq!(counts.total(), 2 * each_once);
+        let sum = counts.total();
+        counts += counts;
+        assert_eq!(counts.total(), 2 * sum);
     }
 
     #[test]
-    fn counts_are_written_by_word() {
+    fn counts_are_written_by_name() {
         let written = serde_json::to_value(Refusals::default()).unwrap();
         assert_eq!(written["too_large"], 0);
         assert_eq!(written.as_object().unwrap().len(), RefusalReason::ALL.len());

@@ -1,25 +1,21 @@
-//! The service: which way a call goes.
+//! The service: decides how a call goes.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use callward_core::{Lifetime, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
 use tokio::time::Instant;
+use tower::ServiceExt;
 use tower_service::Service;
 
-use crate::foresee::Way;
-use crate::fresh::{Gate, NotServed};
 use crate::future::CacheFuture;
-use crate::key::Role;
 use crate::read::Read;
-use crate::reason::BypassReason;
-use crate::scope::epochs;
+use crate::route::{Lookup, Route};
 use crate::shared::{Look, Shared};
 use crate::tools::Version;
-use crate::write::{Keep, Write};
+use crate::write::Write;
 
-/// Answers calls from the cache where their plan allows it, and passes the rest on.
+/// Answers calls from the cache where their plan allows it, and forwards the rest.
 #[derive(Debug, Clone)]
 pub struct Cache<S> {
     inner: S,
@@ -32,144 +28,75 @@ impl<S> Cache<S> {
     }
 }
 
-/// What becomes of a call.
-enum Fate {
+/// How a call goes on.
+enum Decision {
     Hit(ToolOutput),
-    Pass,
+    Forward,
     Read(Read),
-    Write(Arc<Version>, Option<Box<Keep>>),
+    Write(Write),
 }
 
 impl<S: ToolService> Cache<S> {
-    /// Calls as [`Service::call`] does, by whoever shares the service with others: it is always ready,
-    /// and no call changes it. A hit is looked up here, and clones nothing of what is inside.
-    #[inline]
-    pub fn call_ref(&self, call: ToolCall) -> CacheFuture<S> {
+    fn decide(&self, call: &ToolCall) -> Decision {
         let shared = &self.shared;
-        let decide = |version: &Arc<Version>| self.decide(version, &call);
-        match shared.tools.with(call.tool(), shared, decide) {
-            Fate::Hit(output) => CacheFuture::hit(output),
-            Fate::Pass => CacheFuture::pass(self.inner.clone(), call),
-            Fate::Read(read) => CacheFuture::read(Box::pin(read.run(self.inner.clone(), call))),
-            Fate::Write(version, keep) => {
-                let write = Write::new(shared.clone(), version, keep);
-                CacheFuture::write(self.inner.clone(), call, write)
+        let version = shared.tools.version(call.tool(), shared);
+        match Route::of(shared, &version, call) {
+            Route::Bypass(reason) => {
+                shared.bypass(&version.record, call, reason);
+                Decision::Forward
+            }
+            Route::Write => Decision::Write(Write::new(shared.clone(), version, None)),
+            Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, call) {
+                (Look::Hit(entry), _) => Decision::Hit(entry.output().clone()),
+                _ => Decision::Write(Write::new(shared.clone(), version, Some(lookup))),
+            },
+            Route::Read(lookup) => {
+                let (look, key) = self.look(&version, &lookup, call);
+                let read = Read {
+                    shared: shared.clone(),
+                    version,
+                    lookup,
+                    verifies: matches!(look, Look::Verify),
+                };
+                let output = match (look, key) {
+                    (Look::Hit(entry), _) => Some(entry.output().clone()),
+                    (Look::Ended(entry), Some(key)) => {
+                        read.while_revalidating(key, &entry, &self.inner, call)
+                    }
+                    _ => None,
+                };
+                output.map_or(Decision::Read(read), Decision::Hit)
             }
         }
     }
 
-    #[inline]
-    fn decide(&self, version: &Arc<Version>, call: &ToolCall) -> Fate {
-        match Way::of(&self.shared, call) {
-            Way::Pass(reason) => self.pass(call, version, reason),
-            Way::Read { ttl, lifetime } => self.read(call, version, ttl, lifetime),
-            Way::Rewrite { ttl, lifetime } => self.idempotent_write(call, version, ttl, lifetime),
-            Way::Write => Fate::Write(version.clone(), None),
-        }
-    }
-
-    #[inline]
-    fn read(
-        &self,
-        call: &ToolCall,
-        version: &Arc<Version>,
-        ttl: Duration,
-        lifetime: Lifetime,
-    ) -> Fate {
-        let shared = &self.shared;
-        let now = Instant::now();
-        let watched = version.footprint.read(&shared.scopes, call);
-        let epochs = epochs(&watched, shared.scopes.at(now));
-        let word = version.word(Role::Read);
-        let Ok(identity) = shared.keys.identify(word, call, Role::Read) else {
-            return self.pass(call, version, BypassReason::Arguments);
+    fn look(&self, version: &Version, lookup: &Lookup, call: &ToolCall) -> (Look, Option<u128>) {
+        let (shared, now) = (&self.shared, Instant::now());
+        let Ok(key) = lookup.key(shared, version, call, now) else {
+            return (Look::Nothing, None);
         };
-        let gate = Gate::of_read(lifetime, shared, version, call, &identity);
-        drop(watched);
-        let mut verifies = false;
-        let mut ended = None;
-        if let Ok(epochs) = epochs {
-            let key = shared.key(&identity, &epochs);
-            match shared.look(key, &gate, &version.record, call, now) {
-                Look::Hit(hit) => return Fate::Hit(hit.output),
-                Look::Ended(entry) => ended = Some((key, entry)),
-                Look::NotServed(NotServed::TooOld) => {
-                    ended = shared.store.peek(key).map(|entry| (key, entry));
-                }
-                Look::NotServed(NotServed::Verify) => verifies = true,
-                Look::Nothing => {}
-            }
-        }
-        let read = Read {
-            shared: shared.clone(),
-            version: version.clone(),
-            identity,
-            // kept for the burst window at least, which the gate decides about
-            ttl: gate
-                .joins_within(shared)
-                .map_or(ttl, |burst| ttl.max(burst)),
-            gate,
-            verifies,
-        };
-        if let Some((key, entry)) = &ended
-            && let Some(output) = read.while_revalidating(*key, entry, &self.inner, call, now)
-        {
-            return Fate::Hit(output);
-        }
-        Fate::Read(read)
-    }
-
-    /// Answers the repeat of the last write to what it touches without sending it.
-    fn idempotent_write(
-        &self,
-        call: &ToolCall,
-        version: &Arc<Version>,
-        ttl: Duration,
-        lifetime: Lifetime,
-    ) -> Fate {
-        let shared = &self.shared;
-        let now = Instant::now();
-        let word = version.word(Role::Write);
-        let Ok(identity) = shared.keys.identify(word, call, Role::Write) else {
-            return Fate::Write(version.clone(), None);
-        };
-        let gate = Gate::of_write(lifetime, shared, call);
-        let watched = version.footprint.rewrite(&shared.scopes, call);
-        if let Ok(epochs) = epochs(&watched, shared.scopes.at(now)) {
-            let key = shared.key(&identity, &epochs);
-            let found = shared.look(key, &gate, &version.record, call, now);
-            if let Look::Hit(hit) = found {
-                return Fate::Hit(hit.output);
-            }
-        }
-        let keep = Keep {
-            identity,
-            ttl,
-            gate,
-            usual: call.plan().limits.estimated_duration,
-        };
-        Fate::Write(version.clone(), Some(Box::new(keep)))
-    }
-
-    #[inline(never)]
-    fn pass(&self, call: &ToolCall, version: &Version, reason: BypassReason) -> Fate {
-        self.shared.bypass(&version.record, call, reason);
-        Fate::Pass
+        let look = shared.look(key, &lookup.gate, &version.record, call, now);
+        (look, Some(key))
     }
 }
 
 impl<S: ToolService> Service<ToolCall> for Cache<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = CacheFuture<S>;
+    type Future = CacheFuture;
 
-    /// Always ready: a hit needs nothing of the inner service, and whether a call is one is known
-    /// only when it is there.
+    /// Always ready: a hit does not need the inner service.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> CacheFuture<S> {
-        self.call_ref(call)
+    fn call(&mut self, call: ToolCall) -> CacheFuture {
+        let inner = || self.inner.clone();
+        match self.decide(&call) {
+            Decision::Hit(output) => CacheFuture::hit(output),
+            Decision::Forward => CacheFuture::pending(inner().oneshot(call)),
+            Decision::Read(read) => CacheFuture::pending(read.run(inner(), call)),
+            Decision::Write(write) => CacheFuture::pending(write.run(inner(), call)),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! How long a write that has ended keeps what it touched out of the cache.
+//! How long a write that has ended keeps its scopes out of the cache.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct Ended<'a> {
     /// What the caller got; `None` if the caller did not wait for it.
     pub(crate) result: Option<&'a Result<ToolOutput, ToolError>>,
     /// More than one attempt may have run: an earlier one may land after the last one was answered.
-    pub(crate) repeated: bool,
+    pub(crate) retried: bool,
     /// How long 99 of 100 writes of the tool take; `None` before the first.
     pub(crate) p99: Option<Duration>,
     /// The longest that the write is unsettled.
@@ -30,7 +30,7 @@ pub(crate) struct Ended<'a> {
 /// For how long, from the end of a write, its effect may still land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settling {
-    /// Nothing that it touched is looked up or kept.
+    /// Its scopes are neither looked up nor kept.
     pub(crate) unsettled: Duration,
     /// What is kept is served within the burst window only.
     pub(crate) doubtful: Duration,
@@ -52,7 +52,7 @@ impl Settling {
     /// | anything else | 4 × p99, from 1 s to the ceiling | deadline and attempt timeout have passed |
     pub(crate) fn of(ended: &Ended<'_>) -> Self {
         match ended.result {
-            Some(Ok(output)) if !ended.repeated && output.status() == OutputStatus::Complete => {
+            Some(Ok(output)) if !ended.retried && output.status() == OutputStatus::Complete => {
                 match output.is_error() {
                     true => Self {
                         unsettled: FLOOR,
@@ -61,7 +61,7 @@ impl Settling {
                     false => Self::DONE,
                 }
             }
-            Some(Err(error)) if !ended.repeated && !may_have_run(error) => Self::DONE,
+            Some(Err(error)) if !ended.retried && !may_have_run(error) => Self::DONE,
             _ => {
                 let likely = ended.p99.map(|p99| p99.saturating_mul(P99_MULTIPLE));
                 Self {
@@ -76,7 +76,7 @@ impl Settling {
     }
 }
 
-/// Says whether a call that failed may have had an effect, or may still have it.
+/// Returns `true` if a call that failed may have had an effect, or may still have it.
 ///
 /// A server that answers with a fault may have run the call, whatever the fault is: only the codes
 /// that are given before a call is looked at say that it did not.
@@ -111,7 +111,7 @@ mod tests {
     fn ended(result: Option<&Result<ToolOutput, ToolError>>) -> Ended<'_> {
         Ended {
             result,
-            repeated: false,
+            retried: false,
             p99: None,
             ceiling: CEILING,
             attempt_timeout: ATTEMPT,
@@ -156,7 +156,7 @@ mod tests {
                 "{body}"
             );
         }
-        assert_eq!(Settling::of(&ended(None)), lost(), "nobody waited");
+        assert_eq!(Settling::of(&ended(None)), lost(), "its caller left");
         for error in [
             answered(InvalidCall, -32600),
             answered(InvalidCall, -32601),
@@ -202,29 +202,29 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_attempt_may_land_after_the_answer_of_the_last() {
+    fn an_earlier_attempt_may_land_after_the_last_answer() {
         for result in [
             Ok(ToolOutput::text("done")),
             Ok(ToolOutput::error_text("no")),
             Err(answered(ErrorKind::InvalidCall, -32600)),
         ] {
             let mut ended = ended(Some(&result));
-            ended.repeated = true;
+            ended.retried = true;
             assert_eq!(Settling::of(&ended), lost(), "{result:?}");
         }
     }
 
     #[test]
-    fn the_word_of_another_gateway_is_taken() {
-        let told = |delivery: &str| {
+    fn the_delivery_reported_by_another_gateway_counts() {
+        let reported = |delivery: &str| {
             let data = format!(r#"{{"kind":"timeout","delivery":"{delivery}"}}"#);
             let error = answered(ErrorKind::ServerFault, ToolError::RUNTIME_CODE);
             of(&Err(error.with_data(data.into())))
         };
-        assert_eq!(told("not_sent"), Settling::DONE);
-        assert_eq!(told("unknown"), lost());
-        assert_eq!(told("answered"), lost());
-        assert_eq!(told("never"), lost());
+        assert_eq!(reported("not_sent"), Settling::DONE);
+        assert_eq!(reported("unknown"), lost());
+        assert_eq!(reported("answered"), lost());
+        assert_eq!(reported("never"), lost());
     }
 
     #[test]

@@ -1,15 +1,14 @@
-//! What the cache did, counted.
+//! The counts of the cache.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use callward_core::{Lanes, ReplicaSetId, ToolName};
+use callward_core::{ReplicaSetId, ToolName};
 use serde::{Serialize, Serializer};
 
-use crate::reason::{BypassCounters, Bypasses, Evictions, RefusalCounters, Refusals};
+use crate::reason::{BypassReason, Bypasses, EvictionCause, Evictions, Refusals};
 use crate::store::StoreUsage;
 
-/// What the cache did since it was built, and what it keeps now.
+/// The counts of the cache since it was built, and what it keeps now.
 ///
 /// Each call counts once, when it is decided: as hit, stale, miss, joined, invalidation or bypass.
 /// What the cache calls by itself counts as refresh or check.
@@ -19,11 +18,11 @@ pub struct CacheStats {
     /// What was done, by all tools together.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Entries dropped to make room.
+    /// Entries evicted as the store was full.
     pub evicted: u64,
     /// Entries dropped, by cause.
     pub evictions: Evictions,
-    /// Entries kept now, unreachable ones included until they expire or make room.
+    /// Entries kept now, unreachable ones included until they are evicted.
     pub entries: u64,
     /// Bytes these take.
     pub bytes: u64,
@@ -33,7 +32,7 @@ impl CacheStats {
     pub(crate) fn new(counts: Counts, evictions: Evictions, usage: StoreUsage) -> Self {
         Self {
             counts,
-            evicted: usage.evicted,
+            evicted: evictions.get(EvictionCause::Size),
             evictions,
             entries: usage.entries,
             bytes: usage.bytes,
@@ -49,7 +48,7 @@ impl std::ops::Deref for CacheStats {
     }
 }
 
-/// What the cache did for one tool.
+/// The counts of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolStats {
@@ -60,17 +59,9 @@ pub struct ToolStats {
     /// What was done.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Entries kept now, unreachable ones included.
-    pub entries: u64,
-    /// Bytes these take.
-    pub bytes: u64,
-    /// How long a call takes that is not answered from the cache, in milliseconds: a mean in which
-    /// the latest calls weigh most. `None` if there was no such call.
-    #[serde(rename = "mean_duration_ms", serialize_with = "optional_millis")]
-    pub mean_duration: Option<Duration>,
 }
 
-/// How often what was done.
+/// How often each outcome occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
@@ -110,13 +101,15 @@ pub struct Counts {
 }
 
 impl Counts {
+    pub(crate) fn bypass(&mut self, reason: BypassReason) {
+        self.bypassed += 1;
+        self.bypasses.add_one(reason);
+    }
+
     /// Returns the share of look-ups that were answered without a server, 0 to 1; `None` if there
     /// was none.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share is told in a few digits"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
     pub fn hit_rate(&self) -> Option<f64> {
         let answered = self.hits + self.stale + self.joined;
         let all = answered + self.misses;
@@ -144,93 +137,6 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// So many stored results make a share.
-const ENOUGH: u64 = 32;
-
-/// The counters behind [`Counts`].
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    /// Hits, and nanoseconds of upstream time that were saved.
-    answered: Lanes<2>,
-    pub(crate) stale: Counter,
-    pub(crate) joined: Counter,
-    pub(crate) misses: Counter,
-    pub(crate) rescued: Counter,
-    pub(crate) refreshes: Counter,
-    pub(crate) failed_refreshes: Counter,
-    pub(crate) verified: Counter,
-    pub(crate) differed: Counter,
-    pub(crate) invalidations: Counter,
-    pub(crate) bypasses: BypassCounters,
-    pub(crate) stored: Counter,
-    /// Results that were hit at least once.
-    pub(crate) reused: Counter,
-    pub(crate) refusals: RefusalCounters,
-}
-
-impl Counters {
-    /// Counts a hit that saved so many nanoseconds.
-    pub(crate) fn hit(&self, saved_nanos: u64) {
-        self.answered.add([1, saved_nanos]);
-    }
-
-    /// Counts upstream time that was saved by something else than a hit.
-    pub(crate) fn save(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.answered.add([0, nanos]);
-    }
-
-    /// Returns how likely a stored result is to be hit at all; `None` as long as too few were stored
-    /// to tell.
-    #[expect(clippy::cast_precision_loss, reason = "odds, not identities")]
-    pub(crate) fn odds(&self) -> Option<f32> {
-        let stored = self.stored.get();
-        (stored >= ENOUGH).then(|| self.reused.get() as f32 / stored as f32)
-    }
-
-    pub(crate) fn snapshot(&self) -> Counts {
-        let bypasses = self.bypasses.snapshot();
-        let [hits, saved_nanos] = self.answered.sum();
-        Counts {
-            hits,
-            stale: self.stale.get(),
-            joined: self.joined.get(),
-            misses: self.misses.get(),
-            rescued: self.rescued.get(),
-            refreshes: self.refreshes.get(),
-            failed_refreshes: self.failed_refreshes.get(),
-            verified: self.verified.get(),
-            differed: self.differed.get(),
-            invalidations: self.invalidations.get(),
-            bypassed: bypasses.total(),
-            bypasses,
-            stored: self.stored.get(),
-            refusals: self.refusals.snapshot(),
-            saved: Duration::from_nanos(saved_nanos),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 pub(crate) fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(time.as_secs_f64() * 1000.0)
-}
-
-fn optional_millis<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => millis(time, to),
-        None => to.serialize_none(),
-    }
 }

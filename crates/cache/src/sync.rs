@@ -1,10 +1,11 @@
-//! What epochs and flights synchronise with: atomics, locks, timers, and the places of a flight.
+//! The types by which tasks synchronise: atomics, locks, timers, permits and the store.
 //!
-//! Everywhere these are the real things, but in the tests that run under `--cfg shuttle`. There they
-//! are doubles ([`stepped`]) that ask a scheduler before each step who goes next.
+//! Tests under `--cfg shuttle` use [doubles](tests) that ask a scheduler before each step which
+//! task runs.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use {
+    crate::store::MokaStore,
     dashmap::DashMap,
     std::sync::OnceLock,
     std::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -13,10 +14,10 @@ pub(crate) use {
 };
 
 #[cfg(all(test, shuttle))]
-mod stepped;
+mod tests;
 
 #[cfg(all(test, shuttle))]
 pub(crate) use {
     shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
-    stepped::{DashMap, OnceLock, Semaphore, SemaphorePermit, timeout_at},
+    tests::{DashMap, MokaStore, OnceLock, Semaphore, SemaphorePermit, timeout_at},
 };

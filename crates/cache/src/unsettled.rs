@@ -1,4 +1,4 @@
-//! Which state a write that has ended may still change, and why: for people.
+//! The state that ended writes may still change, and why: for display.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::stats::millis;
 use crate::tools::Record;
 
-/// State that a write which has ended may still change. Nothing that was read from it is served from the
-/// cache or kept meanwhile.
+/// State that a write which has ended may still change. Reads of it are neither served from the
+/// cache nor kept meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnsettledState {
@@ -22,32 +22,30 @@ pub struct UnsettledState {
     pub set: ReplicaSetId,
     /// Its tool, as its server calls it.
     pub tool: ToolName,
-    /// What became of it: the word of the error, `tool_error`, `repeated` for one that has a result but
+    /// Its outcome: the name of the error, `tool_error`, `repeated` for one that has a result but
     /// was sent more than once, or `dropped` for one whose caller left.
     pub reason: &'static str,
     /// How long the state has been unsettled, in milliseconds.
     #[serde(rename = "age_ms", serialize_with = "millis")]
     pub age: Duration,
-    /// For how long it will be if no other write ends so, in milliseconds.
+    /// How long it will be, unless another write ends so, in milliseconds.
     #[serde(rename = "left_ms", serialize_with = "millis")]
     pub left: Duration,
 }
 
-/// All state that is unsettled, by its name. There are as many names as rules and groups.
+/// All unsettled state, by name. There are as many names as rules and groups.
 #[derive(Debug, Default)]
-pub(crate) struct AllUnsettled(Mutex<BTreeMap<String, Noted>>);
+pub(crate) struct AllUnsettled(Mutex<BTreeMap<String, Unsettled>>);
 
 #[derive(Debug)]
-struct Noted {
-    set: ReplicaSetId,
-    tool: ToolName,
-    reason: &'static str,
+struct Unsettled {
+    last: UnsettledState,
     since: Instant,
     until: Instant,
 }
 
 impl AllUnsettled {
-    /// Notes that state is unsettled for a time from now; logs it if it was settled before.
+    /// Notes that state is unsettled from now on; logs it if it was settled before.
     pub(crate) fn note(
         &self,
         state: String,
@@ -59,48 +57,44 @@ impl AllUnsettled {
         let reason = reason(result);
         let until = now + unsettled;
         let mut all = self.0.lock();
-        all.retain(|_, noted| now < noted.until);
-        if let Some(noted) = all.get_mut(&state) {
-            noted.set = record.set.clone();
-            noted.tool = record.tool.clone();
-            noted.reason = reason;
-            noted.until = noted.until.max(until);
-            return;
+        all.retain(|_, known| now < known.until);
+        let known = all.get(&state);
+        if known.is_none() {
+            tracing::info!(
+                set = %record.set,
+                tool = %record.tool,
+                reason,
+                seconds = unsettled.as_secs_f64(),
+                "a write may still land: the cache serves nothing of {state}",
+            );
         }
-        tracing::info!(
-            set = %record.set,
-            tool = %record.tool,
-            reason,
-            seconds = unsettled.as_secs_f64(),
-            "a write may still land: the cache serves nothing of {state}",
-        );
-        let noted = Noted {
+        let (since, until) =
+            known.map_or((now, until), |known| (known.since, known.until.max(until)));
+        let last = UnsettledState {
+            state: state.clone(),
             set: record.set.clone(),
             tool: record.tool.clone(),
             reason,
-            since: now,
-            until,
+            age: Duration::ZERO,
+            left: Duration::ZERO,
         };
-        all.insert(state, noted);
+        all.insert(state, Unsettled { last, since, until });
     }
 
-    /// Returns what is unsettled now, by name.
+    /// Returns the unsettled state, by name.
     pub(crate) fn list(&self, now: Instant) -> Vec<UnsettledState> {
         let all = self.0.lock();
-        let all = all.iter().filter(|(_, noted)| now < noted.until);
-        all.map(|(state, noted)| UnsettledState {
-            state: state.clone(),
-            set: noted.set.clone(),
-            tool: noted.tool.clone(),
-            reason: noted.reason,
-            age: now.saturating_duration_since(noted.since),
-            left: noted.until.saturating_duration_since(now),
+        let all = all.values().filter(|known| now < known.until);
+        all.map(|known| UnsettledState {
+            age: now.saturating_duration_since(known.since),
+            left: known.until.saturating_duration_since(now),
+            ..known.last.clone()
         })
         .collect()
     }
 }
 
-/// Says in a word why a write may still land.
+/// Returns the name of the reason why a write may still land.
 fn reason(result: Option<&Result<ToolOutput, ToolError>>) -> &'static str {
     match result {
         None => "dropped",

@@ -1,111 +1,30 @@
-//! The way of a write: epochs before and after it, and its own answer kept where that is sound.
+//! A write: epochs before and after it, and its own answer kept where that is sound.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use callward_core::{
-    CacheStatus, CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
-};
-use pin_project_lite::pin_project;
+use callward_core::{CacheStatus, CallRecord, ToolCall, ToolError, ToolOutput, ToolService};
 use tokio::time::Instant;
-use tower_service::Service;
+use tower::ServiceExt;
 
-use crate::event::Happened;
-use crate::fresh::{Executed, Gate, Lifetime};
-use crate::key::Identity;
+use crate::fresh::Expiry;
 use crate::reason::RefusalReason;
+use crate::route::Lookup;
 use crate::scope::{Epochs, WriteGuard};
 use crate::settling::{Ended, Settling};
-use crate::shared::{Kept, Shared, note};
+use crate::shared::{Received, Shared, note};
 use crate::tools::Version;
 
-pin_project! {
-    /// A write on its way. Its scopes hear of it just before it is sent, not before: one that is
-    /// dropped while the inner service is not ready has changed nothing.
-    pub(crate) struct WriteFuture<S>
-    where
-        S: Service<ToolCall>,
-    {
-        #[pin]
-        stage: Stage<S>,
-        write: Write,
-    }
-}
-
-pin_project! {
-    #[project = StageProj]
-    enum Stage<S>
-    where
-        S: Service<ToolCall>,
-    {
-        // not sent: the inner service is not ready yet
-        Waiting { inner: S, call: Option<ToolCall> },
-        // sent
-        Sent { #[pin] answer: S::Future },
-    }
-}
-
-impl<S: Service<ToolCall>> WriteFuture<S> {
-    #[inline]
-    pub(crate) fn new(inner: S, call: ToolCall, write: Write) -> Self {
-        let call = Some(call);
-        Self {
-            stage: Stage::Waiting { inner, call },
-            write,
-        }
-    }
-}
-
-impl<S: ToolService> Future for WriteFuture<S> {
-    type Output = Result<ToolOutput, ToolError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        loop {
-            match this.stage.as_mut().project() {
-                StageProj::Waiting { inner, call } => {
-                    ready!(inner.poll_ready(cx))?;
-                    let Some(call) = call.take() else {
-                        return Poll::Ready(Err(gone()));
-                    };
-                    let call = this.write.begin(call);
-                    let answer = inner.call(call);
-                    this.stage.set(Stage::Sent { answer });
-                }
-                StageProj::Sent { answer } => {
-                    let result = ready!(answer.poll(cx));
-                    this.write.end(Some(&result));
-                    return Poll::Ready(result);
-                }
-            }
-        }
-    }
-}
-
-/// Only a future whose inner service panicked while it was called, and that is polled again all the
-/// same, gets here.
-fn gone() -> ToolError {
-    ToolError::new(
-        ErrorKind::Internal,
-        Delivery::Unknown,
-        "the call was lost when the service inside panicked",
-    )
-}
-
-/// What a write is to its scopes.
+/// A write. Its scopes change just before it is sent: one that is dropped while the inner service
+/// is not ready has changed nothing.
 #[derive(Debug)]
 pub(crate) struct Write {
     shared: Arc<Shared>,
     version: Arc<Version>,
-    /// Boxed, as most writes have none and all would carry its bytes.
-    keep: Option<Box<Keep>>,
+    /// How the answer of an idempotent write is kept. Boxed, as most writes have none.
+    keep: Option<Box<Lookup>>,
     record: Option<Arc<CallRecord>>,
     sent: Option<Sent>,
-    /// The epoch of the principal when the write was sent; counts only if its answer is kept.
-    principal_epoch: u64,
 }
 
 /// A write that was sent and has not ended.
@@ -115,55 +34,58 @@ struct Sent {
     at: Instant,
     attempt_timeout: Duration,
     deadline: Option<Instant>,
-}
-
-/// How the answer of an idempotent write is kept.
-#[derive(Debug)]
-pub(crate) struct Keep {
-    pub(crate) identity: Identity,
-    pub(crate) ttl: Duration,
-    pub(crate) gate: Gate,
-    pub(crate) usual: Option<Duration>,
+    declared: Option<Duration>,
+    /// The epoch of the principal when the write was sent; counts only if its answer is kept.
+    principal_epoch: u64,
 }
 
 impl Write {
-    #[inline]
-    pub(crate) fn new(shared: Arc<Shared>, version: Arc<Version>, keep: Option<Box<Keep>>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, version: Arc<Version>, keep: Option<Lookup>) -> Self {
         Self {
             shared,
             version,
-            keep,
+            keep: keep.map(Box::new),
             record: None,
             sent: None,
-            principal_epoch: 0,
         }
     }
 
-    /// Tells the scopes that the write is about to be sent; returns the call to send.
+    pub(crate) async fn run<S: ToolService>(
+        mut self,
+        mut inner: S,
+        call: ToolCall,
+    ) -> Result<ToolOutput, ToolError> {
+        let inner = inner.ready().await?;
+        let call = self.begin(call);
+        let result = inner.call(call).await;
+        self.end(Some(&result));
+        result
+    }
+
+    /// Counts the write in just before it is sent; returns the call to send.
     fn begin(&mut self, mut call: ToolCall) -> ToolCall {
-        let (shared, footprint) = (&*self.shared, &self.version.footprint);
-        let touched = footprint.touch(&shared.scopes, &call);
+        let (shared, access) = (&*self.shared, &self.version.access);
         let at = Instant::now();
-        let guard = match &self.keep {
-            None => WriteGuard::begin(touched, &shared.scopes),
-            Some(keep) => {
-                self.principal_epoch = shared.principals.epoch(keep.identity.principal);
-                let watched = footprint.rewrite(&shared.scopes, &call);
-                WriteGuard::begin_watching(touched, watched, shared.scopes.at(at))
-            }
-        };
+        let repeat_set = self.keep.as_ref();
+        let repeat_set = repeat_set.map(|keep| keep.scopes(shared, &self.version, &call));
+        let principal = self.keep.as_ref().and_then(|keep| keep.identity.principal);
+        let principal_epoch = shared.principals.epoch(principal);
+        let write_set = access.write_set(&shared.scopes, &call);
+        let limits = &call.plan().limits;
         self.sent = Some(Sent {
-            guard,
+            guard: WriteGuard::begin(write_set, repeat_set.as_ref(), shared.scopes.at(at)),
             at,
-            attempt_timeout: call.plan().limits.attempt_timeout,
+            attempt_timeout: limits.attempt_timeout,
             deadline: call.deadline().map(Instant::from_std),
+            declared: limits.estimated_duration,
+            principal_epoch,
         });
-        let record = &*self.version.record;
-        record.counters.invalidations.add_one();
-        shared.tell(record, || Happened::Invalidated);
+        self.version
+            .record
+            .count(|counts| counts.invalidations += 1);
         note(&call, CacheStatus::Invalidated);
-        if let Some(told) = call.record() {
-            told.set_cache_scope(|| footprint.writes());
+        if let Some(record) = call.record() {
+            record.set_cache_scope(|| access.describe_writes());
         }
         if call.plan().is_retryable() {
             if call.record().is_none() {
@@ -174,60 +96,53 @@ impl Write {
         call
     }
 
-    /// Tells the scopes how the write ended; keeps its answer if nothing else happened meanwhile.
+    /// Counts the write out; keeps its answer if nothing else happened meanwhile.
     fn end(&mut self, result: Option<&Result<ToolOutput, ToolError>>) {
         let Some(sent) = self.sent.take() else {
             return;
         };
-        let (began, now) = (sent.at, Instant::now());
-        let took = now.saturating_duration_since(began);
+        let now = Instant::now();
+        let took = now.saturating_duration_since(sent.at);
         let settling = self.settling(&sent, result, now);
         let produced = sent.guard.end(settling, now);
         let Some(Ok(output)) = result else {
             return;
         };
-        self.version.record.writes.observe(took);
+        let (shared, record) = (&*self.shared, &*self.version.record);
+        record.writes.observe(took);
         let Some(keep) = &self.keep else {
             return;
         };
-        let (shared, record) = (&*self.shared, &*self.version.record);
-        let lifetime = match shared.lifetime(output, keep.ttl, &keep.gate, &keep.identity) {
-            // a write is not served beyond its time
-            Ok(lifetime) => Lifetime {
+        let expiry = match shared.expiry(output, keep) {
+            Ok(expiry) => Expiry {
+                // a write is not served beyond its lifetime
                 stale: Duration::ZERO,
-                ..lifetime
+                ..expiry
             },
             Err(reason) => return shared.refuse(record, reason),
         };
         record.took(took);
         // its principal may have been purged meanwhile
         let key_of = |epochs: &Epochs| {
-            let key = shared
-                .keys
-                .key(&keep.identity, self.principal_epoch, epochs);
+            let keys = &shared.keys;
+            let key = keys.key(&keep.identity, sent.principal_epoch, epochs);
             (shared.key(&keep.identity, epochs) == key).then_some(key)
         };
-        if let Some(key) = produced.as_ref().and_then(key_of) {
-            let executed = Executed {
-                key,
-                sent: began,
-                output,
-                verifies: false,
-            };
-            keep.gate.executed(shared, &self.version, &executed);
-            let kept = Kept {
-                lifetime,
-                sent: began,
-                took,
-                usual: keep.usual,
-            };
-            shared.keep(key, record, output, kept);
-        } else {
-            shared.refuse(record, RefusalReason::Overtaken);
-        }
+        let Some(key) = produced.as_ref().and_then(key_of) else {
+            return shared.refuse(record, RefusalReason::Overtaken);
+        };
+        let received = Received {
+            output,
+            sent: sent.at,
+            took,
+            declared: sent.declared,
+            verifies: false,
+        };
+        keep.gate.executed(shared, record, key, &received);
+        shared.keep(key, record, &received, expiry);
     }
 
-    /// Decides for how long what the write touched is unsettled.
+    /// Decides for how long the write set is unsettled.
     fn settling(
         &self,
         sent: &Sent,
@@ -235,18 +150,18 @@ impl Write {
         now: Instant,
     ) -> Settling {
         let left = |deadline: Instant| deadline.saturating_duration_since(now);
-        let is_repeated = |record: &Arc<CallRecord>| record.was_retried();
+        let was_retried = |record: &Arc<CallRecord>| record.was_retried();
         let record = &self.version.record;
         let settling = Settling::of(&Ended {
             result,
-            repeated: self.record.as_ref().is_some_and(is_repeated),
+            retried: self.record.as_ref().is_some_and(was_retried),
             p99: record.writes.p99(),
             ceiling: self.shared.config.settle,
             attempt_timeout: sent.attempt_timeout,
             to_deadline: sent.deadline.map(left).unwrap_or_default(),
         });
         if !settling.unsettled.is_zero() {
-            let state = self.version.footprint.writes();
+            let state = self.version.access.describe_writes();
             let all = &self.shared.unsettled;
             all.note(state, record, result, now, settling.unsettled);
         }
@@ -254,7 +169,7 @@ impl Write {
     }
 }
 
-/// Dropped before its answer, it may still land.
+/// Dropped before its answer, a write may still land.
 impl Drop for Write {
     fn drop(&mut self) {
         self.end(None);

@@ -9,36 +9,19 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Principal {
     name: Arc<str>,
-    number: Option<u128>,
 }
 
 impl Principal {
-    /// A name of so many bytes has a number.
-    const MAX_NUMBERED: usize = 15;
-
     /// Takes the name as it is.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        let name = name.into();
-        let bytes = name.as_bytes();
-        let number = (bytes.len() <= Self::MAX_NUMBERED).then(|| {
-            let letters = |number, byte: &u8| number << 8 | u128::from(*byte);
-            bytes.iter().rev().fold(0, letters) | (bytes.len() as u128) << 120
-        });
-        Self { name, number }
+        Self { name: name.into() }
     }
 
     /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.name
-    }
-
-    /// Returns a number that stands for the name and for no other, if it is of at most 15 bytes: the
-    /// name itself, its first byte lowest, with its length in the highest one.
-    #[must_use]
-    pub const fn as_number(&self) -> Option<u128> {
-        self.number
     }
 }
 

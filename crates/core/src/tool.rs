@@ -1,6 +1,5 @@
 //! One callable operation.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +8,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::activity::one_line;
-use crate::keepsake::Keepsake;
 use crate::members::{Members, Text};
 use crate::readable;
 use crate::refine::{Applied, Refinements};
@@ -253,7 +251,6 @@ pub struct Tool {
     verifier: Option<Verifier>,
     digest: Fingerprint,
     instances: Instances,
-    keepsake: Keepsake,
 }
 
 impl Tool {
@@ -275,7 +272,6 @@ impl Tool {
             verifier: None,
             digest,
             instances: Instances::default(),
-            keepsake: Keepsake::default(),
         }
     }
 
@@ -373,22 +369,5 @@ impl Tool {
     #[must_use]
     pub fn digest(&self) -> Fingerprint {
         self.digest
-    }
-
-    /// Returns what a layer keeps with the tool, if it is of this type.
-    #[must_use]
-    #[inline]
-    pub fn kept<T: Any>(&self) -> Option<&T> {
-        self.keepsake.get()
-    }
-
-    /// Keeps something with the tool, to be found again by a plain read: there is no table to look it up
-    /// in, no lock, and no count that threads would hand to and fro. Says whether it is kept, which it is
-    /// if nothing is yet: there is one place, meant for the layer that most calls end in. Any other has
-    /// [`ByTool`](crate::ByTool).
-    ///
-    /// It is dropped with the tool. If it held the tool, neither ever would be.
-    pub fn keep<T: Any + Send + Sync>(&self, value: T) -> bool {
-        self.keepsake.set(value)
     }
 }

@@ -151,7 +151,6 @@ fn cache(config: &Config) -> CacheConfig {
     cache.enabled = config.cache.enabled;
     cache.max_bytes = config.cache.max_bytes;
     cache.max_item_bytes = config.cache.max_item_bytes;
-    cache.store = config.cache.store;
     cache.slow_threshold = config.cache.slow_threshold;
     cache.idempotent_writes = config.cache.idempotent_writes;
     cache.burst = config.cache.burst;

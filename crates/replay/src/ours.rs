@@ -8,10 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, Entry, MokaStore, Store};
+use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer};
 use callward_core::{Profile, Tool, ToolCall, ToolError, ToolOutput};
 use tokio::runtime::Runtime;
-use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -74,15 +73,11 @@ impl Ours {
         };
         config.max_item_bytes = u64::MAX;
         let layer = CacheLayer::new(config);
-        let mut profile = Profile::standard();
-        profile.read_ttl = TTL;
         Ok(Self {
             runtime: paused()?,
             cache: layer.layer(origin.clone()),
             handle: layer.handle(),
-            tool: tool("replay", "get", &profile, |hints| {
-                hints.read_only_hint = Some(true);
-            })?,
+            tool: read_only("get")?,
             origin,
             charge,
             capacity,
@@ -108,11 +103,14 @@ pub(crate) struct Charge {
 impl Charge {
     /// Asks the cache.
     pub(crate) fn ask() -> Result<Self, ReplayError> {
-        let output = ToolOutput::from_json("{}").map_err(ReplayError::cache)?;
-        let store = MokaStore::new(u64::from(u32::MAX));
-        let _ = store.put(0, Entry::new(output, TTL, Instant::now()));
+        let origin = Origin::new(SHORTEST);
+        let layer = CacheLayer::new(CacheConfig::default());
+        let get = read_only("get")?;
+        let answer = layer.layer(origin).call(ToolCall::new(get, "{}"));
+        let _ = paused()?.block_on(answer);
+        let kept = layer.handle().stats().bytes;
         Ok(Self {
-            overhead: store.usage().bytes.saturating_sub(u64::from(SHORTEST)),
+            overhead: kept.saturating_sub(u64::from(SHORTEST)),
         })
     }
 
@@ -125,6 +123,14 @@ impl Charge {
     fn body(self, charge: u64) -> u32 {
         u32::try_from(charge.saturating_sub(self.overhead)).unwrap_or(u32::MAX)
     }
+}
+
+fn read_only(name: &str) -> Result<Arc<Tool>, ReplayError> {
+    let mut profile = Profile::standard();
+    profile.read_ttl = TTL;
+    tool("replay", name, &profile, |hints| {
+        hints.read_only_hint = Some(true);
+    })
 }
 
 impl Simulator for Ours {

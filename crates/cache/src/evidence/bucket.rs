@@ -1,12 +1,14 @@
-//! Buckets of gaps, what is known in each, and which hits are verified.
+//! Buckets of gaps, the observations in each, and which hits are verified.
 
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::estimator::{Tally, Test};
 
 /// The upper edges of the buckets, in seconds. A longer gap says nothing here.
 pub(crate) const EDGES: [u32; BUCKETS] = [1, 3, 10, 30, 100, 300];
-/// How many buckets there are.
+/// The number of buckets.
 pub(crate) const BUCKETS: usize = 6;
 
 /// One bucket: a gap above the edge before it, up to its own.
@@ -20,11 +22,6 @@ impl Bucket {
         EDGES.iter().position(edge).map(Self)
     }
 
-    /// Returns the bucket with this number; `None` if there is none.
-    pub(crate) fn numbered(number: usize) -> Option<Self> {
-        (number < BUCKETS).then_some(Self(number))
-    }
-
     pub(crate) fn number(self) -> usize {
         self.0
     }
@@ -32,54 +29,56 @@ impl Bucket {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         (0..BUCKETS).map(Self)
     }
-
-    /// Returns the bit that stands for the bucket in a byte.
-    pub(crate) fn bit(self) -> u8 {
-        1 << self.0
-    }
 }
 
-/// What is known in each bucket, of a tool or of one key.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Row {
-    pub(crate) tallies: [Tally; BUCKETS],
-    /// The buckets that passed at an equal observation and had no different one since: one bit each.
-    granted: u8,
+/// The observations in each bucket, of a tool or of one key.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct BucketTallies {
+    tallies: [Tally; BUCKETS],
+    /// The buckets that passed at an equal observation and had no different one since.
+    granted: [bool; BUCKETS],
     /// When the next equal observation in each bucket counts, in milliseconds of the tool's clock.
+    #[serde(skip)]
     next: [u64; BUCKETS],
 }
 
-impl Row {
-    /// Takes what was kept. [`age`](Self::age) is to follow, which removes what does not pass.
-    pub(crate) fn restored(tallies: [Tally; BUCKETS], granted: u8) -> Self {
-        Self {
-            tallies,
-            granted,
-            next: [0; BUCKETS],
-        }
+impl BucketTallies {
+    pub(crate) fn of(&self, bucket: Bucket) -> Tally {
+        self.tallies[bucket.0]
+    }
+
+    /// Sets the weight of the equal observations.
+    pub(crate) fn set_equal(&mut self, bucket: Bucket, weight: f64) {
+        self.tallies[bucket.0].equal = weight;
     }
 
     pub(crate) fn is_granted(&self, bucket: Bucket) -> bool {
-        self.granted & bucket.bit() != 0
+        self.granted[bucket.0]
     }
 
-    /// Says whether an equal observation in this bucket counts now. Within the bucket's edge of the last
-    /// one that counted it does not: one event changes what both saw, however many keys there are.
+    /// Returns `true` if there is no observation.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tallies
+            .iter()
+            .all(|tally| tally.equal + tally.different <= 0.0)
+    }
+
+    /// Returns `true` if an equal observation in this bucket counts now. Within the bucket's edge
+    /// of the last one that counted it does not: one event changes what both saw, however many keys
+    /// there are.
     pub(crate) fn is_due(&self, bucket: Bucket, now: u64) -> bool {
         now >= self.next[bucket.0]
     }
 
-    /// Adds an equal observation, which may have no weight. Returns true if the bucket is newly granted.
+    /// Adds an equal observation, which may have no weight. Returns `true` if the bucket is newly
+    /// granted.
     pub(crate) fn add_equal(&mut self, test: &Test, bucket: Bucket, weight: f64, now: u64) -> bool {
         if weight > 0.0 {
             self.next[bucket.0] = now.saturating_add(u64::from(EDGES[bucket.0]) * 1_000);
         }
-        let tally = &mut self.tallies[bucket.0];
-        tally.add_equal(weight);
-        let is_new = !self.is_granted(bucket) && test.passes(&self.tallies[bucket.0]);
-        if is_new {
-            self.granted |= bucket.bit();
-        }
+        self.tallies[bucket.0].add_equal(weight);
+        let is_new = !self.granted[bucket.0] && test.passes(&self.tallies[bucket.0]);
+        self.granted[bucket.0] |= is_new;
         is_new
     }
 
@@ -91,12 +90,7 @@ impl Row {
     /// Adds a different observation, which removes the bucket until it passes again.
     pub(crate) fn add_different(&mut self, bucket: Bucket) {
         self.tallies[bucket.0].add_different();
-        self.remove(bucket);
-    }
-
-    /// Removes the bucket until it passes again, without an observation.
-    pub(crate) fn remove(&mut self, bucket: Bucket) {
-        self.granted &= !bucket.bit();
+        self.granted[bucket.0] = false;
     }
 
     /// Multiplies all weights; removes buckets that do not pass any more.
@@ -109,32 +103,30 @@ impl Row {
 
     /// Removes the buckets that do not pass any more.
     pub(crate) fn revoke(&mut self, test: &Test) {
-        for bucket in Bucket::all() {
-            if self.is_granted(bucket) && !test.passes(&self.tallies[bucket.0]) {
-                self.remove(bucket);
-            }
+        for (granted, tally) in self.granted.iter_mut().zip(&self.tallies) {
+            *granted &= test.passes(tally);
         }
     }
 
     /// Returns the edge up to which every bucket is granted.
     pub(crate) fn lifetime(&self) -> Duration {
-        let granted = self.granted.trailing_ones() as usize;
-        let edge = granted.checked_sub(1).and_then(|last| EDGES.get(last));
-        Duration::from_secs(edge.copied().unwrap_or(0).into())
+        let edges = EDGES.iter().zip(self.granted);
+        let last = edges.take_while(|(_, granted)| *granted).last();
+        Duration::from_secs(last.map_or(0, |(edge, _)| *edge).into())
     }
 }
 
 /// The hits in a newly granted bucket that are all verified.
-const ALL_OF_THE_FIRST: u32 = 100;
+const ALWAYS_VERIFIED: u32 = 100;
 /// The share of hits that is verified in the long run.
-const LEAST_SHARE: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 
-/// Says whether a hit is verified: the first, second, ... since its bucket was granted. All of the
-/// first 100 are, then a share of 100 / number that falls to 5 %. `draw` is uniform in [0, 1).
+/// Returns `true` if a hit is verified: the first, second, ... since its bucket was granted. All of
+/// the first 100 are, then a share of 100 / number that falls to 5 %. `draw` is uniform in [0, 1).
 pub(crate) fn is_verified(number: u32, draw: f64) -> bool {
-    let share = f64::from(ALL_OF_THE_FIRST) / f64::from(number.max(1));
+    let share = f64::from(ALWAYS_VERIFIED) / f64::from(number.max(1));
     // what is not a number is verified
-    !matches!(draw.partial_cmp(&share.max(LEAST_SHARE)), Some(order) if order.is_ge())
+    !matches!(draw.partial_cmp(&share.max(MIN_SHARE)), Some(order) if order.is_ge())
 }
 
 #[cfg(test)]
@@ -164,45 +156,45 @@ mod tests {
         }
     }
 
-    fn fill(row: &mut Row, test: &Test, bucket: Bucket) {
-        row.add_equal(test, bucket, test.fewest(), 0);
+    fn fill(tallies: &mut BucketTallies, test: &Test, bucket: Bucket) {
+        tallies.add_equal(test, bucket, test.fewest(), 0);
     }
 
     #[test]
     fn a_bucket_that_does_not_pass_blocks_longer_ones() {
         let test = Test::new(0.01);
-        let mut row = Row::default();
+        let mut tallies = BucketTallies::default();
         let buckets: Vec<_> = Bucket::all().collect();
         for bucket in [5, 4, 3, 1] {
-            fill(&mut row, &test, buckets[bucket]);
-            assert_eq!(row.lifetime(), Duration::ZERO);
+            fill(&mut tallies, &test, buckets[bucket]);
+            assert_eq!(tallies.lifetime(), Duration::ZERO);
         }
-        fill(&mut row, &test, buckets[0]);
-        assert_eq!(row.lifetime(), Duration::from_secs(3));
-        fill(&mut row, &test, buckets[2]);
-        assert_eq!(row.lifetime(), Duration::from_secs(300));
-        row.add_different(buckets[3]);
-        assert_eq!(row.lifetime(), Duration::from_secs(10));
-        assert!(!row.add_equal(&test, buckets[3], 1.0, 0));
-        assert_eq!(row.lifetime(), Duration::from_secs(10));
+        fill(&mut tallies, &test, buckets[0]);
+        assert_eq!(tallies.lifetime(), Duration::from_secs(3));
+        fill(&mut tallies, &test, buckets[2]);
+        assert_eq!(tallies.lifetime(), Duration::from_secs(300));
+        tallies.add_different(buckets[3]);
+        assert_eq!(tallies.lifetime(), Duration::from_secs(10));
+        assert!(!tallies.add_equal(&test, buckets[3], 1.0, 0));
+        assert_eq!(tallies.lifetime(), Duration::from_secs(10));
         // with evidence to spare it passes again at the next equal observation
-        row.add_equal(&test, buckets[3], 1_000.0, 0);
-        row.add_different(buckets[3]);
-        assert_eq!(row.lifetime(), Duration::from_secs(10));
-        assert!(row.add_equal(&test, buckets[3], 0.0, 0));
-        assert_eq!(row.lifetime(), Duration::from_secs(300));
+        tallies.add_equal(&test, buckets[3], 1_000.0, 0);
+        tallies.add_different(buckets[3]);
+        assert_eq!(tallies.lifetime(), Duration::from_secs(10));
+        assert!(tallies.add_equal(&test, buckets[3], 0.0, 0));
+        assert_eq!(tallies.lifetime(), Duration::from_secs(300));
     }
 
     #[test]
     fn ageing_removes_a_bucket() {
         let test = Test::new(0.01);
-        let mut row = Row::default();
+        let mut tallies = BucketTallies::default();
         let first = Bucket(0);
-        assert!(row.add_equal(&test, first, 2.0 * test.fewest(), 0));
-        row.age(&test, 0.51);
-        assert!(row.is_granted(first));
-        row.age(&test, 0.9);
-        assert!(!row.is_granted(first));
+        assert!(tallies.add_equal(&test, first, 2.0 * test.fewest(), 0));
+        tallies.age(&test, 0.51);
+        assert!(tallies.is_granted(first));
+        tallies.age(&test, 0.9);
+        assert!(!tallies.is_granted(first));
     }
 
     #[test]
@@ -221,14 +213,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_lifetime_needs_every_bucket_up_to_it(granted in 0..64_u8) {
-            let mut row = Row::default();
+            let mut tallies = BucketTallies::default();
             let test = Test::new(0.01);
-            for bucket in Bucket::all().filter(|bucket| granted & bucket.bit() != 0) {
-                fill(&mut row, &test, bucket);
+            for bucket in Bucket::all().filter(|bucket| granted & 1 << bucket.number() != 0) {
+                fill(&mut tallies, &test, bucket);
             }
             for bucket in Bucket::all() {
-                let served = row.lifetime() >= Duration::from_secs(EDGES[bucket.number()].into());
-                let all = Bucket::all().take(bucket.number() + 1).all(|up_to| row.is_granted(up_to));
+                let served = tallies.lifetime() >= Duration::from_secs(EDGES[bucket.number()].into());
+                let all = Bucket::all().take(bucket.number() + 1).all(|up_to| tallies.is_granted(up_to));
                 prop_assert_eq!(served, all);
             }
         }

@@ -1,31 +1,45 @@
 //! The test of one bucket: is P(different) at most the odds?
 
+use serde::{Deserialize, Serialize};
+
 /// Evidence for a share of differences below the odds is enough from here on: 1 / 5 %.
-const ENOUGH: f64 = 20.0;
+const MIN_EVIDENCE: f64 = 20.0;
 /// Weight halves in this many seconds: one day.
 const HALF_LIFE: f64 = 86_400.0;
 /// A weight that ageing has brought below this is none.
 const NEGLIGIBLE: f64 = 1e-4;
 /// No sum of weights is larger, so that no logarithm overflows.
-const MOST: f64 = 1e12;
+const MAX_SUM: f64 = 1e12;
 
-/// Weighted observations: how many were equal, how many different.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// Weighted observations: equal and different ones.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(into = "(f64, f64)", try_from = "(f64, f64)")]
 pub(crate) struct Tally {
     pub(crate) equal: f64,
     pub(crate) different: f64,
 }
 
-impl Tally {
-    /// Takes sums from outside; `None` unless both are finite and not negative.
-    pub(crate) fn new(equal: f64, different: f64) -> Option<Self> {
-        let right = |sum: f64| sum.is_finite() && sum >= 0.0;
-        (right(equal) && right(different)).then(|| Self {
-            equal: equal.min(MOST),
-            different: different.min(MOST),
-        })
+impl From<Tally> for (f64, f64) {
+    fn from(tally: Tally) -> Self {
+        (tally.equal, tally.different)
     }
+}
 
+impl TryFrom<(f64, f64)> for Tally {
+    type Error = &'static str;
+
+    fn try_from((equal, different): (f64, f64)) -> Result<Self, Self::Error> {
+        let is_weight = |sum: f64| sum.is_finite() && sum >= 0.0;
+        if is_weight(equal) && is_weight(different) {
+            let (equal, different) = (equal.min(MAX_SUM), different.min(MAX_SUM));
+            Ok(Self { equal, different })
+        } else {
+            Err("a weight is negative or not finite")
+        }
+    }
+}
+
+impl Tally {
     /// Multiplies both by a factor of at most 1: see [`ageing`].
     pub(crate) fn age(&mut self, factor: f64) {
         self.equal = aged(self.equal, factor);
@@ -34,7 +48,7 @@ impl Tally {
 
     /// Adds an observation of this weight that was equal.
     pub(crate) fn add_equal(&mut self, weight: f64) {
-        self.equal = (self.equal + weight).min(MOST);
+        self.equal = (self.equal + weight).min(MAX_SUM);
     }
 
     /// Removes equal observations of this weight.
@@ -44,7 +58,7 @@ impl Tally {
 
     /// Adds one observation that was different.
     pub(crate) fn add_different(&mut self) {
-        self.different = (self.different + 1.0).min(MOST);
+        self.different = (self.different + 1.0).min(MAX_SUM);
     }
 }
 
@@ -59,8 +73,9 @@ pub(crate) fn aged(weight: f64, factor: f64) -> f64 {
     if weight >= NEGLIGIBLE { weight } else { 0.0 }
 }
 
-/// The e-process for one choice of odds. The mixture is finite, so that it is a sum and no integral:
-/// half of it is for tools that never change, and the rest lets a bucket pass in spite of differences.
+/// The e-process for one choice of odds. The mixture is finite, so that it is a sum and no
+/// integral: half of it is for tools that never change, and the rest lets a bucket pass in spite of
+/// differences.
 #[derive(Debug)]
 pub(crate) struct Test {
     alternatives: [Alternative; 4],
@@ -117,9 +132,9 @@ impl Test {
         self.fewest / 10.0
     }
 
-    /// Says whether there is enough evidence that P(different) is at most the odds.
+    /// Returns `true` if there is enough evidence that P(different) is at most the odds.
     pub(crate) fn passes(&self, tally: &Tally) -> bool {
-        self.fewest.is_finite() && self.logarithm(tally) >= ENOUGH.ln()
+        self.fewest.is_finite() && self.logarithm(tally) >= MIN_EVIDENCE.ln()
     }
 
     /// The logarithm of the e-process.
@@ -142,7 +157,7 @@ impl Test {
                 equal,
                 different: 0.0,
             };
-            self.logarithm(&tally) >= ENOUGH.ln()
+            self.logarithm(&tally) >= MIN_EVIDENCE.ln()
         };
         let mut high = 1.0;
         while !enough(high) {
@@ -210,9 +225,9 @@ mod tests {
         assert_eq!(ageing(f64::INFINITY), 0.0);
     }
 
-    /// Whether a bucket whose P(different) equals the odds ever passes in so many looks. A bucket only
-    /// passes at an equal observation, and likelier with each, so that it is enough to look at the last
-    /// one before each difference.
+    /// Whether a bucket whose P(different) equals the odds ever passes in so many looks. A bucket
+    /// only passes at an equal observation, and likelier with each, so that it is enough to look at
+    /// the last one before each difference.
     fn ever_passes(test: &Test, odds: f64, looks: f64, rng: &mut fastrand::Rng) -> bool {
         let mut seen = Tally::default();
         loop {
@@ -230,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn by_chance_a_bucket_passes_in_at_most_one_of_twenty_worlds() {
+    fn a_bucket_passes_by_chance_in_at_most_one_of_twenty_runs() {
         for (seed, odds, worlds) in [(1, 0.01, 4_000), (2, 0.05, 1_000), (3, 0.001, 4_000)] {
             let mut rng = fastrand::Rng::with_seed(seed);
             let test = Test::new(odds);
@@ -292,7 +307,7 @@ mod tests {
         #[test]
         fn any_numbers_are_taken(odds: f64, equal: f64, different: f64, factor: f64) {
             let test = Test::new(odds);
-            if let Some(mut tally) = Tally::new(equal, different) {
+            if let Ok(mut tally) = Tally::try_from((equal, different)) {
                 prop_assert!(!test.logarithm(&tally).is_nan());
                 tally.age(ageing(factor));
                 tally.add_equal(1.0);

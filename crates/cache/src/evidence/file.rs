@@ -15,7 +15,7 @@ use super::registry::{Evidences, random_secret};
 use super::tool::ToolEvidence;
 
 /// A larger file is not read: 256 MiB. All that is remembered takes some 40 MiB.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// A file that this process alone writes.
 #[derive(Debug)]
@@ -26,11 +26,12 @@ pub(super) struct StateFile {
 }
 
 impl Evidences {
-    /// Reads the evidence kept in a file, aged by the time since, and keeps it there from now on. The
-    /// file is made at the first [`save`](Self::save) if there is none; its directory has to exist.
+    /// Reads the evidence kept in a file, aged by the time since, and keeps it there from now on.
+    /// The file is made at the first [`save`](Self::save) if there is none; its directory has to
+    /// exist.
     ///
-    /// Returns `None` if another process has locked it: keep evidence in memory then. A file that is
-    /// damaged or of another version is renamed to `….set-aside`, with a warning.
+    /// Returns `None` if another process has locked it: keep evidence in memory then. A file that
+    /// is damaged or of another version is renamed to `….set-aside`, with a warning.
     ///
     /// # Errors
     ///
@@ -39,12 +40,13 @@ impl Evidences {
         Self::open_at(path, odds, wall(), Instant::now())
     }
 
-    /// Writes all evidence to its file if anything was observed since the last time. Returns whether it
-    /// did; never if it is in memory only. Blocks the thread.
+    /// Writes all evidence to its file if anything was observed since the last time. Returns
+    /// whether it did; never if it is in memory only. Blocks the thread.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written. The old one is then still there, and the next call tries again.
+    /// If the file cannot be written. The old one is then still there, and the next call tries
+    /// again.
     pub(crate) fn save(&self) -> io::Result<bool> {
         self.save_at(wall(), Instant::now())
     }
@@ -68,9 +70,9 @@ impl Evidences {
         // a clock that was set back makes nothing younger
         let since = wall.saturating_sub(snapshot.saved);
         let factor = ageing(since.as_secs_f64());
-        for (subject, kept) in snapshot.tools {
+        for (subject, saved) in snapshot.tools {
             let common = evidences.common.clone();
-            evidences.restore(&subject, ToolEvidence::restored(common, kept, factor, now));
+            evidences.restore(&subject, ToolEvidence::restored(common, saved, factor, now));
         }
         Ok(Some(evidences))
     }
@@ -89,7 +91,7 @@ impl Evidences {
             secret: self.secret(),
             saved: wall,
             tools: tools
-                .map(|(subject, evidence)| (subject, evidence.keep(now)))
+                .map(|(subject, evidence)| (subject, evidence.save(now)))
                 .collect(),
         };
         let written = snapshot
@@ -132,7 +134,7 @@ impl StateFile {
     fn read(&self) -> io::Result<Option<Snapshot>> {
         let mut text = Vec::new();
         match File::open(&self.path) {
-            Ok(file) => file.take(MOST_BYTES).read_to_end(&mut text)?,
+            Ok(file) => file.take(MAX_BYTES).read_to_end(&mut text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -150,7 +152,8 @@ impl StateFile {
         }
     }
 
-    /// Writes a new file and puts it in the place of the old one, so that after a crash either is whole.
+    /// Writes a new file and puts it in the place of the old one, so that after a crash either is
+    /// whole.
     fn write(&self, text: &[u8]) -> io::Result<()> {
         let new = self.path.with_added_extension("tmp");
         match fs::remove_file(&new) {
@@ -160,8 +163,7 @@ impl StateFile {
         let mut file = private().create_new(true).open(&new)?;
         file.write_all(text)?;
         file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        sync_directory(&self.path)
+        fs::rename(&new, &self.path)
     }
 }
 
@@ -172,21 +174,6 @@ fn private() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
-}
-
-/// Makes a rename last. Elsewhere than on unix a directory cannot be opened.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if cfg!(unix) => {
-            let parent = if parent.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                parent
-            };
-            File::open(parent)?.sync_all()
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Returns the time on the wall, since 1970.

@@ -1,29 +1,33 @@
-//! What is known of one key.
+//! The evidence about one key.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::bucket::{BUCKETS, Bucket, Row};
+use super::bucket::{BUCKETS, Bucket, BucketTallies};
 use super::estimator::{Test, aged};
 
 /// A session that pauses longer than this, in milliseconds, begins a new visit.
-const PAUSE: u64 = 300_000;
+const MAX_PAUSE: u64 = 300_000;
 /// The visits that are remembered for one key. Further sessions add no equal observations until one
 /// of these visits is over, as theirs could be counted twice.
-const VISITS: usize = 8;
+const MAX_VISITS: usize = 8;
 
-/// What is known of one key.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Key {
+/// The evidence about one key.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct KeyEvidence {
     /// Its own evidence.
-    pub(crate) row: Row,
-    /// How much of the tool's equal observations is this key's.
+    pub(crate) tallies: BucketTallies,
+    /// Its part of the tool's equal observations.
     pub(crate) contributed: [f64; BUCKETS],
     /// Hits in each bucket since the key's own evidence allowed it.
+    #[serde(skip)]
     pub(crate) hits: [u32; BUCKETS],
-    /// True if only its own evidence counts for it: it differed once, or it may have.
+    /// Whether only its own evidence counts for it: it differed once, or it may have.
     pub(crate) alone: bool,
     /// When it was last used: a larger number is later.
+    #[serde(skip)]
     pub(crate) used: u64,
+    #[serde(skip)]
     visits: SmallVec<[Visit; 1]>,
 }
 
@@ -33,11 +37,15 @@ struct Visit {
     session: u64,
     /// In milliseconds of the tool's clock.
     last: u64,
-    /// The buckets with an equal observation that counts for the key, with one that counts for its
-    /// tool, and with a different one: one bit each.
-    equal: u8,
-    equal_of_tool: u8,
-    different: u8,
+    seen: [Seen; BUCKETS],
+}
+
+/// A visit's observations in one bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Seen {
+    /// The equal observations that count.
+    pub(crate) equal: Credit,
+    pub(crate) different: bool,
 }
 
 /// Whether an equal observation counts: for its key, and for its tool.
@@ -47,21 +55,9 @@ pub(crate) struct Credit {
     pub(crate) to_tool: bool,
 }
 
-/// What a visit had in the bucket of a different observation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Before {
-    /// The equal observations that turned out different, and are to be taken back.
-    pub(crate) equal: Credit,
-    /// Whether it had a different one already.
-    pub(crate) different: bool,
-}
-
-impl Key {
-    /// Makes a key of which this is known, without visits.
-    pub(crate) fn new(row: Row, contributed: [f64; BUCKETS], alone: bool) -> Self {
+impl KeyEvidence {
+    pub(crate) fn new(alone: bool) -> Self {
         Self {
-            row,
-            contributed,
             alone,
             ..Self::default()
         }
@@ -78,55 +74,42 @@ impl Key {
         let Some(visit) = self.visit(session, now) else {
             return Credit::default();
         };
-        let bit = bucket.bit();
+        let seen = &mut visit.seen[bucket.number()];
         let credit = Credit {
-            to_key: due.to_key && (visit.equal | visit.different) & bit == 0,
-            to_tool: due.to_tool && (visit.equal_of_tool | visit.different) & bit == 0,
+            to_key: due.to_key && !seen.equal.to_key && !seen.different,
+            to_tool: due.to_tool && !seen.equal.to_tool && !seen.different,
         };
-        if credit.to_key {
-            visit.equal |= bit;
-        }
-        if credit.to_tool {
-            visit.equal_of_tool |= bit;
-        }
+        seen.equal.to_key |= credit.to_key;
+        seen.equal.to_tool |= credit.to_tool;
         credit
     }
 
-    /// Notes a different observation, and says what the visit had in that bucket.
-    pub(crate) fn note_different(&mut self, session: u64, bucket: Bucket, now: u64) -> Before {
+    /// Notes a different observation. Returns what the visit had seen in that bucket; its equal
+    /// observations are to be taken back.
+    pub(crate) fn note_different(&mut self, session: u64, bucket: Bucket, now: u64) -> Seen {
         let Some(visit) = self.visit(session, now) else {
-            return Before::default();
+            return Seen::default();
         };
-        let bit = bucket.bit();
-        let different = visit.different & bit != 0;
-        visit.different |= bit;
-        Before {
-            equal: Credit {
-                to_key: !different && visit.equal & bit != 0,
-                to_tool: !different && visit.equal_of_tool & bit != 0,
-            },
-            different,
-        }
+        let after = Seen {
+            equal: Credit::default(),
+            different: true,
+        };
+        std::mem::replace(&mut visit.seen[bucket.number()], after)
     }
 
-    /// Returns the session's visit, a new one if its last is over; `None` if there is no place for it.
+    /// Returns the session's visit, a new one if its last is over; `None` if there are too many.
     fn visit(&mut self, session: u64, now: u64) -> Option<&mut Visit> {
-        let known = self
-            .visits
-            .iter()
-            .position(|visit| visit.session == session);
-        let at = match known {
-            Some(at) if self.visits[at].is_over(now) => {
-                self.visits[at] = Visit::new(session, now);
-                at
-            }
+        self.visits.retain(|visit| !visit.is_over(now));
+        let mut all = self.visits.iter();
+        let at = match all.position(|visit| visit.session == session) {
             Some(at) => at,
+            None if self.visits.len() >= MAX_VISITS => return None,
             None => {
-                self.visits.retain(|visit| !visit.is_over(now));
-                if self.visits.len() >= VISITS {
-                    return None;
-                }
-                self.visits.push(Visit::new(session, now));
+                self.visits.push(Visit {
+                    session,
+                    last: now,
+                    seen: Default::default(),
+                });
                 self.visits.len() - 1
             }
         };
@@ -135,37 +118,24 @@ impl Key {
         Some(visit)
     }
 
-    /// Multiplies all weights. Returns false if nothing is left that is worth keeping.
+    /// Multiplies all weights. Returns `false` if nothing worth keeping is left.
     pub(crate) fn age(&mut self, test: &Test, factor: f64, now: u64) -> bool {
-        self.row.age(test, factor);
+        self.tallies.age(test, factor);
         for weight in &mut self.contributed {
             *weight = aged(*weight, factor);
         }
         self.visits.retain(|visit| !visit.is_over(now));
-        self.alone || !self.visits.is_empty() || !self.is_blank()
+        !self.visits.is_empty() || !self.is_empty()
     }
 
-    /// Says whether nothing is known of it.
-    pub(crate) fn is_blank(&self) -> bool {
-        let tallies = self.row.tallies.iter();
-        let mut sums = tallies.map(|tally| tally.equal + tally.different);
-        !self.alone && sums.all(|sum| sum <= 0.0)
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.alone && self.tallies.is_empty()
     }
 }
 
 impl Visit {
-    fn new(session: u64, now: u64) -> Self {
-        Self {
-            session,
-            last: now,
-            equal: 0,
-            equal_of_tool: 0,
-            different: 0,
-        }
-    }
-
     fn is_over(&self, now: u64) -> bool {
-        now.saturating_sub(self.last) > PAUSE
+        now.saturating_sub(self.last) > MAX_PAUSE
     }
 }
 
@@ -174,7 +144,7 @@ mod tests {
     use super::*;
 
     fn bucket(number: usize) -> Bucket {
-        Bucket::numbered(number).unwrap()
+        Bucket::all().nth(number).unwrap()
     }
 
     const BOTH: Credit = Credit {
@@ -182,8 +152,8 @@ mod tests {
         to_tool: true,
     };
 
-    /// Notes an equal observation that is due for both, and says whether it counts for both.
-    fn note(key: &mut Key, session: u64, number: usize, now: u64) -> bool {
+    /// Notes an equal observation that is due for both. Returns `true` if it counts for both.
+    fn note(key: &mut KeyEvidence, session: u64, number: usize, now: u64) -> bool {
         let credit = key.note_equal(session, bucket(number), now, BOTH);
         assert_eq!(credit.to_key, credit.to_tool);
         credit.to_key
@@ -191,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_visit_counts_once_per_bucket_and_ends_with_a_pause() {
-        let mut key = Key::default();
+        let mut key = KeyEvidence::default();
         assert!(note(&mut key, 1, 0, 0));
         assert!(!note(&mut key, 1, 0, 1_000));
         assert!(note(&mut key, 1, 1, 2_000));
@@ -204,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_observation_that_is_not_due_may_count_later_in_its_visit() {
-        let mut key = Key::default();
+        let mut key = KeyEvidence::default();
         let only_key = Credit {
             to_tool: false,
             ..BOTH
@@ -220,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_later_difference_takes_back_what_counted() {
-        let mut key = Key::default();
-        let before = |equal, different| Before { equal, different };
+        let mut key = KeyEvidence::default();
+        let before = |equal, different| Seen { equal, different };
         let (none, session) = (Credit::default(), 1);
         assert_eq!(
             key.note_different(session, bucket(0), 0),
@@ -247,12 +217,12 @@ mod tests {
 
     #[test]
     fn a_ninth_session_adds_no_equal_observation_until_a_visit_is_over() {
-        let mut key = Key::default();
+        let mut key = KeyEvidence::default();
         for session in 0..8 {
             assert!(note(&mut key, session, 0, session));
         }
         assert!(!note(&mut key, 8, 0, 8));
-        assert_eq!(key.note_different(8, bucket(0), 8), Before::default());
+        assert_eq!(key.note_different(8, bucket(0), 8), Seen::default());
         assert!(!note(&mut key, 0, 0, 8));
         assert!(note(&mut key, 8, 0, 300_002));
         assert!(!note(&mut key, 8, 0, 300_002));

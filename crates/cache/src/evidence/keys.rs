@@ -4,26 +4,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::bucket::{Bucket, Row};
+use super::bucket::{Bucket, BucketTallies};
 use super::estimator::Test;
-use super::key::Key;
+use super::key::KeyEvidence;
 
 /// The keys remembered for one tool.
-pub(crate) const KEYS_OF_ONE: usize = 4_096;
-/// The keys remembered for all tools together, beyond [`KEYS_OF_EACH`].
-pub(crate) const KEYS_OF_ALL: usize = 131_072;
+pub(crate) const MAX_KEYS_OF_ONE: usize = 4_096;
+/// The keys remembered for all tools together, beyond [`MIN_KEYS_OF_ONE`].
+pub(crate) const MAX_KEYS: usize = 131_072;
 /// The keys that each tool may have, however many the others have.
-const KEYS_OF_EACH: usize = 16;
+const MIN_KEYS_OF_ONE: usize = 16;
 
 /// The keys of one tool. Those used least recently are dropped; those that differed only where they
 /// are more than half. A key dropped takes its part of the tool's evidence along.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    map: HashMap<u128, Key>,
+    map: HashMap<u128, KeyEvidence>,
     /// How many keys stand alone.
     alone: usize,
-    /// How many keys that stood alone were dropped. With one or more, a new key stands alone, as it may
-    /// be one of them.
+    /// How many keys that stood alone were dropped. With one or more, a new key stands alone, as it
+    /// may be one of them.
     forgotten: u64,
     /// Counts uses.
     turn: u64,
@@ -56,37 +56,39 @@ impl Keys {
         self.forgotten
     }
 
-    /// Says whether the tool's evidence does not count for this key.
+    /// Returns `true` if the tool's evidence does not count for this key: it differed once, or it
+    /// may have.
     pub(crate) fn stands_alone(&self, key: u128) -> bool {
         self.map
             .get(&key)
             .map_or(self.forgotten > 0, |known| known.alone)
     }
 
-    /// Says whether there may be any such key.
-    pub(crate) fn any_stands_alone(&self) -> bool {
-        self.alone > 0 || self.forgotten > 0
-    }
-
-    pub(crate) fn get(&self, key: u128) -> Option<&Key> {
+    pub(crate) fn get(&self, key: u128) -> Option<&KeyEvidence> {
         self.map.get(&key)
     }
 
-    pub(crate) fn get_mut(&mut self, key: u128) -> Option<&mut Key> {
+    pub(crate) fn get_mut(&mut self, key: u128) -> Option<&mut KeyEvidence> {
         self.map.get_mut(&key)
     }
 
-    /// Finds the key or makes it, dropping others from it and from `row` where there are too many.
-    pub(crate) fn enter(&mut self, test: &Test, row: &mut Row, key: u128) -> &mut Key {
+    /// Finds the key or makes it, dropping others from it and from `tallies` where there are too
+    /// many.
+    pub(crate) fn enter(
+        &mut self,
+        test: &Test,
+        tallies: &mut BucketTallies,
+        key: u128,
+    ) -> &mut KeyEvidence {
         if !self.map.contains_key(&key) {
-            self.make_way(test, row);
+            self.remove_oldest(test, tallies);
         }
         self.turn += 1;
         let (turn, stands_alone) = (self.turn, self.forgotten > 0);
         let known = self.map.entry(key).or_insert_with(|| {
             self.total.fetch_add(1, Ordering::Relaxed);
             self.alone += usize::from(stands_alone);
-            Key::new(Row::default(), Default::default(), stands_alone)
+            KeyEvidence::new(stands_alone)
         });
         known.used = turn;
         known
@@ -109,21 +111,22 @@ impl Keys {
     }
 
     /// Returns the keys of which something is known, with their evidence.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &Key)> {
-        let known = self.map.iter().filter(|(_, known)| !known.is_blank());
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &KeyEvidence)> {
+        let known = self.map.iter().filter(|(_, known)| !known.is_empty());
         known.map(|(key, known)| (*key, known))
     }
 
-    /// Takes back what was kept, the most recently used keys last, and adds what they contributed to
-    /// `row`.
+    /// Takes saved keys, the most recently used last, and works out the equal observations in
+    /// `tallies` from their contributions.
     pub(crate) fn restore(
         &mut self,
         test: &Test,
-        row: &mut Row,
+        tallies: &mut BucketTallies,
         forgotten: u64,
-        keys: Vec<(u128, Key)>,
+        keys: Vec<(u128, KeyEvidence)>,
     ) {
-        let left_out = keys.len().saturating_sub(KEYS_OF_ONE);
+        Bucket::all().for_each(|bucket| tallies.set_equal(bucket, 0.0));
+        let left_out = keys.len().saturating_sub(MAX_KEYS_OF_ONE);
         let lost = keys.iter().take(left_out).filter(|(_, known)| known.alone);
         self.forgotten = forgotten.saturating_add(lost.count() as u64);
         for (key, mut known) in keys.into_iter().skip(left_out) {
@@ -132,9 +135,11 @@ impl Keys {
             if self.map.contains_key(&key) {
                 continue;
             }
-            for (tally, part) in row.tallies.iter_mut().zip(&mut known.contributed) {
-                *part = part.min(test.most_of_one_key());
-                tally.add_equal(*part);
+            for bucket in Bucket::all() {
+                let part = &mut known.contributed[bucket.number()];
+                let most = test.most_of_one_key().min(known.tallies.of(bucket).equal);
+                *part = part.min(most).max(0.0);
+                tallies.set_equal(bucket, tallies.of(bucket).equal + *part);
             }
             self.alone += usize::from(known.alone);
             self.total.fetch_add(1, Ordering::Relaxed);
@@ -142,10 +147,10 @@ impl Keys {
         }
     }
 
-    fn make_way(&mut self, test: &Test, row: &mut Row) {
-        let has_its_own = self.map.len() >= KEYS_OF_EACH;
-        let all_are_full = self.total.load(Ordering::Relaxed) >= KEYS_OF_ALL;
-        if self.map.len() < KEYS_OF_ONE && !(has_its_own && all_are_full) {
+    fn remove_oldest(&mut self, test: &Test, tallies: &mut BucketTallies) {
+        let has_its_own = self.map.len() >= MIN_KEYS_OF_ONE;
+        let all_are_full = self.total.load(Ordering::Relaxed) >= MAX_KEYS;
+        if self.map.len() < MAX_KEYS_OF_ONE && !(has_its_own && all_are_full) {
             return;
         }
         let drop_alone = self.alone * 2 > self.map.len();
@@ -158,18 +163,18 @@ impl Keys {
             oldest.select_nth_unstable(count);
         }
         for (_, key) in oldest.into_iter().take(count) {
-            self.remove(row, key);
+            self.remove(tallies, key);
         }
-        row.revoke(test);
+        tallies.revoke(test);
     }
 
-    fn remove(&mut self, row: &mut Row, key: u128) {
+    fn remove(&mut self, tallies: &mut BucketTallies, key: u128) {
         let Some(known) = self.map.remove(&key) else {
             return;
         };
         self.total.fetch_sub(1, Ordering::Relaxed);
         for bucket in Bucket::all() {
-            row.remove_equal(bucket, known.contributed[bucket.number()]);
+            tallies.remove_equal(bucket, known.contributed[bucket.number()]);
         }
         if known.alone {
             self.alone -= 1;
@@ -194,20 +199,20 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_keys_are_dropped_with_what_they_contributed() {
-        let (test, mut row) = (Test::new(0.01), Row::default());
+        let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
         let total = Arc::default();
         let mut keys = keys(&total);
-        let bucket = Bucket::numbered(0).unwrap();
-        for key in 0..KEYS_OF_ONE as u128 {
-            keys.enter(&test, &mut row, key).contributed[0] = 1.0;
-            row.add_equal(&test, bucket, 1.0, 0);
+        let bucket = Bucket::all().next().unwrap();
+        for key in 0..MAX_KEYS_OF_ONE as u128 {
+            keys.enter(&test, &mut tallies, key).contributed[0] = 1.0;
+            tallies.add_equal(&test, bucket, 1.0, 0);
         }
-        keys.enter(&test, &mut row, 0);
-        assert!(row.is_granted(bucket));
-        keys.enter(&test, &mut row, 1 << 70);
-        let left = KEYS_OF_ONE - KEYS_OF_ONE / 16;
+        keys.enter(&test, &mut tallies, 0);
+        assert!(tallies.is_granted(bucket));
+        keys.enter(&test, &mut tallies, 1 << 70);
+        let left = MAX_KEYS_OF_ONE - MAX_KEYS_OF_ONE / 16;
         assert_eq!(keys.len(), left + 1);
-        assert_eq!(row.tallies[0].equal, left as f64);
+        assert_eq!(tallies.of(bucket).equal, left as f64);
         assert!(keys.get(0).is_some() && keys.get(1).is_none() && keys.get(257).is_some());
         assert_eq!(total.load(Ordering::Relaxed), keys.len());
         drop(keys);
@@ -216,38 +221,38 @@ mod tests {
 
     #[test]
     fn a_dropped_key_that_differed_does_not_gain_the_trust_of_its_tool() {
-        let (test, mut row) = (Test::new(0.01), Row::default());
+        let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
         let mut keys = keys(&Arc::default());
-        let half = KEYS_OF_ONE as u128 / 2;
+        let half = MAX_KEYS_OF_ONE as u128 / 2;
         for key in 0..half {
-            keys.enter(&test, &mut row, key);
+            keys.enter(&test, &mut tallies, key);
             keys.set_alone(key);
         }
         // up to a half of the places they stay, whatever comes
         for key in half..20_000 {
-            keys.enter(&test, &mut row, key);
+            keys.enter(&test, &mut tallies, key);
         }
         assert!((0..half).all(|key| keys.stands_alone(key)));
         assert!(!keys.stands_alone(20_000) && keys.forgotten() == 0);
         for key in 30_000..32_000 {
-            keys.enter(&test, &mut row, key);
+            keys.enter(&test, &mut tallies, key);
             keys.set_alone(key);
         }
         assert!(keys.forgotten() > 0 && keys.get(0).is_none());
         assert!(keys.stands_alone(0) && keys.stands_alone(40_000));
-        assert!(keys.enter(&test, &mut row, 0).alone);
-        assert!(keys.len() <= KEYS_OF_ONE);
+        assert!(keys.enter(&test, &mut tallies, 0).alone);
+        assert!(keys.len() <= MAX_KEYS_OF_ONE);
     }
 
     #[test]
     fn all_tools_together_have_a_bounded_number_of_keys() {
-        let (test, mut row) = (Test::new(0.01), Row::default());
-        let total = Arc::new(AtomicUsize::new(KEYS_OF_ALL));
+        let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
+        let total = Arc::new(AtomicUsize::new(MAX_KEYS));
         let mut keys = keys(&total);
         for key in 0..100 {
-            keys.enter(&test, &mut row, key);
+            keys.enter(&test, &mut tallies, key);
         }
-        assert_eq!(keys.len(), KEYS_OF_EACH);
+        assert_eq!(keys.len(), MIN_KEYS_OF_ONE);
         assert!(keys.get(99).is_some() && keys.get(83).is_none());
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use callward_core::{ReplicaSetId, ToolName};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::estimator::Test;
@@ -14,10 +15,10 @@ use super::file::StateFile;
 use super::tool::{Common, ToolEvidence};
 
 /// The pairs of tool and partition that are remembered.
-pub(crate) const MOST_SUBJECTS: usize = 4_096;
+pub(crate) const MAX_SUBJECTS: usize = 4_096;
 
 /// What evidence is about: one definition of a tool, in one partition of the cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) set: ReplicaSetId,
     pub(crate) tool: ToolName,
@@ -38,29 +39,21 @@ pub(crate) struct Evidences {
 
 #[derive(Debug, Default)]
 struct Tools {
-    map: HashMap<(ReplicaSetId, ToolName), Definition>,
-    /// How many pairs there are.
-    count: usize,
+    map: HashMap<(ReplicaSetId, ToolName, u128), Slot>,
     /// Counts uses.
     turn: u64,
 }
 
-/// The one definition of a tool that there is evidence about.
-#[derive(Debug)]
-struct Definition {
-    digest: u128,
-    partitions: HashMap<u128, Slot>,
-}
-
 #[derive(Debug)]
 struct Slot {
+    subject: Subject,
     evidence: Arc<ToolEvidence>,
     used: u64,
 }
 
 impl Evidences {
-    /// Starts without evidence, in memory only. `odds` is the largest P(different) that is allowed, 0
-    /// to 1; odds above a half count as a half, and with odds below 1e-9 nothing is ever allowed.
+    /// Starts without evidence, in memory only. `odds` is the largest P(different) that is allowed;
+    /// above a half it counts as a half, and below 1e-9 nothing is ever allowed.
     pub(crate) fn new(odds: f64) -> Self {
         Self::with_secret(odds, random_secret(), None)
     }
@@ -78,20 +71,20 @@ impl Evidences {
         }
     }
 
-    /// Returns the secret under which keys and partitions are to be hashed, so that they mean the same
-    /// after a restart.
+    /// Returns the secret for the hashes of keys and partitions, so that they mean the same after a
+    /// restart.
     pub(crate) fn secret(&self) -> (u64, u64) {
         self.secret
     }
 
-    /// Returns the evidence about a subject, new if there is none. That about another definition of the
-    /// tool is dropped.
+    /// Returns the evidence about a subject, new if there is none. Evidence about another
+    /// definition of the tool is removed.
     pub(crate) fn of(&self, subject: &Subject) -> Arc<ToolEvidence> {
         let new = || ToolEvidence::new(self.common.clone(), Instant::now());
         self.tools.lock().enter(subject, new)
     }
 
-    /// Puts evidence in place that was kept.
+    /// Puts saved evidence in place.
     pub(super) fn restore(&self, subject: &Subject, evidence: ToolEvidence) {
         self.tools.lock().enter(subject, || evidence);
     }
@@ -99,23 +92,10 @@ impl Evidences {
     /// Returns all subjects with their evidence, the most recently used last.
     pub(crate) fn all(&self) -> Vec<(Subject, Arc<ToolEvidence>)> {
         let tools = self.tools.lock();
-        let mut all = Vec::with_capacity(tools.count);
-        for ((set, tool), definition) in &tools.map {
-            for (partition, slot) in &definition.partitions {
-                let subject = Subject {
-                    set: set.clone(),
-                    tool: tool.clone(),
-                    definition: definition.digest,
-                    partition: *partition,
-                };
-                all.push((slot.used, subject, slot.evidence.clone()));
-            }
-        }
-        drop(tools);
-        all.sort_unstable_by_key(|(used, ..)| *used);
-        all.into_iter()
-            .map(|(_, subject, evidence)| (subject, evidence))
-            .collect()
+        let mut all: Vec<&Slot> = tools.map.values().collect();
+        all.sort_unstable_by_key(|slot| slot.used);
+        let both = |slot: &Slot| (slot.subject.clone(), slot.evidence.clone());
+        all.into_iter().map(both).collect()
     }
 }
 
@@ -132,50 +112,27 @@ impl Tools {
         new: impl FnOnce() -> ToolEvidence,
     ) -> Arc<ToolEvidence> {
         self.turn += 1;
-        let used = self.turn;
-        let name = (subject.set.clone(), subject.tool.clone());
-        if let Some(definition) = self.map.get_mut(&name) {
-            if definition.digest != subject.definition {
-                self.count -= definition.partitions.len();
-                self.map.remove(&name);
-            } else if let Some(slot) = definition.partitions.get_mut(&subject.partition) {
-                slot.used = used;
-                return slot.evidence.clone();
-            }
+        let key = (subject.set.clone(), subject.tool.clone(), subject.partition);
+        let known = self.map.get_mut(&key);
+        if let Some(slot) = known.filter(|slot| slot.subject == *subject) {
+            slot.used = self.turn;
+            return slot.evidence.clone();
         }
-        if self.count >= MOST_SUBJECTS {
-            self.remove_oldest();
+        self.map.retain(|(set, tool, _), slot| {
+            let is_same_tool = *set == subject.set && *tool == subject.tool;
+            !is_same_tool || slot.subject.definition == subject.definition
+        });
+        if self.map.len() >= MAX_SUBJECTS {
+            let oldest = self.map.values().map(|slot| slot.used).min();
+            self.map.retain(|_, slot| Some(slot.used) != oldest);
         }
-        let evidence = Arc::new(new());
         let slot = Slot {
-            evidence: evidence.clone(),
-            used,
+            subject: subject.clone(),
+            evidence: Arc::new(new()),
+            used: self.turn,
         };
-        let definition = self.map.entry(name).or_insert_with(|| Definition {
-            digest: subject.definition,
-            partitions: HashMap::new(),
-        });
-        definition.partitions.insert(subject.partition, slot);
-        self.count += 1;
+        let evidence = slot.evidence.clone();
+        self.map.insert(key, slot);
         evidence
-    }
-
-    fn remove_oldest(&mut self) {
-        let slots = self.map.iter().flat_map(|(name, definition)| {
-            let slots = definition.partitions.iter();
-            slots.map(move |(partition, slot)| (slot.used, name, *partition))
-        });
-        let oldest = slots.min_by_key(|(used, ..)| *used);
-        let Some((name, partition)) = oldest.map(|(_, name, partition)| (name.clone(), partition))
-        else {
-            return;
-        };
-        if let Some(definition) = self.map.get_mut(&name) {
-            definition.partitions.remove(&partition);
-            self.count -= 1;
-            if definition.partitions.is_empty() {
-                self.map.remove(&name);
-            }
-        }
     }
 }

@@ -15,15 +15,15 @@ pub struct EvidenceStatus {
     pub repeats: u64,
     /// Of these, the ones with another answer.
     pub different: u64,
-    /// The equal observations that a bucket needs without a different one; `None` if the odds are such
-    /// that no bucket can pass.
+    /// The equal observations that a bucket needs without a different one; `None` if the odds are
+    /// such that no bucket can pass.
     pub needed: Option<f64>,
     /// Keys of which something is known.
     pub keys: usize,
     /// Keys for which only their own evidence counts, as they differed once.
     pub keys_alone: usize,
-    /// Keys that differed once and were dropped, as there were too many. If there are any, new keys use
-    /// their own evidence only.
+    /// Keys that differed once and were dropped, as there were too many. If there are any, new keys
+    /// use their own evidence only.
     pub keys_forgotten: u64,
     /// One for each bucket of gaps, the shortest first.
     pub buckets: Vec<BucketStatus>,
@@ -39,8 +39,8 @@ pub struct BucketStatus {
     pub repeats: u64,
     /// Of these, the ones with another answer.
     pub different: u64,
-    /// Equal observations by weight: aged, one for each visit of a session to a key, and limited for
-    /// each key.
+    /// Equal observations by weight: aged, one for each visit of a session to a key, and limited
+    /// for each key.
     pub equal_weight: f64,
     /// Different observations by weight, of keys that had not differed before.
     pub different_weight: f64,

@@ -7,10 +7,11 @@ use callward_core::{ReplicaSetId, ToolName};
 use tokio::time::Instant;
 
 use super::bucket::EDGES;
-use super::registry::MOST_SUBJECTS;
+use super::registry::MAX_SUBJECTS;
 use super::{Evidences, Subject, ToolEvidence};
 
 mod kept;
+mod simulation;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -173,7 +174,7 @@ fn a_key_that_differed_uses_its_own_evidence_only() {
 }
 
 #[test]
-fn a_turned_unit_is_taken_back() {
+fn an_equal_observation_that_turns_different_is_taken_back() {
     let (tool, now) = (tool(0.01), Instant::now());
     for key in 0..10 {
         let later = now + seconds(key);
@@ -195,7 +196,8 @@ fn verification_starts_anew_after_a_difference() {
             .count()
     };
     let first = verified();
-    // all of 100, then a share that falls to 5 %: 100 (1 + ln 20) until hit 2,000, and 150 of the rest
+    // all of 100, then a share that falls to 5 %: 100 (1 + ln 20) until hit 2,000, and 150 of the
+    // rest
     assert!((480..620).contains(&first), "{first}");
     let later = verified();
     assert_eq!(later, 250);
@@ -251,7 +253,7 @@ fn another_definition_drops_the_evidence_about_the_old_one() {
 #[test]
 fn the_least_recently_used_subjects_are_dropped() {
     let (evidences, now) = (Evidences::new(0.01), Instant::now());
-    for partition in 0..MOST_SUBJECTS as u128 {
+    for partition in 0..MAX_SUBJECTS as u128 {
         evidences
             .of(&subject("read", 1, partition))
             .observe(1, 1, seconds(1), true, now);
@@ -259,14 +261,14 @@ fn the_least_recently_used_subjects_are_dropped() {
     evidences.of(&subject("read", 1, 0));
     evidences.of(&subject("other", 1, 0));
     let all = evidences.all();
-    assert_eq!(all.len(), MOST_SUBJECTS);
+    assert_eq!(all.len(), MAX_SUBJECTS);
     let known = |subject: &Subject| all.iter().any(|(known, _)| known == subject);
     assert!(known(&subject("read", 1, 0)) && !known(&subject("read", 1, 1)));
     assert!(known(&subject("other", 1, 0)));
 }
 
 #[test]
-fn the_status_tells_repeats_and_needs() {
+fn the_status_shows_repeats_and_needs() {
     let (tool, now) = (tool(0.01), Instant::now());
     observe_equal(&tool, 400, &[1, 3], now);
     tool.observe(5, 0, seconds(30), false, now);
@@ -283,7 +285,7 @@ fn the_status_tells_repeats_and_needs() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_place_of_the_file_is_refused_and_not_waited_for() {
+fn a_pipe_in_place_of_the_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["evidence.jsonl", "evidence.jsonl.lock"] {
         let pipe = folder.path().join(name);

@@ -1,17 +1,17 @@
 //! Flights in many orders of steps, chosen by a scheduler.
 //!
-//! Guests join one key at the same time. Each that runs answers, fails or goes away; some that wait
-//! lose their patience, some are dropped. Then nobody who waits is stranded (the scheduler sees
-//! that nobody can go on), no more run at once than failures allow, an answer is found once and
-//! taken by all, and no flight is left behind. A runner that panics drops what one drops that goes
-//! away, in the same order; that it is a panic is in `tests/behaviour/flight.rs`. In some meetings
-//! guests join the next flight only: then each answer is of a run that began after its guest arrived,
-//! and no two run at once but those that failures allow, or guests who left.
+//! Callers join one key at the same time. Each leader answers, fails or is dropped; some followers
+//! stop waiting, some are dropped. Then no follower is stranded (the scheduler sees a deadlock), no
+//! more calls run at once than failures allow, an answer is found once and taken by all, and no
+//! flight is left behind. A leader that panics drops what a dropped one drops, in the same order;
+//! the panic itself is in `tests/behaviour/flight.rs`. In some schedules callers join the next
+//! flight only: then each answer is of a run that began after its caller arrived, and no two run at
+//! once except those that failures or dropped leaders allow.
 //!
 //! Each of these faults, put in one at a time, fails a test here: a semaphore closed before the
-//! answer is set; a place taken although an answer is there; a seat counted or given up outside the
-//! map's lock; a seat that never leaves; two places from the start; a next flight that is joined
-//! though it is dispatched, or that does not wait for the one before it.
+//! answer is set; a permit taken although an answer is there; a member counted outside the map's
+//! lock; a guard that never leaves; two permits from the start; a next flight that is joined though
+//! it is dispatched, or that does not wait for the previous one.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,46 +30,46 @@ use shuttle::sync::Mutex;
 use super::*;
 
 const KEY: u128 = 1;
-const GUESTS: usize = 4;
+const CALLERS: usize = 4;
 /// How many orders each test tries: enough to find each fault above several times over.
 const ORDERS: usize = 4_000;
 
-/// How a guest behaves.
+/// How a caller behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum Behavior {
     Answers,
     Fails,
-    /// Goes away while it runs.
-    GoesAway,
+    /// Is dropped while it runs.
+    IsDropped,
     /// Waits for so many polls only.
-    Impatient(u8),
+    StopsWaiting(u8),
 }
 
-/// What a guest came to.
+/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Found,
-    Took,
+    Followed,
     Answered,
     Nothing,
 }
 
-/// Which flights guests join.
+/// Which flights callers join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Joins {
     #[default]
     Any,
-    /// None that was dispatched; guests are of two sessions, so that several run at once.
+    /// Only those not dispatched; callers are of two sessions, so that several run at once.
     Undispatched,
     /// The next one.
     Next,
 }
 
-/// The flights, what is stored, and who runs.
+/// The flights, the stored answer, and the calls in flight.
 #[derive(Debug, Default)]
 struct Table {
     flights: Flights,
-    /// Whether answers are stored; if not, who comes after a flight makes one of his own.
+    /// Whether answers are stored; if not, a caller after a flight runs.
     keeps: bool,
     stored: Mutex<Option<ToolOutput>>,
     joins: Joins,
@@ -78,17 +78,17 @@ struct Table {
     runs: Count,
     /// How many may run at once.
     failed: Count,
-    /// How many guests have left.
+    /// How many callers have left.
     left: Count,
     answered: Count,
 }
 
 impl Table {
     /// A read, as the cache makes it: see `Read::run`.
-    async fn guest(&self, manner: Manner) -> End {
+    async fn caller(&self, behavior: Behavior) -> End {
         let now = Instant::now();
         let arrived = self.runs.load(Ordering::SeqCst);
-        let seat = match self.joins {
+        let flight = match self.joins {
             Joins::Any => self.flights.join(KEY, None, None, now),
             // a flight that was dispatched is too old to join
             Joins::Undispatched => {
@@ -98,51 +98,51 @@ impl Table {
             }
             Joins::Next => self.flights.next(KEY, None),
         };
-        // who leaves the next flight takes along that it waits for the one that runs
+        // a leader that leaves the next flight ends its wait for the previous one
         let _leaving = Leaving(self);
         if self.stored.lock().unwrap().is_some() {
             return End::Found;
         }
-        let patience = match manner {
-            Manner::Impatient(polls) => polls,
+        let polls = match behavior {
+            Behavior::StopsWaiting(polls) => polls,
             _ => u8::MAX,
         };
-        let _permit = match within(patience, seat.turn()).await {
+        let _permit = match within(polls, flight.role()).await {
             None => return End::Nothing,
-            Some(Turn::Take(answer)) => {
+            Some(Role::Follower(answer)) => {
                 let run: usize = answer.output.to_text().parse().unwrap();
                 assert!(
                     self.joins != Joins::Next || run >= arrived,
                     "{run} {arrived}"
                 );
-                return End::Took;
+                return End::Followed;
             }
-            Some(Turn::Run(permit)) => permit,
+            Some(Role::Leader(permit)) => permit,
         };
-        seat.wait_for_the_one_before().await;
-        self.run(manner, &seat).await
+        flight.wait_for_previous().await;
+        self.run(behavior, &flight).await
     }
 
-    async fn run(&self, manner: Manner, seat: &Seat<'_>) -> End {
-        seat.dispatch(Instant::now(), None);
+    async fn run(&self, behavior: Behavior, flight: &FlightGuard<'_>) -> End {
+        flight.dispatch(Instant::now(), None);
         let run = self.runs.fetch_add(1, Ordering::SeqCst);
         let running = Running::begin(self);
         yield_now().await;
-        match manner {
-            Manner::Fails => {
+        match behavior {
+            Behavior::Fails => {
                 self.failed.fetch_add(1, Ordering::SeqCst);
                 drop(running);
-                seat.widen();
+                flight.allow_more_leaders();
                 End::Nothing
             }
-            Manner::GoesAway => End::Nothing,
-            Manner::Answers | Manner::Impatient(_) => {
+            Behavior::IsDropped => End::Nothing,
+            Behavior::Answers | Behavior::StopsWaiting(_) => {
                 drop(running);
                 let output = ToolOutput::text(run.to_string());
                 if self.keeps {
                     self.stored.lock().unwrap().replace(output.clone());
                 }
-                seat.answer(Answer {
+                flight.answer(SharedAnswer {
                     output,
                     took: Duration::ZERO,
                 });
@@ -153,7 +153,7 @@ impl Table {
     }
 }
 
-/// Counts who leaves.
+/// Counts callers that left.
 struct Leaving<'a>(&'a Table);
 
 impl Drop for Leaving<'_> {
@@ -162,7 +162,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Counts who runs, and says if too many do.
+/// Counts the calls in flight, and fails if there are too many.
 struct Running<'a>(&'a Table);
 
 impl<'a> Running<'a> {
@@ -204,27 +204,27 @@ async fn within<F: Future>(polls: u8, future: F) -> Option<F::Output> {
     .await
 }
 
-/// Lets guests of these manners meet; drops the first while it waits or runs, if told so.
-fn meet(manners: &[Manner], keeps: bool, drop_first: bool, joins: Joins) {
+/// Lets callers of these behaviors meet; drops the first while it waits or runs, if told so.
+fn play(behaviors: &[Behavior], keeps: bool, drop_first: bool, joins: Joins) {
     let table = Arc::new(Table {
         keeps,
         joins,
         ..Table::default()
     });
-    let guests: Vec<_> = manners
+    let callers: Vec<_> = behaviors
         .iter()
-        .map(|manner| {
-            let (table, manner) = (table.clone(), *manner);
-            spawn(async move { table.guest(manner).await })
+        .map(|behavior| {
+            let (table, behavior) = (table.clone(), *behavior);
+            spawn(async move { table.caller(behavior).await })
         })
         .collect();
-    if drop_first && let Some(first) = guests.first() {
+    if drop_first && let Some(first) = callers.first() {
         first.abort();
     }
-    for (guest, manner) in guests.into_iter().zip(manners) {
-        let end = block_on(guest).unwrap_or(End::Nothing);
-        let sound = *manner == Manner::Answers && !drop_first;
-        assert!(!sound || end != End::Nothing, "{manners:?}");
+    for (caller, behavior) in callers.into_iter().zip(behaviors) {
+        let end = block_on(caller).unwrap_or(End::Nothing);
+        let sound = *behavior == Behavior::Answers && !drop_first;
+        assert!(!sound || end != End::Nothing, "{behaviors:?}");
     }
     let (answered, failed) = (
         table.answered.load(Ordering::SeqCst),
@@ -234,33 +234,36 @@ fn meet(manners: &[Manner], keeps: bool, drop_first: bool, joins: Joins) {
         !keeps || joins != Joins::Any || answered <= 1 + failed,
         "{answered} answered, {failed} failed"
     );
-    assert!(table.flights.0.is_empty(), "a flight is left: {manners:?}");
+    assert!(
+        table.flights.0.is_empty(),
+        "a flight is left: {behaviors:?}"
+    );
 }
 
-fn any_manner() -> Manner {
+fn any_behavior() -> Behavior {
     let mut rng = thread_rng();
     match rng.gen_range(0..8) {
-        0 => Manner::Fails,
-        1 | 2 => Manner::GoesAway,
-        3 | 4 => Manner::Impatient(rng.gen_range(0..3)),
-        _ => Manner::Answers,
+        0 => Behavior::Fails,
+        1 | 2 => Behavior::IsDropped,
+        3 | 4 => Behavior::StopsWaiting(rng.gen_range(0..3)),
+        _ => Behavior::Answers,
     }
 }
 
-fn any_meeting() {
-    let manners: Vec<Manner> = (0..GUESTS).map(|_| any_manner()).collect();
+fn any_schedule() {
+    let behaviors: Vec<Behavior> = (0..CALLERS).map(|_| any_behavior()).collect();
     let mut rng = thread_rng();
     let (keeps, drop_first) = (rng.gen_bool(0.7), rng.gen_bool(0.3));
     let joins = [Joins::Any, Joins::Undispatched, Joins::Next];
-    meet(&manners, keeps, drop_first, joins[rng.gen_range(0..3)]);
+    play(&behaviors, keeps, drop_first, joins[rng.gen_range(0..3)]);
 }
 
 #[test]
-fn nobody_is_stranded_in_random_orders() {
-    shuttle::check_random(any_meeting, ORDERS);
+fn no_follower_is_stranded_in_random_orders() {
+    shuttle::check_random(any_schedule, ORDERS);
 }
 
 #[test]
-fn nobody_is_stranded_in_orders_with_few_changes() {
-    shuttle::check_pct(any_meeting, ORDERS, 3);
+fn no_follower_is_stranded_in_orders_with_few_changes() {
+    shuttle::check_pct(any_schedule, ORDERS, 3);
 }

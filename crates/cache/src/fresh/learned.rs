@@ -1,23 +1,24 @@
-//! Lifetimes that are learned: when a kept result answers a call, and what an execution shows.
+//! Learned lifetimes: when a stored result answers a call, and what an execution shows.
 //!
-//! *A kept result is served while its age is at most what [evidence](crate::evidence) allows, except for
-//! the hits that are executed to verify it; within the burst window it is served to sessions that
-//! have not received it.*
+//! *A stored result is served while its age is at most what [evidence](crate::evidence) allows,
+//! except for the hits that are executed to verify it; within the burst window it is served to
+//! sessions that have not received it.*
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{Learned, Lifetime, OutputStatus, ToolCall, ToolOutput};
+use callward_core::{Learned, Lifetime, OutputStatus, ToolCall};
 use tokio::time::Instant;
 
 use crate::evidence::{Subject, ToolEvidence};
 use crate::executions::{Execution, Overtaken};
-use crate::key::Identity;
-use crate::shared::Shared;
-use crate::store::Hit;
-use crate::tools::Version;
+use crate::key::{EntryKind, Identity};
+use crate::shared::{Received, Shared};
+use crate::store::Entry;
+use crate::tools::Record;
 
-/// What decides whether kept results of one call are served.
+/// What decides whether stored results of one call are served.
 #[derive(Debug, Clone)]
 pub(crate) enum Gate {
     /// Their own lifetime.
@@ -38,61 +39,48 @@ pub(crate) struct Evidence {
     session: u64,
 }
 
-/// Why a kept result does not answer a call.
+/// Why a stored result does not answer a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotServed {
-    /// It is executed to verify the result.
+    /// The call is executed to verify the result.
     Verify,
     /// Neither evidence nor the burst window allow its age.
     TooOld,
 }
 
-impl Gate {
-    #[inline]
-    pub(crate) fn of_read(
-        lifetime: Lifetime,
-        shared: &Shared,
-        version: &Version,
-        call: &ToolCall,
-        identity: &Identity,
-    ) -> Self {
-        match lifetime {
-            Lifetime::Learned(rule) => Self::learned(rule, shared, version, call, identity),
-            Lifetime::Stated => Self::Fixed { stated: true },
-            _ => Self::Fixed { stated: false },
-        }
-    }
+/// Why a stored result answers a call.
+enum Basis {
+    Lifetime,
+    Evidence,
+    Burst,
+}
 
-    #[inline]
-    pub(crate) fn of_write(lifetime: Lifetime, shared: &Shared, call: &ToolCall) -> Self {
-        match lifetime {
-            Lifetime::Learned(_) => Self::Burst {
+impl Gate {
+    pub(crate) fn new(
+        kind: EntryKind,
+        lifetime: Lifetime,
+        identity: &Identity,
+        shared: &Shared,
+        call: &ToolCall,
+    ) -> Self {
+        match (lifetime, kind) {
+            (Lifetime::Learned(rule), EntryKind::Read) => Self::Learned(Evidence {
+                rule,
+                of_tool: shared.evidence_of(call, identity),
+                key: identity.digest,
+                session: shared.session(call),
+            }),
+            (Lifetime::Learned(_), EntryKind::Write) => Self::Burst {
                 session: shared.session(call),
             },
-            lifetime => Self::Fixed {
+            (lifetime, _) => Self::Fixed {
                 stated: lifetime == Lifetime::Stated,
             },
         }
     }
 
-    #[inline(never)]
-    fn learned(
-        rule: Learned,
-        shared: &Shared,
-        version: &Version,
-        call: &ToolCall,
-        identity: &Identity,
-    ) -> Self {
-        Self::Learned(Evidence {
-            rule,
-            of_tool: version.evidence(shared, call, identity.principal),
-            key: identity.evidence_key(),
-            session: shared.session(call),
-        })
-    }
-
-    /// Returns `true` if concurrent calls share a result. A tool that is volatile by its words shares
-    /// none before evidence allows it.
+    /// Returns `true` if concurrent calls share a result. A tool whose words call it volatile
+    /// shares none before evidence allows it.
     pub(crate) fn shares(&self) -> bool {
         match self {
             Self::Learned(evidence) => {
@@ -102,8 +90,8 @@ impl Gate {
         }
     }
 
-    /// Returns how long after its dispatch others may join a running call; `None` for as long as it
-    /// runs.
+    /// Returns how long after its dispatch others may join a call in flight; `None` for as long as
+    /// it runs.
     pub(crate) fn joins_within(&self, shared: &Shared) -> Option<Duration> {
         match self {
             Self::Fixed { .. } => None,
@@ -111,17 +99,20 @@ impl Gate {
         }
     }
 
-    /// Takes note that the session receives the answer of another's call.
-    pub(crate) fn received(&self, shared: &Shared, key: u128) {
-        if let Self::Learned(evidence) = self
-            && let Some(last) = shared.executions.last(key)
-        {
-            last.serve(evidence.session);
-        }
+    /// Notes that the session receives the answer of another call. Returns `true` if the answer is
+    /// new to it.
+    pub(crate) fn note_received(&self, shared: &Shared, key: u128) -> bool {
+        let session = match self {
+            Self::Fixed { .. } => return true,
+            Self::Learned(evidence) => evidence.session,
+            Self::Burst { session } => *session,
+        };
+        let last = shared.executions.last(key);
+        last.is_some_and(|last| last.serve(session))
     }
 
-    /// Returns the session of a call whose result is learned, if it has one: two such calls of one
-    /// session are both meant.
+    /// Returns the session of a call whose lifetime is learned, if it has one: two such calls of
+    /// one session are both meant.
     pub(crate) fn session_of(&self, call: &ToolCall) -> Option<u64> {
         match self {
             Self::Learned(evidence) if call.caller().session.is_some() => Some(evidence.session),
@@ -133,43 +124,59 @@ impl Gate {
         matches!(self, Self::Learned(_))
     }
 
-    /// Decides whether a kept result answers the call, and takes note if it does.
-    #[inline]
-    pub(crate) fn admits(
+    /// Decides whether a stored result answers the call, and notes that the session receives it.
+    pub(crate) fn admit(
         &self,
         shared: &Shared,
         key: u128,
-        hit: &Hit,
+        entry: &Entry,
         now: Instant,
     ) -> Result<(), NotServed> {
-        match self {
-            Self::Fixed { .. } => Ok(()),
-            Self::Learned(evidence) => evidence.admits(shared, key, hit, now),
-            Self::Burst { session } => shared.bursts(key, hit.made(), *session, now),
+        let basis = self.basis(shared, key, entry, now);
+        let basis = basis.ok_or(NotServed::TooOld)?;
+        if let (Self::Learned(evidence), Basis::Evidence) = (self, &basis)
+            && evidence.verifies(entry.age(now), now)
+        {
+            return Err(NotServed::Verify);
+        }
+        let is_new = self.note_received(shared, key);
+        match basis {
+            // of two concurrent calls of a session, one receives it
+            Basis::Burst if !is_new => Err(NotServed::TooOld),
+            _ => Ok(()),
         }
     }
 
-    /// Returns `true` if a result of this age would be served, were it not drawn for verification.
+    /// Returns `true` if a stored result would be served, were it not drawn for verification.
     pub(crate) fn would_serve(
         &self,
         shared: &Shared,
         key: u128,
-        made: Instant,
+        entry: &Entry,
         now: Instant,
     ) -> bool {
-        let age = now.saturating_duration_since(made);
+        self.basis(shared, key, entry, now).is_some()
+    }
+
+    fn basis(&self, shared: &Shared, key: u128, entry: &Entry, now: Instant) -> Option<Basis> {
+        let age = entry.age(now);
         let in_burst = |session| {
             let last = shared.executions.last(key);
-            age <= shared.config.burst
-                && last.is_some_and(|last| last.dispatched == made && last.is_new_to(session))
+            let is_new =
+                |last: &Execution| last.dispatched == entry.made() && last.is_new_to(session);
+            age <= shared.config.burst && last.is_some_and(|last| is_new(&last))
         };
         match self {
-            Self::Fixed { .. } => true,
-            Self::Learned(evidence) => {
-                age <= evidence.allowed(now)
-                    || (!evidence.rule.volatile && in_burst(evidence.session))
+            Self::Fixed { .. } => Some(Basis::Lifetime),
+            // where the server's statement may be longer than what evidence allows
+            Self::Learned(evidence) if entry.is_stated() && evidence.rule.extends => {
+                Some(Basis::Lifetime)
             }
-            Self::Burst { session } => in_burst(*session),
+            Self::Learned(evidence) if evidence.allows(age, now) => Some(Basis::Evidence),
+            Self::Learned(evidence) => {
+                (!evidence.rule.volatile && in_burst(evidence.session)).then_some(Basis::Burst)
+            }
+            Self::Burst { session } => in_burst(*session).then_some(Basis::Burst),
         }
     }
 
@@ -181,20 +188,16 @@ impl Gate {
         }
     }
 
-    /// Takes note of an execution. Returns `false` if its result must not be kept: a later one has
-    /// ended already.
-    ///
-    /// `undisturbed` says that nothing was written meanwhile, `verifies` that a kept result would have
-    /// answered the call.
+    /// Takes an execution during which nothing was written. Returns `false` if its result must not
+    /// be kept: a later one has ended already.
     pub(crate) fn executed(
         &self,
         shared: &Shared,
-        version: &Version,
-        executed: &Executed<'_>,
+        record: &Record,
+        key: u128,
+        received: &Received<'_>,
     ) -> bool {
-        let Executed {
-            key, sent, output, ..
-        } = *executed;
+        let Received { sent, output, .. } = *received;
         let (session, evidence) = match self {
             Self::Fixed { .. } => return true,
             Self::Burst { session } => (*session, None),
@@ -214,34 +217,18 @@ impl Gate {
             let equal = digest == Some(last);
             if digest.is_some() || output.is_error() {
                 let gap = sent.saturating_duration_since(dispatched);
-                let now = Instant::now();
-                evidence
-                    .of_tool
-                    .observe(evidence.key, session, gap, equal, now);
+                let (key, tool, now) = (evidence.key, &evidence.of_tool, Instant::now());
+                tool.observe(key, session, gap, equal, now);
             }
-            if executed.verifies {
-                let counters = &version.record.counters;
-                if equal {
-                    &counters.verified
-                } else {
-                    &counters.differed
-                }
-                .add_one();
+            if received.verifies {
+                record.count(|counts| match equal {
+                    true => counts.verified += 1,
+                    false => counts.differed += 1,
+                });
             }
         }
         true
     }
-}
-
-/// One execution that has been answered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Executed<'a> {
-    /// The key of its result.
-    pub(crate) key: u128,
-    pub(crate) sent: Instant,
-    pub(crate) output: &'a ToolOutput,
-    /// A kept result would have answered the call.
-    pub(crate) verifies: bool,
 }
 
 impl Evidence {
@@ -249,89 +236,32 @@ impl Evidence {
         self.of_tool.allowed_for(self.key, now)
     }
 
-    /// Returns `true` if evidence allows an answer of this age to be served.
-    #[inline]
     fn allows(&self, age: Duration, now: Instant) -> bool {
-        let is_within = |allowed: Duration| !allowed.is_zero() && age <= allowed;
-        (is_within(self.of_tool.allowed()) && !self.of_tool.stands_alone(self.key))
-            || is_within(self.allowed(now))
+        let allowed = self.allowed(now);
+        !allowed.is_zero() && age <= allowed
     }
 
-    fn admits(&self, shared: &Shared, key: u128, hit: &Hit, now: Instant) -> Result<(), NotServed> {
-        let (made, session) = (hit.made(), self.session);
-        let age = now.saturating_duration_since(made);
-        // the server's own word, where it may be longer than what evidence allows
-        let by_server = hit.stated && self.rule.extends;
-        if !by_server && !self.allows(age, now) {
-            if self.rule.volatile {
-                return Err(NotServed::TooOld);
-            }
-            return shared.bursts(key, made, session, now);
-        }
-        if !by_server && self.of_tool.verifies(self.key, age, fastrand::f64(), now) {
-            return Err(NotServed::Verify);
-        }
-        if age <= shared.config.burst
-            && let Some(last) = shared.executions.last(key)
-        {
-            last.serve(session);
-        }
-        Ok(())
+    /// Returns `true` if a hit on a result of this age is to be executed instead.
+    fn verifies(&self, age: Duration, now: Instant) -> bool {
+        self.of_tool.verifies(self.key, age, fastrand::f64(), now)
     }
 }
 
 impl Shared {
-    /// Decides whether a result is served within the burst window: to a session that has not received
-    /// it.
-    fn bursts(
-        &self,
-        key: u128,
-        made: Instant,
-        session: u64,
-        now: Instant,
-    ) -> Result<(), NotServed> {
-        let age = now.saturating_duration_since(made);
-        let last = self
-            .executions
-            .last(key)
-            .filter(|last| age <= self.config.burst && last.dispatched == made);
-        match last {
-            Some(last) if last.serve(session) => Ok(()),
-            _ => Err(NotServed::TooOld),
-        }
-    }
-
-    /// Returns what stands for the session of a call; without one, for its principal.
-    pub(crate) fn session(&self, call: &ToolCall) -> u64 {
-        use std::hash::BuildHasher;
-        let caller = call.caller();
-        self.sessions.hash_one((&caller.principal, &caller.session))
-    }
-}
-
-impl Version {
-    /// Returns the evidence about the tool in the partition of a principal; `None` is everybody.
-    pub(crate) fn evidence(
-        &self,
-        shared: &Shared,
-        call: &ToolCall,
-        principal: Option<u128>,
-    ) -> Arc<ToolEvidence> {
-        let partition = principal.unwrap_or(0);
-        let mut last = self.evidence.lock();
-        if let Some((known, evidence)) = &*last
-            && *known == partition
-        {
-            return evidence.clone();
-        }
+    /// Returns the evidence about the call's tool in the partition of its principal.
+    fn evidence_of(&self, call: &ToolCall, identity: &Identity) -> Arc<ToolEvidence> {
         let tool = call.tool();
-        let evidence = shared.evidence.of(&Subject {
+        self.evidence.of(&Subject {
             set: tool.set().clone(),
             tool: tool.name().clone(),
             definition: tool.digest().as_u128(),
-            partition,
-        });
-        *last = Some((partition, evidence.clone()));
-        evidence
+            partition: identity.principal.unwrap_or(0),
+        })
+    }
+
+    /// Returns the hash of a call's session; without one, of its principal.
+    pub(crate) fn session(&self, call: &ToolCall) -> u64 {
+        let caller = call.caller();
+        self.sessions.hash_one((&caller.principal, &caller.session))
     }
 }

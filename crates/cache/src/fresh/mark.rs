@@ -1,11 +1,18 @@
-//! The mark on an answer whose time is over.
+//! The mark on a stale answer.
 
 use std::time::Duration;
 
-use callward_core::{CACHE_META, CacheStatus, ToolOutput};
+use callward_core::{CACHE_META, CacheStatus, ErrorKind, ToolOutput};
 use serde::Serialize;
 
-use crate::event::StaleReason;
+/// Why a stale answer is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StaleReason {
+    /// The server failed.
+    Failed(ErrorKind),
+    /// A new answer is being fetched.
+    Revalidating,
+}
 
 #[derive(Serialize)]
 struct Mark {
@@ -14,15 +21,18 @@ struct Mark {
     reason: &'static str,
 }
 
-/// Returns the answer with a mark in its `_meta`: that it is stale, how old it is, and why it was
-/// given all the same. `None` if it cannot be marked: then it must not be given.
+/// Returns the answer with a mark in its `_meta`: that it is stale, its age, and why it is served.
+/// `None` if it cannot be marked: then it must not be served.
 pub(super) fn stale(output: &ToolOutput, age: Duration, reason: StaleReason) -> Option<ToolOutput> {
-    // what was old when it came is that much older now
+    // the server may have stated an age
     let age = age.saturating_add(output.freshness().age.unwrap_or_default());
     let mark = Mark {
         status: CacheStatus::Stale.as_str(),
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-        reason: reason.as_str(),
+        reason: match reason {
+            StaleReason::Failed(kind) => kind.as_str(),
+            StaleReason::Revalidating => "revalidating",
+        },
     };
     let mark = serde_json::value::to_raw_value(&mark).ok()?;
     output.with_meta(CACHE_META, &mark).ok()

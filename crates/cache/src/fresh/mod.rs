@@ -1,17 +1,17 @@
-//! How long answers are right, what is served beyond that, and how it is found out.
+//! How long answers are served.
 //!
-//! An answer's own word ([`lifetime`]) only shortens what its plan allows. Beyond its lifetime an
-//! answer is served only where the operator says so, only to a read, only within the epochs it was
+//! What the server says ([`expiry`]) only shortens what the plan allows. Beyond its lifetime an
+//! answer is served only if the operator allows it, only to a read, only within the epochs it was
 //! read under, and only with a mark in its `_meta`: while a new one is fetched ([`revalidate`]), or
 //! because the server fails ([`if_error`]).
 
-mod busy;
+mod expiry;
 mod if_error;
 mod learned;
-mod lifetime;
 mod mark;
+mod refreshing;
 mod revalidate;
 
-pub(crate) use busy::Busy;
-pub(crate) use learned::{Executed, Gate, NotServed};
-pub(crate) use lifetime::Lifetime;
+pub(crate) use expiry::Expiry;
+pub(crate) use learned::{Gate, NotServed};
+pub(crate) use refreshing::Refreshing;

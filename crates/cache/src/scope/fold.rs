@@ -1,8 +1,8 @@
 //! Arguments as parts of scope names.
 //!
-//! A server may take `7`, `"7"` and `"7 "` for the same order, and a scope that tells them apart
-//! would keep a read that a write has changed. So values are folded before they are compared. What
-//! is folded together without need is only dropped together.
+//! A server may take `7`, `"7"` and `"7 "` for the same order; separate scopes would keep a read
+//! that a write has changed. So values are folded before they are compared. Values that fold
+//! together without need are only invalidated together.
 
 use serde_json::Value;
 use smallvec::SmallVec;
@@ -10,21 +10,21 @@ use smallvec::SmallVec;
 /// The folded values found in one place of the arguments.
 pub(super) type Values = SmallVec<[String; 2]>;
 
-/// A call that would touch more scopes than this is taken for one that may touch everything.
-pub(super) const MOST: usize = 16;
+/// A call with more scopes than this counts as one with all scopes.
+pub(super) const MAX_SCOPES: usize = 16;
 
 /// Returns the values at one place: one for a scalar, several for a list of scalars. `None` where
 /// no scope can be named by it: nothing is there, `null`, an object, an empty or a nested list.
 pub(super) fn at(place: &Value) -> Option<Values> {
     match place {
-        Value::Array(items) if !items.is_empty() && items.len() <= MOST => {
+        Value::Array(items) if !items.is_empty() && items.len() <= MAX_SCOPES => {
             items.iter().map(scalar).collect()
         }
         scalar_ => scalar(scalar_).map(|value| SmallVec::from_iter([value])),
     }
 }
 
-/// Returns every scalar in the arguments. `None` if there is none, or more than [`MOST`].
+/// Returns every scalar in the arguments. `None` if there is none, or more than [`MAX_SCOPES`].
 pub(super) fn all(arguments: &Value) -> Option<Vec<String>> {
     let mut found = Vec::new();
     let mut open = vec![arguments];
@@ -35,7 +35,7 @@ pub(super) fn all(arguments: &Value) -> Option<Vec<String>> {
             Value::Null => {}
             value => found.extend(scalar(value)),
         }
-        if found.len() > MOST {
+        if found.len() > MAX_SCOPES {
             return None;
         }
     }
@@ -53,8 +53,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Folds letter case and surrounding space, and all spellings of one number: through a double, so
-/// that large neighbours meet.
+/// Folds letter case and surrounding space, and all textual forms of one number: through a double,
+/// so that large neighbours meet.
 fn text_or_number(text: &str) -> String {
     let text = text.trim();
     match text.parse::<f64>() {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_that_a_server_may_take_for_the_same_meet() {
+    fn values_that_a_server_may_take_for_equal_fold_together() {
         for (one, other) in [
             (json!(7), json!("7")),
             (json!(7), json!(7.0)),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_is_told_apart_from_what_names_something() {
+    fn only_scalars_and_flat_lists_name_a_scope() {
         for value in [
             json!(null),
             json!({}),

@@ -15,8 +15,8 @@ use serde::{Deserialize, Deserializer};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum StateGroup {
-    /// All sets for which nothing else is said. Default: servers often share a folder, a database
-    /// or a browser without saying so.
+    /// All sets without another group. Default: servers often share a folder, a database or a
+    /// browser.
     #[default]
     Shared,
     /// None: only this set's own tools read and change its state.
@@ -54,30 +54,28 @@ impl<'de> Deserialize<'de> for StateGroup {
     }
 }
 
-/// One group: what [`StateGroup`] says, with the set where that matters.
+/// One group of replica sets that share state; a set with its own state is its only member.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Group {
-    Shared,
-    Own(ReplicaSetId),
-    Named(Arc<str>),
+pub(crate) struct Group {
+    pub(super) state: StateGroup,
+    pub(super) own: Option<ReplicaSetId>,
 }
 
 impl Group {
     pub(super) fn new(state: &StateGroup, set: &ReplicaSetId) -> Self {
-        match state {
-            StateGroup::Shared => Self::Shared,
-            StateGroup::Own => Self::Own(set.clone()),
-            StateGroup::Named(name) => Self::Named(name.clone()),
+        Self {
+            state: state.clone(),
+            own: (*state == StateGroup::Own).then(|| set.clone()),
         }
     }
 }
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shared => f.write_str("everything of the shared state"),
-            Self::Own(set) => write!(f, "everything of `{set}`"),
-            Self::Named(name) => write!(f, "everything of the state `{name}`"),
+        match (&self.state, &self.own) {
+            (StateGroup::Named(name), _) => write!(f, "everything of the state `{name}`"),
+            (_, Some(set)) => write!(f, "everything of `{set}`"),
+            _ => f.write_str("everything of the shared state"),
         }
     }
 }

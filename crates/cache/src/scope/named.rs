@@ -1,16 +1,16 @@
-//! The scopes of one call by name, for people.
+//! The scopes of one call by name, for display.
 
 use std::fmt;
 
 use callward_core::{ReplicaSetId, ToolCall};
 
-use super::footprint::{self, Named};
+use super::access;
 use super::rules::{ScopeTemplate, ToolScopes};
 
 /// A piece of state, as a rule names it for one call.
 ///
-/// Its `Display` is the template that would name just it: `@shop/order:7`, or `@shop` for everything
-/// of the replica set.
+/// Its `Display` is the template that would name just it: `@shop/order:7`, or `@shop` for
+/// everything of the replica set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NamedScope {
@@ -31,15 +31,15 @@ impl fmt::Display for NamedScope {
 }
 
 impl ToolScopes {
-    /// Returns what the result of a call depends on, if it is a read; `None` where nothing is said,
-    /// which stands for everything of the tool's replica set.
+    /// Returns the scopes that the result of a call depends on, if it is a read; `None` without a
+    /// rule: everything of the tool's replica set.
     #[must_use]
     pub fn read_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
         Some(of_call(self.reads.as_deref()?, call))
     }
 
-    /// Returns what a call may change, if it is a write; `None` where nothing is said, which stands
-    /// for everything of the tool's replica set.
+    /// Returns the scopes that a call may change, if it is a write; `None` without a rule:
+    /// everything of the tool's replica set.
     #[must_use]
     pub fn written_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
         Some(of_call(self.writes.as_deref()?, call))
@@ -47,19 +47,16 @@ impl ToolScopes {
 }
 
 fn of_call(templates: &[ScopeTemplate], call: &ToolCall) -> Vec<NamedScope> {
-    let arguments = footprint::arguments(call);
-    let mut scopes = Vec::new();
-    for named in footprint::named(templates, call.tool().set(), &arguments) {
-        let (set, names) = match named {
-            Named::Everything(set) => (set, vec![None]),
-            Named::Scopes(set, names) => (set, names.into_iter().map(Some).collect()),
-        };
-        scopes.extend(names.into_iter().map(|name| NamedScope {
+    let named = access::named(templates, call.tool().set(), call).into_iter();
+    let each = |(set, names): (&ReplicaSetId, Option<Vec<String>>)| {
+        let names = names.map_or(vec![None], |names| names.into_iter().map(Some).collect());
+        let set = set.clone();
+        names.into_iter().map(move |name| NamedScope {
             set: set.clone(),
             name,
-        }));
-    }
-    scopes
+        })
+    };
+    named.flat_map(each).collect()
 }
 
 #[cfg(test)]
@@ -78,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_names_what_its_arguments_say() {
+    fn arguments_name_the_scopes_of_a_call() {
         let seven = ["@shop/order:7", "@billing"];
         assert_eq!(read("order:{id}", json!({"id": " 7.0"})), seven);
         assert_eq!(
@@ -88,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_named_is_everything() {
+    fn a_template_without_its_argument_names_everything() {
         let all = ["@shop", "@billing"];
         assert_eq!(read("order:{id}", json!({})), all);
         assert_eq!(read("order:{id}", json!({"id": 7, "ID": 8})), all);

@@ -1,4 +1,4 @@
-//! What an operator says about which state a tool reads and writes.
+//! The operator's rules for which state tools read and write.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use serde::de::{Deserializer, Error};
 
 use super::group::{Group, StateGroup};
 
-/// What an operator says about which state tools read and write. Default: nothing, so that each
-/// write invalidates everything that was read, from whichever replica set: see [`StateGroup`].
+/// The operator's rules for which state tools read and write. Default: none, so that each write
+/// invalidates all results of its [`StateGroup`].
 ///
-/// Saying more keeps more results, and is a promise: a read whose rule leaves out something that a
-/// write changes is answered from before that write.
+/// A rule keeps more results, and is a promise: a read whose rule leaves out something that a write
+/// changes is answered from before that write.
 ///
 /// ```
 /// use callward_cache::{ScopeRules, ToolScopes};
@@ -34,14 +34,14 @@ pub struct ScopeRules {
 }
 
 impl ScopeRules {
-    /// Says what one tool of a replica set reads and writes, in place of what was said before.
+    /// Sets the rule of one tool of a replica set.
     #[must_use]
     pub fn with(mut self, set: ReplicaSetId, tool: ToolName, scopes: ToolScopes) -> Self {
         self.tools.insert((set, tool), scopes);
         self
     }
 
-    /// Says which replica sets share state with this one, in place of what was said before.
+    /// Sets which replica sets share state with this one.
     #[must_use]
     pub fn with_state(mut self, set: ReplicaSetId, state: StateGroup) -> Self {
         self.states.insert(set, state);
@@ -54,7 +54,7 @@ impl ScopeRules {
         self.states.get(set).unwrap_or(&StateGroup::Shared)
     }
 
-    /// Returns each replica set of which it is said with which others it shares state, in no order.
+    /// Returns each replica set with a state group, in no order.
     pub fn states(&self) -> impl Iterator<Item = (&ReplicaSetId, &StateGroup)> {
         self.states.iter()
     }
@@ -66,38 +66,38 @@ impl ScopeRules {
 
     /// Returns `true` if any set is in the group, of those for which `keep` returns `true`.
     pub(crate) fn uses(&self, group: &Group, keep: impl Fn(&ReplicaSetId) -> bool) -> bool {
-        match group {
-            Group::Shared => true,
-            Group::Own(set) => keep(set),
-            Group::Named(_) => self
+        match (&group.state, &group.own) {
+            (StateGroup::Shared, _) => true,
+            (_, Some(set)) => keep(set),
+            _ => self
                 .states()
                 .any(|(set, _)| keep(set) && self.group(set) == *group),
         }
     }
 
-    /// Returns `true` if calls of a tool touch the same scopes under both.
+    /// Returns `true` if calls of a tool have the same scopes under both.
     pub(crate) fn agree_on(&self, other: &Self, set: &ReplicaSetId, tool: &ToolName) -> bool {
         let same_group = |set| self.group(set) == other.group(set);
-        let said = self.of(set, tool);
-        said == other.of(set, tool)
+        let rule = self.of(set, tool);
+        rule == other.of(set, tool)
             && same_group(set)
-            && said.into_iter().flat_map(ToolScopes::sets).all(same_group)
+            && rule.into_iter().flat_map(ToolScopes::sets).all(same_group)
     }
 
-    /// Returns what is said of a tool.
+    /// Returns the rule of a tool.
     #[must_use]
     pub fn of(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<&ToolScopes> {
         self.tools.get(&(set.clone(), tool.clone()))
     }
 
-    /// Returns each tool of which something is said, in no order.
+    /// Returns each tool with a rule, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&ReplicaSetId, &ToolName, &ToolScopes)> {
         self.tools
             .iter()
             .map(|((set, tool), scopes)| (set, tool, scopes))
     }
 
-    /// Returns `true` if nothing is said of any tool or set.
+    /// Returns `true` if there is no rule for any tool or set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.states.is_empty()
@@ -120,17 +120,17 @@ pub struct ToolScopes {
 }
 
 impl ToolScopes {
-    /// Returns the other replica sets that templates name.
+    /// Returns the replica sets that templates name.
     pub(super) fn sets(&self) -> impl Iterator<Item = &ReplicaSetId> {
         let templates = [&self.reads, &self.writes].into_iter().flatten().flatten();
         templates.filter_map(ScopeTemplate::set)
     }
 
-    /// Says what a read depends on.
+    /// Makes a rule for a read.
     ///
     /// # Errors
     ///
-    /// [`InvalidScope`] if a template is none.
+    /// [`InvalidScope`] if a template is invalid.
     pub fn reading<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidScope> {
         Ok(Self {
             reads: Some(templates(scopes)?),
@@ -138,12 +138,12 @@ impl ToolScopes {
         })
     }
 
-    /// Says what a write may change. The repeat of an idempotent one is then still sent again after
+    /// Makes a rule for a write. The repeat of an idempotent one is then still sent again after
     /// every other write to its group, unless `reads` says, too, what it depends on.
     ///
     /// # Errors
     ///
-    /// [`InvalidScope`] if a template is none.
+    /// [`InvalidScope`] if a template is invalid.
     pub fn writing<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidScope> {
         Ok(Self {
             reads: None,
@@ -171,7 +171,7 @@ fn templates<'a>(
 /// | `@billing/invoice:{id}` | a scope of that group |
 ///
 /// A list of values names one scope each. Values meet whatever their letter case, the space around
-/// them, and the spelling of a number: `7`, `"7"` and `7.0` are one. Where an argument is not
+/// them, and the textual form of a number: `7`, `"7"` and `7.0` are one. Where an argument is not
 /// there, is `null`, an object, or one of more than sixteen, the call counts for everything of the
 /// group. Sets of one group share scopes: `order:7` is one piece of state whichever set names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +207,7 @@ pub(super) enum Piece {
     Argument(String),
 }
 
-/// A text that is no scope template, and why.
+/// A text that is not a scope template, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidScope {
     text: String,
@@ -216,7 +216,7 @@ pub struct InvalidScope {
 
 impl fmt::Display for InvalidScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no scope: {}", self.text, self.reason)
+        write!(f, "{:?} is not a scope: {}", self.text, self.reason)
     }
 }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_read_as_the_table_says() {
+    fn templates_are_parsed_as_the_table_describes() {
         let parse = |text: &str| text.parse::<ScopeTemplate>().unwrap();
         assert_eq!(parse("*").names, Names::Everything);
         assert_eq!(parse("{*}").names, Names::EachValue);
@@ -328,12 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_says_why() {
+    fn an_invalid_template_is_an_error_with_its_reason() {
         for text in [
             "", "a*", "{", "a}", "{}", "{a{b}}", "@", "@a b", "@a/", "{a*}",
         ] {
             let error = text.parse::<ScopeTemplate>().unwrap_err().to_string();
-            assert!(error.contains("is no scope: "), "{text}: {error}");
+            assert!(error.contains("is not a scope: "), "{text}: {error}");
         }
     }
 }

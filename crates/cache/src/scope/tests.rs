@@ -1,5 +1,6 @@
 //! Writes and readers on one clock, step by step.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -15,6 +16,10 @@ const LOST: Settling = Settling {
     doubtful: SETTLING.saturating_mul(2),
 };
 
+fn set<const N: usize>(scopes: [Arc<Scope>; N]) -> ScopeSet {
+    scopes.into_iter().collect()
+}
+
 struct Bench {
     scopes: Scopes,
     group: Group,
@@ -26,48 +31,49 @@ impl Bench {
         let now = Instant::now();
         Self {
             scopes: Scopes::new(now),
-            group: Group::Shared,
+            group: ScopeRules::default().group(&"test".parse().unwrap()),
             now,
         }
     }
 
-    fn named(&self, name: &str) -> ScopeRef {
+    fn named(&self, name: &str) -> Arc<Scope> {
         self.scopes.named(&self.group, name)
     }
 
-    fn any(&self) -> ScopeRef {
-        self.scopes.any(&self.group)
+    fn any(&self) -> Arc<Scope> {
+        self.scopes.group(&self.group).any.clone()
     }
 
-    fn wide(&self) -> ScopeRef {
-        self.scopes.wide(&self.group)
+    fn wide(&self) -> Arc<Scope> {
+        self.scopes.group(&self.group).wide.clone()
     }
 
-    /// What a write of which nothing is said does.
+    /// A write without a rule.
     fn write(&self) -> WriteGuard {
         self.write_at(self.now)
     }
 
     fn write_at(&self, now: Instant) -> WriteGuard {
         let began = self.scopes.at(now);
-        let touched = [self.any(), self.wide()].into_iter().collect();
-        WriteGuard::begin_watching(touched, [self.any()], began)
+        let write_set = set([self.any(), self.wide()]);
+        WriteGuard::begin(write_set, Some(&set([self.any()])), began)
     }
 
-    /// What a write does whose rule names one scope.
+    /// A write whose rule names one scope.
     fn write_named(&self, name: &str) -> WriteGuard {
         let began = self.scopes.at(self.now);
-        let touched = [self.any(), self.named(name)].into_iter().collect();
-        WriteGuard::begin_watching(touched, [self.wide(), self.named(name)], began)
+        let write_set = set([self.any(), self.named(name)]);
+        let repeat_set = set([self.wide(), self.named(name)]);
+        WriteGuard::begin(write_set, Some(&repeat_set), began)
     }
 
-    fn look(&self, at: Instant) -> Result<Vec<u64>, Unquiet> {
-        epochs(&[self.any()], self.scopes.at(at)).map(|epochs| epochs.to_vec())
+    fn look(&self, at: Instant) -> Result<Vec<u64>, WriteConflict> {
+        epochs(&set([self.any()]), self.scopes.at(at)).map(|epochs| epochs.to_vec())
     }
 
-    fn look_named(&self, name: &str) -> Result<Vec<u64>, Unquiet> {
-        let watched = [self.wide(), self.named(name)];
-        epochs(&watched, self.scopes.at(self.now)).map(|epochs| epochs.to_vec())
+    fn look_named(&self, name: &str) -> Result<Vec<u64>, WriteConflict> {
+        let read_set = set([self.wide(), self.named(name)]);
+        epochs(&read_set, self.scopes.at(self.now)).map(|epochs| epochs.to_vec())
     }
 }
 
@@ -76,8 +82,8 @@ fn a_write_is_a_new_epoch_when_sent_and_another_when_answered() {
     let bench = Bench::new();
     let before = bench.look(bench.now).unwrap();
     let write = bench.write();
-    assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
-    assert!(!are_current(&[bench.any()], &before));
+    assert_eq!(bench.look(bench.now), Err(WriteConflict::Writing));
+    assert!(!are_current(&set([bench.any()]), &before));
     let produced = write.end(Settling::DONE, bench.now).unwrap();
     assert_eq!(produced.to_vec(), [before[0] + 2]);
     assert_eq!(bench.look(bench.now).unwrap(), produced.to_vec());
@@ -94,7 +100,7 @@ fn overlapping_writes_have_no_epoch_of_their_own() {
             (second, first)
         };
         assert_eq!(one.end(Settling::DONE, bench.now), None);
-        assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
+        assert_eq!(bench.look(bench.now), Err(WriteConflict::Writing));
         assert_eq!(other.end(Settling::DONE, bench.now), None);
         assert!(bench.look(bench.now).is_ok());
     }
@@ -112,12 +118,12 @@ fn a_purge_in_between_leaves_nothing_to_keep() {
 }
 
 #[test]
-fn a_write_that_may_land_keeps_its_scopes_unquiet_until_it_settles() {
+fn a_write_that_may_land_conflicts_with_reads_until_it_settles() {
     let bench = Bench::new();
     let write = bench.write();
     assert_eq!(write.end(LOST, bench.now), None);
     let almost = bench.now + SETTLING - Duration::from_nanos(1);
-    assert_eq!(bench.look(almost), Err(Unquiet::Settling));
+    assert_eq!(bench.look(almost), Err(WriteConflict::Settling));
     assert!(bench.look(bench.now + SETTLING).is_ok());
     // sent before the other one had settled: it may be overwritten after its own answer
     let write = bench.write_at(almost);
@@ -125,12 +131,12 @@ fn a_write_that_may_land_keeps_its_scopes_unquiet_until_it_settles() {
 }
 
 #[test]
-fn what_it_touched_is_doubtful_once_a_write_has_settled() {
+fn scopes_are_doubtful_once_an_unsettled_write_has_settled() {
     let bench = Bench::new();
     let write = bench.write();
     assert_eq!(write.end(LOST, bench.now), None);
-    let touched = [bench.any()];
-    let doubted = |at| are_doubtful(&touched, bench.scopes.at(at));
+    let written = set([bench.any()]);
+    let doubted = |at| are_doubtful(&written, bench.scopes.at(at));
     assert!(doubted(bench.now + 2 * SETTLING - Duration::from_nanos(1)));
     assert!(!doubted(bench.now + 2 * SETTLING));
     for (at, is_doubtful) in [(SETTLING, true), (2 * SETTLING, false)] {
@@ -144,18 +150,21 @@ fn what_it_touched_is_doubtful_once_a_write_has_settled() {
 #[test]
 fn an_endless_settling_time_does_not_overflow() {
     let bench = Bench::new();
-    let touched = [bench.any()].into_iter().collect();
-    let write = WriteGuard::begin(touched, &bench.scopes);
+    let now = bench.scopes.at(bench.now);
+    let write = WriteGuard::begin(set([bench.any()]), None, now);
     let endless = Settling {
         unsettled: Duration::MAX,
         doubtful: Duration::MAX,
     };
     assert_eq!(write.end(endless, bench.now), None);
-    assert_eq!(bench.look(bench.now + SETTLING), Err(Unquiet::Settling));
+    assert_eq!(
+        bench.look(bench.now + SETTLING),
+        Err(WriteConflict::Settling)
+    );
 }
 
 #[test]
-fn writes_with_rules_meet_reads_that_share_a_name_and_reads_without_rules() {
+fn a_write_with_a_rule_meets_reads_of_that_name_and_reads_without_rules() {
     let bench = Bench::new();
     let (a, b) = (
         bench.look_named("a").unwrap(),
@@ -163,8 +172,8 @@ fn writes_with_rules_meet_reads_that_share_a_name_and_reads_without_rules() {
     );
     let any = bench.look(bench.now).unwrap();
     let write = bench.write_named("a");
-    assert_eq!(bench.look_named("a"), Err(Unquiet::Writing));
-    assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
+    assert_eq!(bench.look_named("a"), Err(WriteConflict::Writing));
+    assert_eq!(bench.look(bench.now), Err(WriteConflict::Writing));
     assert_eq!(bench.look_named("b").unwrap(), b);
     let produced = write.end(Settling::DONE, bench.now).unwrap();
     assert_eq!(bench.look_named("a").unwrap(), produced.to_vec());
@@ -178,13 +187,13 @@ fn a_write_without_a_rule_meets_everything() {
     let bench = Bench::new();
     let b = bench.look_named("b").unwrap();
     let write = bench.write();
-    assert_eq!(bench.look_named("b"), Err(Unquiet::Writing));
+    assert_eq!(bench.look_named("b"), Err(WriteConflict::Writing));
     write.end(Settling::DONE, bench.now).unwrap();
     assert_ne!(bench.look_named("b").unwrap(), b);
 }
 
 #[test]
-fn a_write_with_a_rule_is_disturbed_by_its_own_name_and_by_wide_writes_alone() {
+fn a_write_with_a_rule_overlaps_with_its_name_and_wide_writes_alone() {
     let bench = Bench::new();
     let ours = bench.write_named("a");
     let other = bench.write_named("b");
@@ -214,28 +223,28 @@ fn a_write_with_a_rule_is_disturbed_by_its_own_name_and_by_wide_writes_alone() {
 }
 
 #[test]
-fn a_scope_named_twice_is_touched_once() {
+fn a_scope_named_twice_is_entered_once() {
     let bench = Bench::new();
     let began = bench.scopes.at(bench.now);
-    let twice = [bench.named("a"), bench.named("a")].into_iter().collect();
-    let write = WriteGuard::begin_watching(twice, [bench.named("a")], began);
+    let twice = set([bench.named("a"), bench.named("a")]);
+    let write = WriteGuard::begin(twice, Some(&set([bench.named("a")])), began);
     assert!(write.end(Settling::DONE, bench.now).is_some());
 }
 
 #[test]
-fn a_write_whose_result_is_not_kept_moves_its_scopes_as_any_other() {
+fn a_write_whose_result_is_not_kept_raises_epochs_too() {
     let bench = Bench::new();
     let begin = || {
-        let touched = [bench.any(), bench.wide()].into_iter().collect();
-        WriteGuard::begin(touched, &bench.scopes)
+        let now = bench.scopes.at(bench.now);
+        WriteGuard::begin(set([bench.any(), bench.wide()]), None, now)
     };
     let before = bench.look(bench.now).unwrap();
     let write = begin();
-    assert_eq!(bench.look(bench.now), Err(Unquiet::Writing));
-    assert_eq!(bench.look_named("a"), Err(Unquiet::Writing));
+    assert_eq!(bench.look(bench.now), Err(WriteConflict::Writing));
+    assert_eq!(bench.look_named("a"), Err(WriteConflict::Writing));
     assert!(write.end(Settling::DONE, bench.now).is_none());
     assert_eq!(bench.look(bench.now).unwrap(), [before[0] + 2]);
     assert!(bench.look_named("a").is_ok());
     assert!(begin().end(LOST, bench.now).is_none());
-    assert_eq!(bench.look(bench.now), Err(Unquiet::Settling));
+    assert_eq!(bench.look(bench.now), Err(WriteConflict::Settling));
 }

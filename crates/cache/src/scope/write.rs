@@ -1,129 +1,74 @@
 //! One write, from just before it is sent to its end.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::table::nanos;
-use super::{Epochs, Moment, ScopeRef, Scopes, Touched};
+use super::{Epochs, Moment, Scope, ScopeSet};
 use crate::settling::Settling;
 
 /// One write in flight, until its [`end`](Self::end).
 #[derive(Debug)]
-#[must_use = "what it touches is not quiet before its end"]
+#[must_use = "its write set conflicts with reads until it ends"]
 pub(crate) struct WriteGuard {
-    touched: Touched,
-    /// When the cache's clock began.
-    born: Instant,
-    /// Boxed, as the results of most writes are not kept.
-    keeping: Option<Box<Keeping>>,
-}
-
-/// What is needed to keep a write's result.
-#[derive(Debug)]
-struct Keeping {
-    watched: Vec<Watched>,
-    /// Of each scope that is touched, the epoch that the write began if it was alone there.
+    began: Moment,
+    write_set: ScopeSet,
+    /// Of each scope of the write set, the epoch that the write began if it was alone there.
     begun: Vec<Option<u64>>,
-}
-
-/// A scope that the write's own result depends on.
-#[derive(Debug)]
-struct Watched {
-    scope: ScopeRef,
-    /// The epoch before the write, if the scope was certain then. Counts only if it is not touched.
-    before: Option<u64>,
-}
-
-impl Watched {
-    /// Returns the epoch of a scope that this write does not touch, if no other did meanwhile.
-    fn undisturbed(&self, now: Moment) -> Option<u64> {
-        let scope = self.scope.scope();
-        self.before
-            .filter(|before| scope.unquiet(now).is_none() && scope.epoch() == *before)
-    }
+    /// The scopes that the repeat of the write depends on, with their epochs before the write where
+    /// no write could still land. Empty if the result is not kept.
+    repeat_set: Vec<(Arc<Scope>, Option<u64>)>,
 }
 
 impl WriteGuard {
-    /// Counts a write in whose result is not kept. It must be sent after this, and not before. What time
-    /// it is need not be known.
-    pub(crate) fn begin(touched: Touched, scopes: &Scopes) -> Self {
-        for scope in touched.iter() {
-            scope.scope().enter();
-        }
-        Self {
-            touched,
-            born: scopes.born(),
-            keeping: None,
-        }
-    }
-
     /// Counts a write in. It must be sent after this, and not before.
     ///
-    /// `watched` is what the repeat of the write would look at.
-    pub(crate) fn begin_watching(
-        touched: Touched,
-        watched: impl IntoIterator<Item = ScopeRef>,
-        began: Moment,
-    ) -> Self {
-        let before = |scope: &ScopeRef| {
-            let epoch = scope.scope().epoch();
-            scope.scope().is_certain(began).then_some(epoch)
+    /// `repeat_set` is what the repeat of the write would look at; `None` if its result is not
+    /// kept.
+    pub(crate) fn begin(write_set: ScopeSet, repeat_set: Option<&ScopeSet>, began: Moment) -> Self {
+        let before = |scope: &Arc<Scope>| {
+            let epoch = scope.epoch();
+            (scope.clone(), scope.is_certain(began).then_some(epoch))
         };
-        let watched = watched.into_iter().map(|scope| Watched {
-            before: before(&scope),
-            scope,
-        });
-        let watched = watched.collect();
-        let begun = touched.iter().map(|of| of.scope().enter_alone(began));
-        let keeping = Keeping {
-            watched,
-            begun: begun.collect(),
-        };
+        let repeat_set = repeat_set.into_iter().flat_map(|set| set.iter());
+        let repeat_set = repeat_set.map(before).collect();
+        let begun = write_set.iter().map(|scope| scope.enter(began)).collect();
         Self {
-            keeping: Some(Box::new(keeping)),
-            touched,
-            born: began.born,
+            began,
+            write_set,
+            begun,
+            repeat_set,
         }
     }
 
-    /// Counts the write out. Returns the epochs of what it watches, if the write is all that
-    /// happened there in between: no other write overlapped, and none might still land. `None` if nothing
-    /// is kept.
+    /// Counts the write out. Returns the epochs of its repeat set if nothing else happened there
+    /// meanwhile: no other write overlapped, and none might still land. `None` if nothing is kept.
     pub(crate) fn end(self, settling: Settling, now: Instant) -> Option<Epochs> {
-        let now = Moment {
-            born: self.born,
-            now,
-        };
+        let now = Moment { now, ..self.began };
         let is_done = settling == Settling::DONE;
         if !is_done {
             let until = |time| now.nanos().saturating_add(nanos(time));
             let (settled, certain) = (until(settling.unsettled), until(settling.doubtful));
-            for scope in self.touched.iter() {
-                scope.scope().settle(settled, certain);
+            for scope in self.write_set.iter() {
+                scope.settle(settled, certain);
             }
         }
-        let Some(keeping) = self.keeping.filter(|_| is_done) else {
-            for scope in self.touched.iter() {
-                scope.scope().leave();
-            }
+        let leave = |(scope, begun): (&Arc<Scope>, &Option<u64>)| {
+            let epoch = scope.leave();
+            (*begun == Some(epoch - 1)).then_some(epoch)
+        };
+        let left: Vec<_> = self.write_set.iter().zip(&self.begun).map(leave).collect();
+        if !is_done || self.repeat_set.is_empty() {
             return None;
-        };
-        let Keeping { watched, begun } = *keeping;
-        // the epoch it leaves behind, if nothing else happened meanwhile
-        let leave = |(of, begun): (&ScopeRef, &Option<u64>)| {
-            let epoch = of.scope().leave();
-            begun
-                .is_some_and(|begun| epoch == begun + 1)
-                .then_some(epoch)
-        };
-        let left: Vec<_> = self.touched.iter().zip(&begun).map(leave).collect();
-        // after that, so that what a read finds quiet is what was left behind
-        let epoch_of = |watched: &Watched| {
-            let own = self.touched.iter().position(|of| of.is(&watched.scope));
-            match own {
+        }
+        // after that, so that what a read finds without a conflict is what was left behind
+        let epoch_of =
+            |(scope, before): &(Arc<Scope>, Option<u64>)| match self.write_set.position(scope) {
                 Some(own) => left.get(own).copied().flatten(),
-                None => watched.undisturbed(now),
-            }
-        };
-        watched.iter().map(epoch_of).collect()
+                None => before
+                    .filter(|before| scope.conflict(now).is_none() && scope.epoch() == *before),
+            };
+        self.repeat_set.iter().map(epoch_of).collect()
     }
 }

@@ -1,156 +1,217 @@
-//! Where entries are kept.
+//! The store: moka, bounded in bytes, with one rule for slow results.
+//!
+//! # Rule
+//!
+//! moka evicts the least recently used entry first. *An evicted entry returns to the front of the
+//! queue if its value is at least twice the mean of the entries evicted lately. The value is the
+//! upstream time that a hit saves, divided by the bytes that the entry takes; it is doubled if the
+//! entry was hit since it came to the front.* Each return without a hit halves it, so no entry
+//! stays for ever. Times below the slow threshold count as the threshold: among fast results of one
+//! size this is LRU with a second chance for what was hit (CLOCK).
+//!
+//! The mean is one of logarithms, so that one result that took an hour does not raise it much.
+//!
+//! An entry that has ended takes its bytes until it is evicted: the layer decides on its own clock
+//! whether an entry may still be served.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::ToolOutput;
+use moka::notification::RemovalCause;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-mod account;
-mod ends;
 mod entry;
-mod front;
-mod hasher;
-#[cfg(feature = "lean")]
-mod lean;
-mod moka;
-mod refusals;
-mod returns;
-mod worth;
 
-use crate::reason::Cause;
-pub use account::Account;
-pub use entry::Entry;
-#[cfg(feature = "lean")]
-pub use lean::LeanStore;
-pub use moka::MokaStore;
+pub(crate) use entry::Entry;
 
-/// Where entries are kept. [`MokaStore`] is the one of a single process; one that is shared over
-/// a network would be another.
+use crate::config::CacheConfig;
+use crate::reason::{EvictionCause, Evictions};
+
+/// The store of one process, bounded in bytes. Cloning copies a pointer.
 ///
-/// # What an implementation must hold
-///
-/// - *It answers at once.* [`get`](Self::get) is called on the hit path, on a worker thread of the
-///   runtime: it neither blocks, nor waits for a network, nor panics. A shared tier keeps a copy of
-///   what it was asked for in the process, and fetches the rest beside the calls.
-/// - *It may forget, and never invent.* `get` returns what was last [`put`](Self::put) under this
-///   very key, or nothing; in particular, an older entry never comes back over a newer one, and
-///   nothing comes back that was removed or cleared before the look-up began. Keys hold everything
-///   that tells calls apart, and the epoch too, so that an entry never has to be changed in place.
-/// - *It need not look at the time.* What has ended is found like anything else; the layer decides
-///   on its own clock what may still be served. Ended entries are the first to go, however.
-/// - *It keeps its bound.* What it counts in bytes is what it takes in memory: the entry's own
-///   [`bytes`](Entry::bytes) and what it spends on it.
-/// - *It tells.* It calls [`Entry::touch`] on what it finds and [`Entry::charge`] on what it takes
-///   in, [`Entry::discharge`] and its watcher about what it drops, with neither of its own locks held that a call into
-///   the store would take.
-///
-/// Keys are keyed hashes: uniform already, and not to be guessed by whoever makes calls.
-pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Returns the entry, if it is still there, and counts the hit.
-    fn get(&self, key: u128) -> Option<Entry>;
-
-    /// Returns what a call takes of the entry, if it is still there, and counts the hit. Default: by way
-    /// of [`get`](Self::get). Threads that hit one entry write in turn to the count of its clones: a
-    /// store that clones none makes them meet once less.
-    fn look(&self, key: u128, now: Instant) -> Option<Found> {
-        self.get(key).map(|entry| entry.look(now))
-    }
-
-    /// Returns the entry, if it is still there, for nobody's call: it is best not counted. Default: as
-    /// [`get`](Self::get).
-    fn peek(&self, key: u128) -> Option<Entry> {
-        self.get(key)
-    }
-
-    /// Keeps an entry, in the place of any other of that key; or says why not.
-    fn put(&self, key: u128, entry: Entry) -> Admission;
-
-    /// Forgets one entry.
-    fn remove(&self, key: u128);
-
-    /// Forgets everything.
-    fn clear(&self);
-
-    /// Says what is kept. May do pending housekeeping first: meant for dashboards, not for calls.
-    fn usage(&self) -> StoreUsage;
-
-    /// Names who is told of each entry that is dropped, and why. Only the first one named is told.
-    fn watch(&self, watcher: Watcher);
+/// Several [`CacheLayer`](crate::CacheLayer)s may share one: each makes keys under a secret of its
+/// own.
+#[derive(Clone)]
+pub struct MokaStore {
+    entries: Cache<u128, Arc<Entry>>,
+    evicted: Arc<Evicted>,
+    capacity: u64,
+    /// Held by everything that changes entries, so that a removed entry cannot return meanwhile. The
+    /// bytes put since pending tasks were run.
+    changing: Arc<Mutex<u64>>,
 }
 
-/// What a call takes of an entry.
-#[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_enums, reason = "an entry has ended or it has not")]
-pub enum Found {
-    /// It has not ended.
-    Fresh(Hit),
-    /// It has: for whoever may serve it all the same.
-    Ended(Entry),
+/// Everything that moka's eviction listener needs: it must not call moka.
+#[derive(Debug)]
+struct Evicted {
+    slow_threshold: Duration,
+    /// The mean value of the entries evicted lately; see [`Entry::value`].
+    mean: Mutex<Option<f64>>,
+    returning: Mutex<Vec<(u128, Arc<Entry>)>>,
+    counts: Mutex<Evictions>,
 }
 
-/// What a hit takes of an entry.
-#[derive(Debug, Clone)]
+/// The contents of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Hit {
-    /// The answer.
-    pub output: ToolOutput,
-    /// How much upstream time the hit saves, in nanoseconds.
-    pub cost: u64,
-    /// Which hit of the entry it is, from 1 on. Hits that race may count as one.
-    pub number: u32,
-    /// Whether the server stated the lifetime.
-    pub stated: bool,
-    ends: Instant,
-    /// Nanoseconds.
-    ttl: u64,
+pub struct StoreUsage {
+    /// The number of entries.
+    pub entries: u64,
+    /// The bytes they take, keys and bookkeeping included.
+    pub bytes: u64,
 }
 
-impl Hit {
-    /// Returns when the entry was made.
+impl MokaStore {
+    /// Makes a store with the `max_bytes` and the `slow_threshold` of a config.
     #[must_use]
-    pub fn made(&self) -> Instant {
-        self.ends - Duration::from_nanos(self.ttl)
+    pub fn new(config: &CacheConfig) -> Self {
+        let evicted = Arc::new(Evicted {
+            // a threshold of zero would divide by zero
+            slow_threshold: config.slow_threshold.max(Duration::from_millis(1)),
+            mean: Mutex::default(),
+            returning: Mutex::default(),
+            counts: Mutex::default(),
+        });
+        let listener = evicted.clone();
+        let entries = Cache::builder()
+            .max_capacity(config.max_bytes)
+            .weigher(|_, entry: &Arc<Entry>| u32::try_from(entry.weight()).unwrap_or(u32::MAX))
+            .eviction_policy(EvictionPolicy::lru())
+            .eviction_listener(move |key, entry, cause| listener.removed(*key, entry, cause))
+            .build();
+        Self {
+            entries,
+            evicted,
+            capacity: config.max_bytes,
+            changing: Arc::default(),
+        }
     }
-}
 
-/// Who is told of dropped entries. Called in the middle of a store's work: it must neither block,
-/// nor panic, nor call the store.
-pub type Watcher = Arc<dyn Fn(&Entry, Cause) + Send + Sync>;
-
-/// What became of an entry that was to be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Admission {
-    /// It is kept.
-    Stored,
-    /// It is larger than the whole store.
-    TooLarge,
-    /// The store is full, and what would have to go for it is worth far more.
-    TooCheap,
-}
-
-impl Admission {
-    /// Returns the word for reports: `stored`, `too_large` or `too_cheap`.
+    /// Returns what the store holds. Runs moka's pending tasks first: for dashboards, not for
+    /// calls.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::TooLarge => "too_large",
-            Self::TooCheap => "too_cheap",
+    pub fn usage(&self) -> StoreUsage {
+        self.entries.run_pending_tasks();
+        StoreUsage {
+            entries: self.entries.entry_count(),
+            bytes: self.entries.weighted_size(),
+        }
+    }
+
+    pub(crate) fn evictions(&self) -> Evictions {
+        *self.evicted.counts.lock()
+    }
+
+    /// Returns an entry, which may have ended, and notes the hit.
+    pub(crate) fn get(&self, key: u128) -> Option<Arc<Entry>> {
+        let entry = self.entries.get(&key)?;
+        entry.note_hit();
+        Some(entry)
+    }
+
+    /// Keeps an entry in place of any other of that key. Returns `false` if it is larger than the
+    /// store; then the older entry is removed too.
+    pub(crate) fn put(&self, key: u128, entry: Entry) -> bool {
+        let mut pending = self.changing.lock();
+        let weight = entry.weight();
+        if weight > self.capacity {
+            self.remove_both(key);
+            return false;
+        }
+        self.entries.insert(key, Arc::new(entry));
+        self.stop_return(key);
+        *pending += weight;
+        // moka evicts nothing before the bound is reached
+        if self.entries.weighted_size().saturating_add(*pending) > self.capacity {
+            *pending = 0;
+            self.entries.run_pending_tasks();
+            self.return_evicted();
+        }
+        true
+    }
+
+    pub(crate) fn remove(&self, key: u128) {
+        let _changing = self.changing.lock();
+        self.remove_both(key);
+    }
+
+    pub(crate) fn clear(&self) {
+        let _changing = self.changing.lock();
+        self.entries.invalidate_all();
+        self.entries.run_pending_tasks();
+        self.evicted.returning.lock().clear();
+    }
+
+    /// Removes an entry from moka first, which waits for the listener to end with this key.
+    fn remove_both(&self, key: u128) {
+        self.entries.invalidate(&key);
+        self.stop_return(key);
+    }
+
+    fn stop_return(&self, key: u128) {
+        self.evicted.returning.lock().retain(|(of, _)| *of != key);
+    }
+
+    /// Puts back the evicted entries that are worth it. Ends, as each return lowers the entry's
+    /// value and raises the mean.
+    fn return_evicted(&self) {
+        loop {
+            let returning = mem::take(&mut *self.evicted.returning.lock());
+            if returning.is_empty() {
+                return;
+            }
+            for (key, entry) in returning {
+                self.entries.entry(key).or_insert(entry);
+            }
+            self.entries.run_pending_tasks();
         }
     }
 }
 
-/// What a [`Store`] keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct StoreUsage {
-    /// How many entries there are.
-    pub entries: u64,
-    /// How many bytes they take.
-    pub bytes: u64,
-    /// How many entries were dropped to make room, since the start.
-    pub evicted: u64,
+impl fmt::Debug for MokaStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MokaStore")
+            .field("entries", &self.entries.entry_count())
+            .field("bytes", &self.entries.weighted_size())
+            .finish_non_exhaustive()
+    }
 }
+
+impl Evicted {
+    fn removed(&self, key: u128, entry: Arc<Entry>, cause: RemovalCause) {
+        let cause = match cause {
+            RemovalCause::Explicit => EvictionCause::Cleared,
+            _ if !entry.is_servable_stale(Instant::now()) => EvictionCause::Expired,
+            RemovalCause::Expired => EvictionCause::Expired,
+            RemovalCause::Replaced => EvictionCause::Replaced,
+            RemovalCause::Size => EvictionCause::Size,
+        };
+        if cause == EvictionCause::Size && self.is_retained(&entry) {
+            self.returning.lock().push((key, entry));
+        } else {
+            self.counts.lock().add_one(cause);
+        }
+    }
+
+    fn is_retained(&self, entry: &Entry) -> bool {
+        /// The share of one entry in the mean: a few hundred entries make it.
+        const SHARE: f64 = 1.0 / 128.0;
+        let value = entry.value(self.slow_threshold);
+        let mean = {
+            let mut mean = self.mean.lock();
+            let before = mean.unwrap_or(value);
+            *mean.insert(before + (value - before) * SHARE)
+        };
+        // in logarithms, with a tolerance for rounding
+        value + entry.take_bonus() >= mean + 1.0 - 1e-6
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(shuttle))]
+mod tests;

@@ -83,7 +83,7 @@ impl<S: ToolService> Lone<S> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_rules_never_find_what_was_kept_under_the_rules_of_before() {
+async fn changed_rules_never_find_results_of_the_old_rules() {
     let (get, list) = (
         tool("get").read_only().build(),
         tool("list").read_only().build(),
@@ -111,7 +111,7 @@ async fn other_rules_never_find_what_was_kept_under_the_rules_of_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn caches_that_share_a_tool_know_it_each_by_its_own_rules() {
+async fn caches_that_share_a_tool_use_their_own_rules() {
     let (get, ship) = (tool("get").read_only().build(), tool("ship").build());
     let said = |scope| rules(&[("get", reading(scope)), ("ship", writing("x"))]);
     let (first, second) = (
@@ -142,7 +142,7 @@ async fn caches_that_share_a_tool_know_it_each_by_its_own_rules() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_nobody_else_holds_goes_with_what_is_known_of_it() {
+async fn a_tool_that_no_caller_holds_is_removed() {
     let bench = lone(Writes::TakeTenSeconds);
     let get = tool("get").read_only().build();
     for _ in 0..2 {
@@ -156,7 +156,7 @@ async fn a_tool_that_nobody_else_holds_goes_with_what_is_known_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_of_tools_of_which_the_same_is_said_stay() {
+async fn results_of_tools_with_unchanged_rules_stay() {
     let (get, list) = (
         tool("get").read_only().build(),
         tool("list").read_only().build(),
@@ -178,7 +178,7 @@ async fn results_of_tools_of_which_the_same_is_said_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_known_of_a_set_that_is_gone_goes_and_its_counts_stay_in_the_sums() {
+async fn a_removed_sets_counts_stay_in_the_sums() {
     let bench = lone(Writes::TakeTenSeconds);
     let kept = tool("get").read_only().build();
     bench.text(of(&kept)).await;
@@ -197,7 +197,7 @@ async fn what_is_known_of_a_set_that_is_gone_goes_and_its_counts_stay_in_the_sum
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_comes_back_finds_nothing_of_before() {
+async fn a_set_that_comes_back_finds_no_old_results() {
     let bench = lone(Writes::TakeTenSeconds);
     let make = || tool("get").read_only().build();
     assert_eq!(bench.text(of(&make())).await, "1");
@@ -207,7 +207,7 @@ async fn a_set_that_comes_back_finds_nothing_of_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_runs_while_its_set_goes_and_comes_back_is_still_waited_for() {
+async fn a_write_in_flight_counts_after_its_set_was_removed_and_came_back() {
     let bench = lone(Writes::TakeTenSeconds);
     let set: ReplicaSetId = "test".parse().unwrap();
     let add = bench.cache.clone().oneshot(of(&tool("add").build()));
@@ -228,7 +228,7 @@ async fn a_write_that_runs_while_its_set_goes_and_comes_back_is_still_waited_for
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_may_still_land_is_not_forgotten_with_its_set() {
+async fn an_unsettled_write_outlives_the_removal_of_its_set() {
     let bench = lone(Writes::GetLost);
     assert_eq!(bench.text(of(&tool("add").build())).await, "unknown");
     bench.handle.retain_sets(|_| false);

@@ -100,7 +100,7 @@ pub(crate) fn failure(delivery: Delivery) -> ToolError {
     ToolError::new(kind, delivery, delivery.as_str())
 }
 
-/// Makes a call somebody's.
+/// Makes the call of a principal.
 pub(crate) fn by(who: &str, call: ToolCall) -> ToolCall {
     call.with_caller(Arc::new(Caller::new(Principal::new(who))))
 }

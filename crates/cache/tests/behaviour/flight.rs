@@ -1,4 +1,4 @@
-//! Identical reads that run at the same time run once, and nobody is stranded.
+//! Identical reads in flight run once, and no follower is stranded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn who_joins_is_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_runner_hands_over_to_one() {
+async fn a_dropped_leader_hands_over_to_one_follower() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
     let mut all = crowd(&bench, 8).await;
@@ -61,7 +61,7 @@ async fn a_dropped_runner_hands_over_to_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_runner_keeps_its_failure_and_hands_over() {
+async fn a_failing_leader_keeps_its_failure_and_hands_over() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let inside = gate.clone();
     let mock = MockService::new(move |_, n| {
@@ -88,7 +88,7 @@ async fn a_failing_runner_keeps_its_failure_and_hands_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_before_a_failing_server_does_not_wait_in_line() {
+async fn followers_of_failing_leaders_do_not_run_one_by_one() {
     let mock = MockService::new(|_, n| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if n % 2 == 0 {
@@ -109,7 +109,7 @@ async fn a_crowd_before_a_failing_server_does_not_wait_in_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panicking_runner_hands_over() {
+async fn a_panicking_leader_hands_over() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let inside = gate.clone();
     let mock = MockService::new(move |_, n| {
@@ -131,7 +131,7 @@ async fn a_panicking_runner_hands_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_leaves_no_trace() {
+async fn a_follower_that_stops_waiting_leaves_no_trace() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
     let mut all = crowd(&bench, 4).await;
@@ -148,7 +148,7 @@ async fn who_stops_waiting_leaves_no_trace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flight_everybody_left_starts_afresh() {
+async fn a_flight_without_members_starts_afresh() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
     for one in crowd(&bench, 3).await.into_iter().rev() {
@@ -161,7 +161,7 @@ async fn a_flight_everybody_left_starts_afresh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_at_the_callers_own_deadline() {
+async fn a_follower_waits_until_its_own_deadline() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
     let runner = bench.start(read()).await;
@@ -203,7 +203,7 @@ async fn lose_a_write(bench: &Bench) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_beside_a_write_share_a_run_that_began_after_they_came() {
+async fn reads_beside_a_write_share_a_run_that_began_later() {
     for is_in_flight in [true, false] {
         let (mock, gate) = MockService::gated();
         let bench = Bench::new(mock);
@@ -277,7 +277,7 @@ async fn a_read_beside_a_write_that_fails_hands_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_that_is_not_polled_holds_nobody_back() {
+async fn a_future_that_is_not_polled_blocks_no_other_call() {
     use tower::Service;
     let mut bench = Bench::new(MockService::counting());
     let held = bench.cache.call(read());

@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 const CALLS: u32 = 12_000;
 const ANSWERED_AFTER: Duration = Duration::from_millis(15);
 
-/// Runs the load, of which one write in 20, and returns the share of reads that were hits or joined a
-/// run. Of `lost` in 100 calls the effect is there, and the reply is not.
+/// Runs the load, of which one write in 20, and returns the share of reads that were hits or joined
+/// a run. Of `lost` in 100 calls the effect is there, and the reply is not.
 async fn served(lost: u32) -> f64 {
     // the same calls in each run
     let mut random = fastrand::Rng::with_seed(7);

@@ -2,7 +2,7 @@
 
 mod changes;
 mod common;
-mod events;
+mod counts;
 mod flight;
 mod fresh;
 mod load;

@@ -6,9 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::common::{Bench, by, failure, get, read, set, write};
-use callward_cache::{
-    Admission, BypassReason, CacheConfig, CacheLayer, Entry, Partition, Store, StoreUsage, Watcher,
-};
+use callward_cache::{BypassReason, CacheConfig, CacheLayer, Partition};
 use callward_core::{
     CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
 };
@@ -36,7 +34,7 @@ async fn the_same_read_is_answered_with_the_same_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_lives_exactly_as_long_as_the_plan_says() {
+async fn an_entry_expires_exactly_by_its_plan() {
     let bench = Bench::new(MockService::counting());
     assert_eq!(bench.text(read()).await, "1");
     tokio::time::advance(Duration::from_secs(300) - Duration::from_nanos(1)).await;
@@ -46,7 +44,7 @@ async fn an_entry_lives_exactly_as_long_as_the_plan_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hit_does_not_lengthen_a_life() {
+async fn a_hit_does_not_extend_a_lifetime() {
     let bench = Bench::new(MockService::counting());
     for expected in ["1", "1", "1", "2"] {
         assert_eq!(bench.text(read()).await, expected);
@@ -55,7 +53,7 @@ async fn a_hit_does_not_lengthen_a_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn spellings_of_the_same_arguments_meet_and_others_do_not() {
+async fn equal_arguments_share_a_result_in_any_textual_form() {
     let bench = Bench::new(MockService::counting());
     let ask = |arguments: &'static str| bench.text(ToolCall::new(get(), arguments));
     assert_eq!(ask(r#"{"a":1,"b":"é"}"#).await, "1");
@@ -68,7 +66,7 @@ async fn spellings_of_the_same_arguments_meet_and_others_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_without_a_fingerprint_are_called_each_time() {
+async fn ambiguous_arguments_bypass_the_cache() {
     let bench = Bench::new(MockService::counting());
     for expected in ["1", "2"] {
         let twice = ToolCall::new(get(), r#"{"a":1,"a":2}"#);
@@ -78,7 +76,7 @@ async fn arguments_without_a_fingerprint_are_called_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn principals_have_results_of_their_own() {
+async fn principals_do_not_share_results() {
     let bench = Bench::new(MockService::counting());
     assert_eq!(bench.text(by("ann", read())).await, "1");
     assert_eq!(bench.text(by("bob", read())).await, "2");
@@ -123,7 +121,7 @@ async fn restricted_reads_of_two_principals_do_not_join() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_whole_successes_of_bearable_size_are_kept() {
+async fn only_complete_successes_within_the_size_limit_are_kept() {
     let round = r#"{"resultType":"input_required","content":[]}"#;
     let task = r#"{"resultType":"task","content":[]}"#;
     let answers: Vec<Result<ToolOutput, ToolError>> = vec![
@@ -218,7 +216,7 @@ async fn a_hit_needs_no_capacity_and_no_second_poll() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_off_remembers_nothing() {
+async fn a_disabled_cache_keeps_nothing() {
     let mut config = CacheConfig::default();
     config.enabled = false;
     let bench = Bench::with(config, MockService::counting());
@@ -229,13 +227,13 @@ async fn a_cache_that_is_off_remembers_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_meant_for_one_server_is_not_answered_with_what_another_said() {
+async fn a_pinned_call_bypasses_the_cache() {
     let bench = Bench::new(MockService::counting());
     let pinned = |call: ToolCall| call.pinned_to("replica".parse().unwrap());
     assert_eq!(status(&bench, read()).await, CacheStatus::Miss);
     assert_eq!(status(&bench, pinned(read())).await, CacheStatus::Bypass);
     assert_eq!(bench.text(pinned(read())).await, "3");
-    // and what it says is nobody else's answer either
+    // and its answer is not shared either
     assert_eq!(bench.text(read()).await, "1");
     let bypasses = bench.stats().bypasses;
     assert_eq!(bypasses.get(BypassReason::Pinned), 2);
@@ -268,7 +266,7 @@ async fn each_call_is_counted_and_noted_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_purge_forgets_what_it_names() {
+async fn a_purge_removes_the_results_it_names() {
     let bench = Bench::new(MockService::counting());
     let other = call(&tool("get").set("other").read_only().build(), json!({}));
     let both = async |first: &str, second: &str| {
@@ -284,7 +282,7 @@ async fn a_purge_forgets_what_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_running_read_brings_back_after_a_purge_is_not_kept() {
+async fn the_result_of_a_read_in_flight_during_a_purge_is_not_kept() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
     let running = bench.start(read()).await;
@@ -292,38 +290,4 @@ async fn what_a_running_read_brings_back_after_a_purge_is_not_kept() {
     gate.open(2);
     assert_eq!(running.await.unwrap().unwrap().to_text(), "1");
     assert_eq!(bench.text(read()).await, "2");
-}
-
-/// A store that forgets everything at once.
-#[derive(Debug)]
-struct Sieve;
-
-impl Store for Sieve {
-    fn get(&self, _: u128) -> Option<Entry> {
-        None
-    }
-
-    fn put(&self, _: u128, _: Entry) -> Admission {
-        Admission::Stored
-    }
-
-    fn remove(&self, _: u128) {}
-
-    fn clear(&self) {}
-
-    fn usage(&self) -> StoreUsage {
-        StoreUsage::default()
-    }
-
-    fn watch(&self, _: Watcher) {}
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_store_that_forgets_costs_calls_and_nothing_else() {
-    let mock = MockService::counting();
-    let cache = CacheLayer::with_store(CacheConfig::default(), Arc::new(Sieve)).layer(mock);
-    for expected in ["1", "2"] {
-        let answer = cache.clone().oneshot(read()).await.unwrap();
-        assert_eq!(answer.to_text(), expected);
-    }
 }

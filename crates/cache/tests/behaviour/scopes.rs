@@ -84,7 +84,7 @@ fn order(tool: &Arc<Tool>, id: impl Into<Value>) -> ToolCall {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_to_one_order_drops_reads_of_that_order_and_of_all() {
+async fn a_write_to_one_scope_invalidates_its_reads_and_wide_reads() {
     let bench = by_order();
     assert_eq!(bench.text(order(&get(), 1)).await, "1");
     assert_eq!(bench.text(order(&get(), 2)).await, "2");
@@ -96,7 +96,7 @@ async fn a_write_to_one_order_drops_reads_of_that_order_and_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_without_a_rule_drops_everything() {
+async fn a_write_without_a_rule_invalidates_everything() {
     let bench = by_order();
     assert_eq!(bench.text(order(&get(), 1)).await, "1");
     assert_eq!(
@@ -107,7 +107,7 @@ async fn a_write_without_a_rule_drops_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_arguments_name_nothing_certain_drops_everything() {
+async fn a_write_with_ambiguous_arguments_invalidates_everything() {
     for arguments in [
         "{}",
         r#"{"id":null}"#,
@@ -126,7 +126,7 @@ async fn a_write_whose_arguments_name_nothing_certain_drops_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn spellings_of_one_order_meet() {
+async fn textual_forms_of_one_value_name_one_scope() {
     for (read, written) in [
         (json!(7), json!("7")),
         (json!("Ab"), json!(" aB ")),
@@ -148,7 +148,7 @@ async fn an_idempotent_write_is_kept_while_other_orders_are_written() {
     assert_eq!(bench.text(order(&rename(), 1)).await, "1");
     assert_eq!(bench.text(order(&ship(), 1)).await, "3");
     assert_eq!(bench.text(order(&rename(), 1)).await, "4");
-    // somebody who wrote to everything may have renamed it
+    // a write to everything may have renamed it
     assert_eq!(
         bench.text(call(&tool("tidy").build(), json!({}))).await,
         "5"
@@ -156,7 +156,7 @@ async fn an_idempotent_write_is_kept_while_other_orders_are_written() {
     assert_eq!(bench.text(order(&rename(), 1)).await, "6");
 }
 
-/// A copy changes something else once its source was written, and nobody said what it reads.
+/// A copy without a rule for its reads changes something else once its source was written.
 #[tokio::test(start_paused = true)]
 async fn an_idempotent_write_that_may_read_more_is_sent_again_after_any_write() {
     let copy = tool("copy").idempotent().build();
@@ -239,7 +239,7 @@ async fn reads_and_writes_that_share_an_argument_value_meet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_is_said_to_write_nothing_drops_nothing() {
+async fn a_tool_with_an_empty_write_set_invalidates_nothing() {
     let config = rules([(&ship(), ToolScopes::writing([]).unwrap())]);
     let bench = Bench::with(config, MockService::counting());
     assert_eq!(bench.text(order(&get(), 1)).await, "1");
@@ -249,7 +249,7 @@ async fn a_tool_that_is_said_to_write_nothing_drops_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn purges_forget_what_they_name() {
+async fn purges_by_scope_and_tag_remove_results() {
     let bench = by_order();
     let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
     let by = |who: &Principal, tool: &Arc<Tool>| by(who.as_str(), order(tool, 1));
@@ -278,7 +278,7 @@ async fn purges_forget_what_they_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_are_gone_are_forgotten_and_what_they_answered_does_not_come_back() {
+async fn removed_tools_do_not_find_old_results_when_they_come_back() {
     let layer = CacheLayer::default();
     let answered = Arc::new(AtomicU64::new(0));
     let count = answered.clone();
@@ -302,7 +302,7 @@ async fn tools_that_are_gone_are_forgotten_and_what_they_answered_does_not_come_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tag_is_purged_of_a_definition_that_was_given_up_and_comes_back() {
+async fn a_tag_purge_reaches_a_definition_that_comes_back() {
     let layer = CacheLayer::default();
     let cache = layer.layer(service_fn(|_: ToolCall| {
         std::future::ready(Ok(ToolOutput::text("x")))
@@ -334,9 +334,9 @@ async fn a_tag_is_purged_of_a_definition_that_was_given_up_and_comes_back() {
 }
 
 proptest! {
-    /// What a template names never depends on how the arguments are spelt.
+    /// The scopes of a template do not depend on the textual form of the arguments.
     #[test]
-    fn a_write_is_seen_however_it_is_spelt(id in prop_oneof![
+    fn a_write_is_seen_in_any_textual_form(id in prop_oneof![
         any::<u32>().prop_map(Value::from),
         "[a-zA-Z ]{1,6}".prop_map(Value::from),
         any::<bool>().prop_map(Value::from),

@@ -62,7 +62,7 @@ async fn a_write_invalidates_reads_and_kept_writes_of_each_set_of_its_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_overlaps_a_write_serves_nobody_else() {
+async fn a_read_that_overlaps_a_write_serves_no_other_call() {
     // began before the write was sent, ended while it ran or after it was answered
     for ends_after_the_write in [false, true] {
         let (mock, gate) = MockService::gated();
@@ -160,7 +160,7 @@ async fn run_of(bench: &Bench) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_settling_answers_live_for_the_burst_until_the_deadline() {
+async fn after_settling_results_are_served_within_the_burst_until_the_deadline() {
     let bench = Bench::new(failing(failure(Delivery::Unknown)));
     let minutes = |n: u64| Duration::from_secs(60 * n);
     let deadline = tokio::time::Instant::now() + minutes(10);
@@ -225,7 +225,7 @@ async fn a_quick_tool_settles_in_a_second_and_a_slow_one_in_four_p99() {
         bench.ask(write()).await.unwrap_err();
         tokio::time::advance(settles - Duration::from_millis(1)).await;
         assert_ne!(run_of(&bench).await, run_of(&bench).await);
-        // what is told of the p99 is at most a quarter above it
+        // the histogram's p99 is at most a quarter above the real one
         tokio::time::advance(settles / 4).await;
         assert_eq!(run_of(&bench).await, run_of(&bench).await, "{takes:?}");
     }
@@ -259,7 +259,7 @@ async fn a_panicking_write_settles_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_was_repeated_below_settles_first() {
+async fn a_write_that_was_retried_settles_first() {
     // what a retry layer leaves behind: the first attempt was given up on and may land late
     for with_record in [false, true] {
         let mock = MockService::new(|call, n| {
@@ -327,7 +327,7 @@ async fn a_repeat_runs_again_after_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_failed_is_no_reason_to_skip_its_repeat() {
+async fn the_repeat_of_a_failed_write_is_sent() {
     let mock = MockService::sequence(vec![
         Err(failure(Delivery::Answered)),
         Ok(ToolOutput::error_text("no")),
@@ -375,7 +375,8 @@ async fn a_write_sent_while_another_may_land_is_not_kept() {
     let bench = Bench::new(failing(failure(Delivery::Unknown)));
     bench.ask(write()).await.unwrap_err();
     assert_eq!(runs(&bench, &[1, 1]).await, 2);
-    // settled, but the lost one might land until its attempt timeout has passed, and undo what was set
+    // settled, but the lost one might land until its attempt timeout has passed, and undo what was
+    // set
     tokio::time::advance(SETTLING).await;
     assert_eq!(runs(&bench, &[1, 1]).await, 2);
     tokio::time::advance(ATTEMPT_TIMEOUT - SETTLING).await;
@@ -397,7 +398,7 @@ async fn a_write_answered_after_another_could_land_is_not_kept() {
     assert_eq!(runs(&bench, &[1]).await, 1);
 }
 
-/// Whoever purges knows of a change that nobody wrote: a write that was under way may have come before.
+/// A purge follows a change past the cache: a write in flight may have come before it.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_overlaps_a_purge_is_not_kept() {
     let own = set(1);
@@ -419,7 +420,7 @@ async fn a_write_that_overlaps_a_purge_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idempotent_writes_can_be_left_alone() {
+async fn caching_of_idempotent_writes_can_be_disabled() {
     let mut config = CacheConfig::default();
     config.idempotent_writes = false;
     let bench = Bench::with(config, MockService::counting());

@@ -134,7 +134,7 @@ impl Play {
         };
         self.say(format_args!("call {id}: {ask:?}"));
         let caller = Caller::new(Principal::new(format!("p{}", ask.who)));
-        let mut call: ToolCall = call(ask.action.tool(), ask.action.arguments(ask.spelling))
+        let mut call: ToolCall = call(ask.action.tool(), ask.action.arguments(ask.form))
             .with_id(id.to_string())
             .with_caller(Arc::new(caller));
         let deadline = ask
@@ -241,10 +241,10 @@ impl Play {
                     self.answered += usize::from(arrived == 0);
                     if output.is_error() {
                         let own = arrived == 1;
-                        self.check(own, format_args!("call {id} is told another's error"))?;
+                        self.check(own, format_args!("call {id} gets another's error"))?;
                     } else {
                         let text = output.to_text();
-                        self.say(format_args!("    call {id} is told {text}"));
+                        self.say(format_args!("    call {id} answers {text}"));
                         let (sound, what) =
                             self.world
                                 .lock()
@@ -266,7 +266,7 @@ impl Play {
         Ok(())
     }
 
-    /// Answers everything that is still there; then nobody may be waiting, and the counts add up.
+    /// Answers all calls in flight; then no call may be waiting, and the counts add up.
     async fn finish(&mut self) -> Result<(), TestCaseError> {
         while !self.world.lock().inside.is_empty() {
             self.world.lock().step += 1;

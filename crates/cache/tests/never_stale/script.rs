@@ -3,9 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use callward_cache::{
-    CacheConfig, CacheLayer, MokaStore, Partition, ScopeRules, Store, ToolScopes,
-};
+use callward_cache::{CacheConfig, CacheLayer, Partition, ScopeRules, ToolScopes};
 use callward_core::{Delivery, SecurityLevel, Tool};
 use callward_testkit::tool;
 use proptest::prelude::*;
@@ -24,7 +22,7 @@ pub(crate) enum Action {
     /// All items, and the note.
     List,
     Note,
-    /// The rate of whoever asks; restricted.
+    /// The rate of the caller; restricted.
     Rate,
     /// One account, of another replica set.
     Balance(usize),
@@ -78,9 +76,9 @@ impl Action {
         self.reads(0).is_empty()
     }
 
-    /// The arguments; a server takes all spellings for the same.
-    pub(crate) fn arguments(self, spelling: u8) -> Value {
-        let spelled = |key: usize| match spelling {
+    /// The arguments; a server takes all forms for the same.
+    pub(crate) fn arguments(self, form: u8) -> Value {
+        let spelled = |key: usize| match form {
             0 => json!(key),
             1 => json!(key.to_string()),
             _ => json!(format!(" {key}")),
@@ -133,7 +131,8 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// What is true of a tool, by its number: what it reads if it is a read, or else what it writes.
+    /// What is true of a tool, by its number: what it reads if it is a read, or else what it
+    /// writes.
     fn truth(self, number: usize) -> &'static [&'static str] {
         match (number, self) {
             (0 | 5 | 7, Self::Templates) => &["item:{key}"],
@@ -155,31 +154,22 @@ impl Style {
     }
 }
 
-/// Where entries are kept, and whether there is room for all or for two or three only.
+/// The size of the store: for all entries, or for two or three.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Room {
+pub(crate) enum StoreSize {
     Ample,
     Little,
-    #[cfg(feature = "lean")]
-    LittleLean,
 }
 
-impl Room {
+impl StoreSize {
     fn all() -> Vec<Self> {
-        vec![
-            Self::Ample,
-            Self::Little,
-            #[cfg(feature = "lean")]
-            Self::LittleLean,
-        ]
+        vec![Self::Ample, Self::Little]
     }
 
-    fn store(self) -> Arc<dyn Store> {
+    fn max_bytes(self) -> u64 {
         match self {
-            Self::Ample => Arc::new(MokaStore::new(1 << 20)),
-            Self::Little => Arc::new(MokaStore::new(1_200)),
-            #[cfg(feature = "lean")]
-            Self::LittleLean => Arc::new(callward_cache::LeanStore::new(1_200)),
+            Self::Ample => 1 << 20,
+            Self::Little => 1_600,
         }
     }
 }
@@ -191,7 +181,7 @@ pub(crate) struct Setting {
     style: Style,
     /// Of which tools something is said: a bit each. One more says what `copy` reads.
     said: u16,
-    store: Room,
+    store: StoreSize,
 }
 
 impl Setting {
@@ -204,11 +194,12 @@ impl Setting {
     }
 
     pub(crate) fn layer(&self) -> CacheLayer {
-        CacheLayer::with_store(self.config(), self.store.store())
+        CacheLayer::new(self.config())
     }
 
     fn config(&self) -> CacheConfig {
         let mut config = CacheConfig::default();
+        config.max_bytes = self.store.max_bytes();
         config.settle = SETTLE;
         if self.shared {
             config.partition = Partition::Shared;
@@ -239,7 +230,7 @@ impl Setting {
 pub(crate) struct Ask {
     pub(crate) action: Action,
     pub(crate) who: usize,
-    pub(crate) spelling: u8,
+    pub(crate) form: u8,
     /// In seconds.
     pub(crate) patience: Option<u64>,
 }
@@ -247,9 +238,9 @@ pub(crate) struct Ask {
 impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "p{} asks for {:?}", self.who, self.action)?;
-        match self.spelling {
+        match self.form {
             0 => {}
-            spelling => write!(f, ", spelling {spelling}")?,
+            form => write!(f, ", form {form}")?,
         }
         match self.patience {
             Some(secs) => write!(f, ", within {secs} s"),
@@ -312,14 +303,14 @@ fn setting() -> impl Strategy<Value = Setting> {
     let style = select(vec![Style::Templates, Style::Tags, Style::EachValue]);
     // nothing, everything, or any of it
     let said = prop_oneof![Just(0), Just(u16::MAX), any::<u16>()];
-    (any::<bool>(), style, said, select(Room::all())).prop_map(|(shared, style, said, store)| {
-        Setting {
+    (any::<bool>(), style, said, select(StoreSize::all())).prop_map(
+        |(shared, style, said, store)| Setting {
             shared,
             style,
             said,
             store,
-        }
-    })
+        },
+    )
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -345,12 +336,12 @@ fn who() -> impl Strategy<Value = usize> {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    let spelling = prop_oneof![6 => Just(0), 1 => 1..3_u8];
+    let form = prop_oneof![6 => Just(0), 1 => 1..3_u8];
     let patience = prop_oneof![5 => Just(None), 1 => select(vec![Some(1), Some(30)])];
-    (action(), who(), spelling, patience).prop_map(|(action, who, spelling, patience)| Ask {
+    (action(), who(), form, patience).prop_map(|(action, who, form, patience)| Ask {
         action,
         who,
-        spelling,
+        form,
         patience,
     })
 }

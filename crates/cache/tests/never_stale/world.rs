@@ -18,7 +18,8 @@ pub(crate) const ACCOUNTS: usize = 6;
 
 type State = [u64; 8];
 
-/// How long a write that may still land is unsettled: the least there is, which no p99 makes longer.
+/// How long a write that may still land is unsettled: the least there is, which no p99 makes
+/// longer.
 pub(crate) const SETTLE: Duration = Duration::from_secs(1);
 
 /// What was so since a step.
@@ -26,7 +27,7 @@ pub(crate) const SETTLE: Duration = Duration::from_secs(1);
 struct Since {
     step: usize,
     state: State,
-    /// Until when a read may be told what was so before: a write landed after it had settled.
+    /// Until when a read may answer the state before: a write landed after it had settled.
     late: Option<Instant>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Inside {
     reply: oneshot::Sender<Result<ToolOutput, ToolError>>,
 }
 
-/// A write nobody waits for any more, and until when it may land.
+/// A write whose caller left, and until when it may land.
 #[derive(Debug)]
 pub(crate) struct Ghost {
     pub(crate) id: usize,
@@ -79,7 +80,7 @@ impl World {
         }
     }
 
-    /// Notes what somebody is about to ask; returns the number of the call.
+    /// Notes a call before it is made; returns its number.
     pub(crate) fn note(&mut self, ask: Ask) -> usize {
         self.asks.push(ask);
         self.arrived.push(0);
@@ -144,15 +145,15 @@ impl World {
             }
             Action::Wipe => state[..=NOTE].fill(fresh),
             Action::Copy(from, to) => state[to] = state[from],
-            _ => return self.told(ask, state),
+            _ => return self.answer_in(ask, state),
         }
         self.ran[id] = true;
         self.push(state);
-        self.told(ask, state)
+        self.answer_in(ask, state)
     }
 
-    /// What a call is told in this state.
-    fn told(&self, ask: Ask, state: State) -> ToolOutput {
+    /// The answer of a call in this state.
+    fn answer_in(&self, ask: Ask, state: State) -> ToolOutput {
         let shared = self.setting.shared && !ask.action.is_write() && ask.action != Action::Rate;
         let who = if shared {
             "all".into()
@@ -168,7 +169,7 @@ impl World {
         ToolOutput::text(format!("{who}: {values:?}"))
     }
 
-    /// Says whether a call could end like this without a cache, and what would be wrong if not.
+    /// Returns `true` if a call could end like this without a cache, and the fault if not.
     pub(crate) fn judge(
         &self,
         id: usize,
@@ -177,24 +178,24 @@ impl World {
         output: &ToolOutput,
     ) -> (bool, &'static str) {
         if !self.is_true(id, began, output) {
-            return (false, "is told what is not so, or another's");
+            return (false, "answers no current state, or another's");
         }
         let swallowed = self.asks[id].action.is_write() && !self.ran[id] && !idle;
         (!swallowed, "was swallowed")
     }
 
-    /// Says whether this call may be told this: it was so for whoever asks, since it began, or until a
-    /// write landed within the burst window before, later than is waited for.
+    /// Returns `true` if the call may answer this: it was so for its principal since it began, or
+    /// until a write landed within the burst window before, later than is waited for.
     fn is_true(&self, id: usize, began: (usize, Instant), output: &ToolOutput) -> bool {
         let (step, at) = began;
-        let told = |since: &Since| self.told(self.asks[id], since.state);
+        let answer = |since: &Since| self.answer_in(self.asks[id], since.state);
         for (n, since) in self.history.iter().enumerate().rev() {
-            let now = told(since);
+            let now = answer(since);
             if now.body() == output.body() {
                 return true;
             }
             let must_be_seen = since.step < step && since.late.is_none_or(|until| until < at);
-            let before = n.checked_sub(1).map(|before| told(&self.history[before]));
+            let before = n.checked_sub(1).map(|before| answer(&self.history[before]));
             if must_be_seen && before.is_some_and(|before| before.body() != now.body()) {
                 return false;
             }
@@ -202,7 +203,7 @@ impl World {
         false
     }
 
-    /// Says whether a write would change nothing.
+    /// Returns `true` if a write would change nothing.
     pub(crate) fn is_idle(&self, action: Action) -> bool {
         match action {
             Action::Set(key, value) => self.now()[key] == value,
@@ -271,7 +272,7 @@ impl World {
         }
     }
 
-    /// Lets a write land that nobody waits for; returns its call.
+    /// Lets a write land whose caller left; returns its call.
     pub(crate) fn land(&mut self, which: usize, at: Instant) -> usize {
         let Ghost { id, settled, .. } = self.ghosts.remove(which);
         self.run(id);

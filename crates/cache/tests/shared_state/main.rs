@@ -1,42 +1,30 @@
 //! State that several servers share, that others change, and that instances keep: random schedules
 //! against a model.
 //!
-//! Sessions of two principals call the tools of five replica sets. The sets of a group read and write
-//! the same cells; some sets have one instance per session. Each session's instance counts the calls of
-//! a tool that claims to be read-only. Calls take time before and after they take effect, overlap, are
-//! cancelled and fail; a write that was cancelled or failed still takes effect. An outside writer changes
-//! cells without any call. Lifetimes are learned and nothing is known yet. Each answer names the
-//! execution that it comes from, so the model knows what was read, when, and for whom. Then:
+//! Sessions of two principals call the tools of five replica sets. The sets of a group read and
+//! write the same cells; some sets have one instance per session, which counts the calls of a tool
+//! that claims to be read-only. Calls overlap, are cancelled and fail; a cancelled or failed write
+//! still takes effect. Another writer changes cells without any call. Lifetimes are learned,
+//! without evidence yet. Each answer names its execution. Then:
 //!
 //! - an answer comes from an execution of the same call, by the same principal (unless results are
 //!   shared by all), and by the same instance where a set has instances;
 //! - a read shows the state of a moment in the burst window before the call or later, and none from
 //!   before the end of a write through any set of its group that ended before the call;
-//! - a session does not receive the answer of one execution for two calls; neither do calls without a
-//!   session, if one follows the other;
+//! - a session does not receive the answer of one execution for two calls; neither do calls without
+//!   a session, if one follows the other;
 //! - a counting tool answers 1, 2, 3 to the calls of a session, one after the other;
-//! - a kept idempotent write answers another session within the burst window only, and only if no other
-//!   write to the group took effect since; every other write is executed;
+//! - a kept idempotent write answers another session within the burst window only, and only if no
+//!   other write to the group took effect since; every other write is executed;
 //! - no call is executed twice, and each is answered.
 //!
-//! `each_broken_rule_is_found` plays fixed schedules in settings that break these rules:
-//!
-//! - fixed lifetimes of 300 s, the former default: old state, repeated answers, counters that stand
-//!   still, and idempotent writes that are not executed again;
-//! - the same with a lifetime of 5 s: old state;
-//! - fixed lifetimes of idempotent writes alone: writes that are not executed again;
-//! - every set has a state of its own: writes through another set of the group are missed;
-//! - instances that are taken for shared: one session receives another one's answer;
-//! - a burst window of 5 s: old state.
-//!
-//! Each of these faults, put into the cache one at a time, fails the random schedules: a session receives
-//! a kept answer again, as a kept result, by joining a running call twice, or after joining it; sets of a
-//! named group have states of their own; the session is not part of an instance's key. A running call
-//! that is joined up to 5 s after its dispatch is not found within 500 schedules:
-//! `tests/behaviour/fresh/learned.rs` finds it.
-//!
-//! `SHARED_STATE_CASES` sets the number of random schedules, 500 by default. A failing schedule is
-//! shrunk and printed.
+//! `each_broken_rule_is_found` plays fixed schedules in settings that break these rules.
+//! `SHARED_STATE_CASES` sets the number of random schedules, 500 by default.
+
+// Each of these faults, put into the cache one at a time, fails the random schedules: a session
+// receives a kept answer again, as a kept result, by joining a running call twice, or after joining
+// it; sets of a named group have states of their own; the session is not part of an instance's key.
+// `tests/behaviour/fresh/learned.rs` finds a running call that is joined too late.
 
 #![expect(
     clippy::unwrap_used,

@@ -132,20 +132,16 @@ impl FingerprintKey {
     /// and for whom. Never equal to another kind of fingerprint but by accident.
     #[must_use]
     pub fn bytes_behind(&self, [what, whom]: [u128; 2], bytes: &[u8]) -> Fingerprint {
-        self.behind(what).bytes(whom, bytes)
-    }
-
-    /// Takes in the first word of [`bytes_behind`](Self::bytes_behind), for many bytes that stand behind
-    /// it.
-    #[must_use]
-    pub fn behind(&self, what: u128) -> Behind {
         let mut hasher = self.0;
         // whole words, so that the bytes are read as such, too
-        let mut head = [Tag::Behind as u8; 24];
-        let (_, word) = head.split_at_mut(8);
-        word.copy_from_slice(&what.to_le_bytes());
+        let mut head = [Tag::Behind as u8; 40];
+        let (_, words) = head.split_at_mut(8);
+        let (first, second) = words.split_at_mut(16);
+        first.copy_from_slice(&what.to_le_bytes());
+        second.copy_from_slice(&whom.to_le_bytes());
         hasher.write(&head);
-        Behind(hasher)
+        hasher.write(bytes);
+        Fingerprint(hasher.finish128().into())
     }
 
     /// Returns one fingerprint of several, in this order.
@@ -159,53 +155,6 @@ impl FingerprintKey {
         let mut hasher = self.0;
         hasher.write(&bytes);
         Fingerprint(hasher.finish128().into())
-    }
-}
-
-/// A [`FingerprintKey`] that has taken in a word which stands before bytes.
-///
-/// ```
-/// use callward_core::FingerprintKey;
-///
-/// let key = FingerprintKey::new(1, 2);
-/// let tool = key.behind(7);
-/// assert_eq!(tool.bytes(8, b"{}"), key.bytes_behind([7, 8], b"{}"));
-/// assert_ne!(tool.bytes_for(8, b"{}"), tool.bytes_for(9, b"{}"));
-/// ```
-#[derive(Clone, Copy)]
-pub struct Behind(SipHasher13);
-
-impl Behind {
-    /// Returns the fingerprint of plain bytes behind that word and another one.
-    #[must_use]
-    #[inline]
-    pub fn bytes(&self, whom: u128, bytes: &[u8]) -> Fingerprint {
-        let mut hasher = self.0;
-        hasher.write(&whom.to_le_bytes());
-        hasher.write(bytes);
-        Fingerprint(hasher.finish128().into())
-    }
-
-    /// Returns the fingerprint of plain bytes behind that word, for one of many who are told apart by a
-    /// number. Cheaper than [`bytes`](Self::bytes), as nothing but the bytes is hashed; the two are never
-    /// equal but by accident.
-    ///
-    /// The number is added to the hash. So two numbers never meet over the same bytes; and over different
-    /// bytes they do as seldom as two hashes do, whoever chooses them, as nobody without the key knows by
-    /// how much two hashes differ.
-    #[must_use]
-    #[inline]
-    pub fn bytes_for(&self, whom: u128, bytes: &[u8]) -> Fingerprint {
-        let mut hasher = self.0;
-        hasher.write(bytes);
-        let hash: u128 = hasher.finish128().into();
-        Fingerprint(hash ^ whom)
-    }
-}
-
-impl fmt::Debug for Behind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Behind(secret)")
     }
 }
 
@@ -346,14 +295,13 @@ mod tests {
     #[test]
     fn those_whom_bytes_are_for_are_told_apart() {
         let key = FingerprintKey::new(7, 11);
-        let of = |what, whom, bytes: &[u8]| key.behind(what).bytes_for(whom, bytes);
+        let of = |what, whom, bytes: &[u8]| key.bytes_behind([what, whom], bytes);
         let all = [
             of(1, 2, b"a"),
             of(1, 3, b"a"),
             of(2, 2, b"a"),
             of(2, 1, b"a"),
             of(1, 2, b"b"),
-            key.behind(1).bytes(2, b"a"),
             key.bytes(b"a"),
         ];
         for (number, one) in all.iter().enumerate() {

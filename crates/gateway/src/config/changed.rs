@@ -296,7 +296,6 @@ impl CacheLimits {
             enabled,
             max_bytes,
             max_item_bytes,
-            store,
             slow_threshold,
             idempotent_writes,
             freshness,
@@ -315,7 +314,6 @@ impl CacheLimits {
             ("enabled", json!(enabled)),
             ("max_bytes", json!(show_size(*max_bytes))),
             ("max_item_bytes", json!(show_size(*max_item_bytes))),
-            ("store", json!(store.as_str())),
             ("slow_threshold", json!(show_duration(*slow_threshold))),
             ("idempotent_writes", json!(idempotent_writes)),
             ("freshness", json!(freshness.as_str())),
@@ -378,8 +376,6 @@ stale_while_revalidate = \"1m 30s\"
 ttl = \"1m\"
 ";
         assert_eq!(changed(all), all);
-        let lean = "store = \"lean\"\n";
-        assert_eq!(changed(lean), lean);
     }
 
     #[test]
@@ -393,24 +389,12 @@ ttl = \"1m\"
     }
 
     #[test]
-    fn a_store_that_cannot_be_had_is_told_at_its_key() {
-        for (cache, key, want) in [
-            (
-                "store = \"redis\"",
-                "2:9: `cache.store`",
-                "`moka` or `lean`",
-            ),
-            (
-                "slow_threshold = 500",
-                "`cache.slow_threshold`",
-                "\"250ms\"",
-            ),
-            (
-                "store = \"lean\"\nslow_threshold = \"1s\"",
-                "`cache.slow_threshold`",
-                "store = \"moka\"",
-            ),
-        ] {
+    fn an_invalid_threshold_is_reported_at_its_key() {
+        for (cache, key, want) in [(
+            "slow_threshold = 500",
+            "`cache.slow_threshold`",
+            "\"250ms\"",
+        )] {
             let text = format!("[cache]\n{cache}\n[servers.a]\ncommand = \"x\"\n");
             let error = Config::parse(Path::new("t.toml"), &text).unwrap_err();
             let error = error.to_string();

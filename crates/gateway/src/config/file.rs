@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use callward::cache::{StateGroup, StoreKind};
+use callward::cache::StateGroup;
 use callward::core::infer::VerbKind;
 use callward::limit::ConcurrencyLimitLayer;
 use callward::{FreshnessMode, Instances, Profile, Trust, Weight};
@@ -168,9 +168,8 @@ pub(crate) struct Cache {
     pub(crate) enabled: bool,
     pub(crate) max_bytes: Size,
     pub(crate) max_item_bytes: Size,
-    pub(crate) store: StoreKind,
-    #[serde(deserialize_with = "some_duration")]
-    pub(crate) slow_threshold: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub(crate) slow_threshold: Duration,
     pub(crate) idempotent_writes: bool,
     pub(crate) freshness: FreshnessMode,
     #[serde(deserialize_with = "some_duration")]
@@ -196,8 +195,7 @@ impl Default for Cache {
             enabled: true,
             max_bytes: Size(64 << 20),
             max_item_bytes: Size(1 << 20),
-            store: StoreKind::default(),
-            slow_threshold: None,
+            slow_threshold: Duration::from_millis(500),
             idempotent_writes: true,
             freshness: FreshnessMode::Learned,
             ttl: None,

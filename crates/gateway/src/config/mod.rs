@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use callward::audit::AuditConfig;
 use callward::breaker::BreakerConfig;
-use callward::cache::{StateGroup, StoreKind, ToolScopes};
+use callward::cache::{StateGroup, ToolScopes};
 use callward::core::infer::Lexicon;
 use callward::core::redact;
 use callward::limit::{ConcurrencyLimitLayer, Shed};
@@ -135,7 +135,6 @@ pub(crate) struct CacheLimits {
     pub(crate) enabled: bool,
     pub(crate) max_bytes: u64,
     pub(crate) max_item_bytes: u64,
-    pub(crate) store: StoreKind,
     pub(crate) slow_threshold: Duration,
     pub(crate) idempotent_writes: bool,
     pub(crate) freshness: FreshnessMode,

@@ -114,7 +114,7 @@ mod tests {
             ("writes = [\"a\", \"b{\"]", "writes.2", "not closed"),
             ("writes = [\"\"]", "writes.1", "is empty"),
             ("reads = [1]", "reads.1", "as a string"),
-            ("reads = [\"@a b\"]", "reads.1", "is no scope"),
+            ("reads = [\"@a b\"]", "reads.1", "is not a scope"),
         ] {
             let (_, faults) = take_all(text);
             let [(found, message)] = &faults[..] else {

@@ -165,7 +165,7 @@ async fn a_bad_scope_is_refused_with_file_line_and_key() {
     let said = text(&done.stderr);
     for part in [
         format!("{path}:4:"),
-        "`servers.shop.tools.t.reads.1`: \"a{\" is no scope: a `{` is not closed".into(),
+        "`servers.shop.tools.t.reads.1`: \"a{\" is not a scope: a `{` is not closed".into(),
         format!("{path}:5:"),
         "`servers.shop.tools.t.writes.1`: no server is in set \"shopp\": did you mean `shop`?"
             .into(),

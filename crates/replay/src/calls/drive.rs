@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use callward_cache::{CacheConfig, CacheLayer, MokaStore, Store};
+use callward_cache::{CacheConfig, CacheLayer, MokaStore};
 use callward_core::{CacheStatus, CallRecord, Caller, Tool, ToolCall};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
@@ -53,7 +53,7 @@ struct World {
 /// Sends recorded calls through the cache layer.
 pub(crate) struct Driver {
     config: CacheConfig,
-    store: Arc<MokaStore>,
+    store: MokaStore,
     worlds: HashMap<u128, World>,
     running: FuturesUnordered<Running>,
     ahead: HashMap<u128, Vec<Ahead>>,
@@ -80,7 +80,7 @@ impl Driver {
     /// Starts with empty caches. `longest` is how long a result is made at most.
     pub(crate) fn new(options: &Options, config: CacheConfig, longest: u64) -> Self {
         Self {
-            store: Arc::new(MokaStore::new(config.max_bytes)),
+            store: MokaStore::new(&config),
             config,
             worlds: HashMap::new(),
             running: FuturesUnordered::new(),

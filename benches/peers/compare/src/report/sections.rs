@@ -18,11 +18,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "cargo bench --bench layer_cost",
     ),
     (
-        "cache_cost",
-        "What each way of a cached call costs",
-        "cargo bench -p callward-cache --features lean --bench cache_cost",
-    ),
-    (
         "cache_hit_rate",
         "How often the cache answers",
         "cargo bench --bench cache_hit_rate",

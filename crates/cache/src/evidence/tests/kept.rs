@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{DAY, observe_equal, seconds, subject};
 use crate::evidence::bucket::EDGES;
-use crate::evidence::format::{Snapshot, end_of};
+use crate::evidence::format::{Snapshot, checksum_line};
 use crate::evidence::{Evidences, Subject};
 
 /// What can be seen of all evidence.
@@ -173,7 +173,7 @@ fn one_process_holds_the_file() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_for_its_owner_only() {
+fn the_file_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
 
     let directory = tempfile::tempdir().unwrap();
@@ -230,19 +230,19 @@ fn a_file_of_another_version_or_kind_is_set_aside() {
     let path = directory.path().join("evidence");
     drop(written(&path, DAY));
     let text = fs::read_to_string(&path).unwrap();
-    let body = &text[..text.len() - end_of(&[]).len()];
+    let body = &text[..text.len() - checksum_line(&[]).len()];
     let table = [
         (r#""version":1"#, r#""version":2"#),
         ("callward-evidence", "something-else"),
-        (r#""different":0.0"#, r#""different":-1.0"#),
-        (r#""different":0.0"#, r#""different":1e999"#),
+        ("[0.0,0.0]", "[0.0,-1.0]"),
+        ("[0.0,0.0]", "[0.0,1e999]"),
+        ("[0.0,0.0],[0.0,0.0]", "[0.0,0.0]"),
         (r#""set":"files""#, r#""set":"no__set""#),
-        ("[[0,", "[[6,"),
     ];
     for (from, to) in table {
         assert!(body.contains(from), "{from}");
         let other = body.replacen(from, to, 1);
-        fs::write(&path, format!("{other}{}", end_of(other.as_bytes()))).unwrap();
+        fs::write(&path, format!("{other}{}", checksum_line(other.as_bytes()))).unwrap();
         assert!(open(&path, DAY).all().is_empty(), "{to}");
         assert!(!path.exists());
     }
@@ -258,28 +258,39 @@ proptest! {
     ) {
         for body in [&bytes[..], text.as_bytes()] {
             prop_assert!(Snapshot::decode(body).is_err());
-            let with_end = [body, end_of(body).as_bytes()].concat();
+            let with_end = [body, checksum_line(body).as_bytes()].concat();
             prop_assert!(Snapshot::decode(&with_end).is_err());
         }
     }
 
-    /// Any weights that a file may hold give evidence without a panic, and no key more than its part.
+    /// Any weights that a file may hold give evidence without a panic, and no key more than its
+    /// part.
     #[test]
     fn any_weights_are_taken(
-        weights in prop::collection::vec((0..6_usize, any::<bool>(), 0.0..1e300_f64, 0.0..1e300_f64, any::<f64>()), 0..20),
+        equal in prop::array::uniform6(0.0..1e300_f64),
+        different in prop::array::uniform6(0.0..1e300_f64),
+        contributed in prop::array::uniform6(any::<f64>().prop_filter("JSON", |part| part.is_finite())),
+        granted in prop::array::uniform6(any::<bool>()),
         alone: bool,
         forgotten: u64,
     ) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("evidence");
-        let buckets = vec![serde_json::json!({"different": 0.0, "granted": true, "repeats": u64::MAX, "differences": 3}); 6];
-        let mut body = format!("{}\n", serde_json::json!({"format": "callward-evidence", "version": 1, "secret": [1, 2], "saved_ms": u64::MAX}));
-        let line = serde_json::json!({
-            "set": "a", "tool": "b", "definition": "1", "partition": "2", "buckets": buckets,
-            "forgotten": forgotten, "keys": [["7", alone, weights]],
-        });
+        let tallies: Vec<_> = equal.iter().zip(different).collect();
+        let tallies = serde_json::json!({"tallies": tallies, "granted": granted});
+        let counts = vec![serde_json::json!({"repeats": u64::MAX, "different": 3}); 6];
+        let mut body = format!("{}\n", serde_json::json!({
+            "format": "callward-evidence", "version": 1, "secret": [1, 2], "saved_ms": u64::MAX,
+        }));
+        let line = serde_json::json!([
+            {"set": "a", "tool": "b", "definition": 1, "partition": 2},
+            {
+                "tallies": tallies, "counts": counts, "forgotten": forgotten,
+                "keys": [[7, {"tallies": tallies, "contributed": contributed, "alone": alone}]],
+            },
+        ]);
         body += &format!("{line}\n");
-        fs::write(&path, format!("{body}{}", end_of(body.as_bytes()))).unwrap();
+        fs::write(&path, format!("{body}{}", checksum_line(body.as_bytes()))).unwrap();
         let evidences = open(&path, DAY);
         for (_, tool) in evidences.all() {
             prop_assert_eq!(tool.allowed(), Duration::ZERO);
@@ -290,10 +301,10 @@ proptest! {
         prop_assert!(evidences.save_at(DAY, Instant::now()).unwrap());
     }
 
-    /// Whatever is observed: equal observations of one visit help only so much, the weights are those of
-    /// the keys, and what is kept is what was known.
+    /// Whatever is observed: equal observations of one visit help only so much, the weights are
+    /// those of the keys, and what is kept is what was known.
     #[test]
-    fn whatever_is_observed_the_sums_agree(
+    fn sums_agree_for_any_observations(
         observations in prop::collection::vec((0..12_u128, 0..4_u64, 0..400_u64, prop::bool::weighted(0.95), 0..200_u64), 0..400),
         draw in any::<f64>(),
     ) {

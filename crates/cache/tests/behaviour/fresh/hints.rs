@@ -29,7 +29,7 @@ async fn lives(output: ToolOutput) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_lives_as_long_as_it_says_and_never_longer_than_its_plan() {
+async fn a_stated_lifetime_counts_up_to_the_plans() {
     for (output, expected) in [
         (answer("a"), TTL),
         (answer("a").with_cache_control("max-age=60"), 60 * SECOND),
@@ -48,7 +48,7 @@ async fn an_answer_lives_as_long_as_it_says_and_never_longer_than_its_plan() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_must_not_be_kept_is_not_even_shared_while_it_comes() {
+async fn a_no_store_answer_is_not_shared_in_flight() {
     for output in [
         answer("a").with_cache_control("no-store"),
         with(&json!({"ttlMs": 0})),
@@ -71,7 +71,7 @@ async fn what_must_not_be_kept_is_not_even_shared_while_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_private_answer_stays_with_its_principal_where_others_are_shared() {
+async fn a_private_answer_is_not_shared_between_principals() {
     let shared = || super::config(|config| config.partition = Partition::Shared);
     let asked = async |output: ToolOutput, config: CacheConfig| {
         let bench = Bench::with(config, saying(output));
@@ -90,7 +90,7 @@ async fn a_private_answer_stays_with_its_principal_where_others_are_shared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_of_a_write_is_kept_no_longer_than_it_says() {
+async fn a_writes_stated_lifetime_shortens_the_plans() {
     let bench = Bench::new(saying(answer("a").with_cache_control("max-age=2")));
     bench.ask(set(1)).await.unwrap();
     pass(SECOND).await;

@@ -135,7 +135,7 @@ async fn a_volatile_tool_shares_nothing_before_there_is_evidence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_states_extends_only_where_it_is_believed() {
+async fn a_stated_lifetime_extends_a_learned_one_only_if_trusted() {
     for (extends, expected) in [(true, 1), (false, 2)] {
         let bench = Bench::new(saying(with(&json!({"ttlMs": 10_000}))));
         let profile = learned(|rule| rule.extends = extends);
@@ -151,7 +151,7 @@ async fn what_the_server_states_extends_only_where_it_is_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operators_ttl_counts_above_the_servers_word() {
+async fn an_operators_ttl_overrides_the_servers() {
     let mut profile = Profile::standard();
     profile.read_ttl = 60 * SECOND;
     profile.read_lifetime = Lifetime::Stated;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use callward::cache::{MokaStore, StoreKind};
 use callward::core::Lifetime;
 use callward::core::infer::{Lexicon, VerbKind};
 use callward_mcp::face::{HostPattern, OriginPattern};
@@ -61,11 +60,6 @@ impl Faults<'_, '_> {
             file.cache.max_item_bytes.0 <= file.cache.max_bytes.0,
             &["cache", "max_item_bytes"],
             "expected at most `cache.max_bytes`",
-        );
-        self.expect(
-            file.cache.slow_threshold.is_none() || file.cache.store == StoreKind::Moka,
-            &["cache", "slow_threshold"],
-            "expected only together with `store = \"moka\"`: the lean store looks at use alone",
         );
         for (key, time) in [
             ("stale_while_revalidate", file.cache.stale_while_revalidate),
@@ -141,8 +135,6 @@ impl Faults<'_, '_> {
             &["lexicon"],
             "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
         );
-        let slow_threshold = file.cache.slow_threshold;
-        let slow_threshold = slow_threshold.unwrap_or(MokaStore::SLOW_THRESHOLD);
         let mut profile = file.profile.clone();
         if let Some(ttl) = file.cache.ttl {
             profile.read_ttl = ttl;
@@ -191,8 +183,7 @@ impl Faults<'_, '_> {
                 enabled: file.cache.enabled,
                 max_bytes: file.cache.max_bytes.0,
                 max_item_bytes: file.cache.max_item_bytes.0,
-                store: file.cache.store,
-                slow_threshold,
+                slow_threshold: file.cache.slow_threshold,
                 idempotent_writes: file.cache.idempotent_writes,
                 freshness: file.cache.freshness,
                 ttl: file.cache.ttl,

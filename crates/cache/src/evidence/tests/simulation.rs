@@ -1,5 +1,6 @@
-//! A day of agents' reads in worlds that change in different ways: how many answers are served, and how
-//! many of those are stale. Time is simulated, seeds are fixed, and every policy sees the same reads.
+//! A day of agents' reads in worlds that change in different ways: how many answers are served, and
+//! how many of those are stale. Time is simulated, seeds are fixed, and every policy sees the same
+//! reads.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use callward_core::{ReplicaSetId, ToolName};
 use tokio::time::Instant;
 
-use super::{Evidences, Subject};
+use super::super::{Evidences, Subject};
 
 const ODDS: f64 = 0.01;
 const HOUR: f64 = 3_600.0;
@@ -157,8 +158,8 @@ struct Read {
     version: u64,
 }
 
-/// All reads of a day in their order. A session reads a key again after 0.3 to 250 s; short and long
-/// gaps are as likely. A few keys are read most.
+/// All reads of a day in their order. A session reads a key again after 0.3 to 250 s; short and
+/// long gaps are as likely. A few keys are read most.
 fn reads(case: &Case) -> Vec<Read> {
     let mut rng = fastrand::Rng::with_seed(42);
     let mut reads = Vec::new();

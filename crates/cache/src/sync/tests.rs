@@ -1,13 +1,14 @@
-//! Doubles that let a scheduler choose who goes next: as much of each type as this crate uses.
+//! Doubles that let a scheduler choose the next step: as much of each type as this crate uses.
 //!
-//! What the doubles do themselves is done in one step. For tokio's semaphore that is enough: it has
-//! tests of its own kind, and all it knows of the world outside are wakers.
+//! Each operation of a double is one step. For tokio's semaphore that is enough: it has its own
+//! loom tests.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
 use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Mutex, MutexGuard};
@@ -15,7 +16,12 @@ use tokio::sync::AcquireError;
 use tokio::time::Instant;
 use tokio::time::error::Elapsed;
 
-/// A point at which another may go first.
+use crate::CacheConfig;
+use crate::reason::Evictions;
+use crate::store;
+use crate::store::StoreUsage;
+
+/// A point at which another task may run first.
 #[derive(Debug, Default)]
 struct Step(AtomicBool);
 
@@ -51,57 +57,57 @@ impl<T> OnceLock<T> {
     }
 }
 
-/// Places for a number of runners.
+/// A semaphore.
 #[derive(Debug)]
 pub(crate) struct Semaphore {
     step: Step,
-    places: tokio::sync::Semaphore,
+    permits: tokio::sync::Semaphore,
 }
 
 impl Semaphore {
-    pub(crate) fn new(places: usize) -> Self {
+    pub(crate) fn new(permits: usize) -> Self {
         Self {
             step: Step::default(),
-            places: tokio::sync::Semaphore::new(places),
+            permits: tokio::sync::Semaphore::new(permits),
         }
     }
 
     pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.step.take();
-        let place = self.places.acquire().await?;
+        let permit = self.permits.acquire().await?;
         let step = &self.step;
         Ok(SemaphorePermit {
             step,
-            place: Some(place),
+            permit: Some(permit),
         })
     }
 
     pub(crate) fn add_permits(&self, n: usize) {
         self.step.take();
-        self.places.add_permits(n);
+        self.permits.add_permits(n);
     }
 
     pub(crate) fn close(&self) {
         self.step.take();
-        self.places.close();
+        self.permits.close();
     }
 }
 
-/// One place, given back by dropping it.
+/// One permit, returned by dropping it.
 #[derive(Debug)]
 pub(crate) struct SemaphorePermit<'a> {
     step: &'a Step,
-    place: Option<tokio::sync::SemaphorePermit<'a>>,
+    permit: Option<tokio::sync::SemaphorePermit<'a>>,
 }
 
 impl Drop for SemaphorePermit<'_> {
     fn drop(&mut self) {
         self.step.take();
-        self.place.take();
+        self.permit.take();
     }
 }
 
-/// No time passes here: nobody's patience ends.
+/// No time passes here: it never times out.
 pub(crate) async fn timeout_at<F: Future>(_: Instant, future: F) -> Result<F::Output, Elapsed> {
     Ok(future.await)
 }
@@ -146,7 +152,7 @@ impl<K: Eq + Hash + Clone, V> DashMap<K, V> {
     }
 }
 
-/// The place of one key; nobody else gets at the map as long as it is held.
+/// The slot of one key; it locks the map.
 pub(crate) struct Entry<'a, K, V> {
     map: MutexGuard<'a, HashMap<K, V>>,
     key: K,
@@ -162,7 +168,7 @@ impl<'a, K: Eq + Hash + Clone, V> Entry<'a, K, V> {
     }
 }
 
-/// The value of one key; nobody else gets at the map as long as it is held.
+/// The value of one key; it locks the map.
 pub(crate) struct Held<'a, K, V> {
     map: MutexGuard<'a, HashMap<K, V>>,
     key: K,
@@ -183,5 +189,46 @@ impl<K: Eq + Hash + Clone, V> DerefMut for Held<'_, K, V> {
             Place::Occupied(place) => place.into_mut(),
             Place::Vacant(_) => unreachable!("held under the lock"),
         }
+    }
+}
+
+/// A store without a bound.
+#[derive(Debug, Clone)]
+pub(crate) struct MokaStore(Arc<Mutex<HashMap<u128, Arc<store::Entry>>>>);
+
+impl MokaStore {
+    pub(crate) fn new(_: &CacheConfig) -> Self {
+        Self(Arc::new(Mutex::new(HashMap::new())))
+    }
+
+    pub(crate) fn get(&self, key: u128) -> Option<Arc<store::Entry>> {
+        self.lock().get(&key).cloned()
+    }
+
+    pub(crate) fn put(&self, key: u128, entry: store::Entry) -> bool {
+        self.lock().insert(key, Arc::new(entry));
+        true
+    }
+
+    pub(crate) fn remove(&self, key: u128) {
+        self.lock().remove(&key);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    pub(crate) fn usage(&self) -> StoreUsage {
+        StoreUsage::default()
+    }
+
+    pub(crate) fn evictions(&self) -> Evictions {
+        Evictions::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<store::Entry>>> {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

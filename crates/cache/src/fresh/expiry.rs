@@ -1,0 +1,73 @@
+//! How long an answer is kept: by the plan, the server and the config.
+
+use std::time::Duration;
+
+use callward_core::{Freshness, ToolOutput};
+
+use super::Gate;
+use crate::key::Identity;
+use crate::reason::RefusalReason;
+use crate::route::Lookup;
+use crate::shared::{Shared, unshareable};
+
+/// How long an answer is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expiry {
+    /// How long it is served as it is.
+    pub(crate) ttl: Duration,
+    /// How much longer it may be served with a mark.
+    pub(crate) stale: Duration,
+    /// Whether the server stated it.
+    pub(crate) stated: bool,
+}
+
+impl Expiry {
+    /// Limits it to a window, beyond which the answer is not served at all.
+    pub(crate) fn within(self, window: Duration) -> Self {
+        Self {
+            ttl: self.ttl.min(window),
+            stale: Duration::ZERO,
+            ..self
+        }
+    }
+}
+
+impl Shared {
+    /// Returns how long an answer may be given to other calls, or why it may not.
+    pub(crate) fn expiry(
+        &self,
+        output: &ToolOutput,
+        lookup: &Lookup,
+    ) -> Result<Expiry, RefusalReason> {
+        if let Some(reason) = unshareable(output) {
+            return Err(reason);
+        }
+        let (identity, planned) = (&lookup.identity, lookup.ttl);
+        let mut said = output.freshness();
+        if matches!(lookup.gate, Gate::Fixed { stated: true }) {
+            if said.private && identity.is_shared() {
+                return Err(RefusalReason::NoStore);
+            }
+            said = Freshness::SILENT;
+        }
+        // what is not kept at all may still be shared with the followers of its flight
+        let shortest = planned.max(Duration::from_nanos(1));
+        let ttl = said.lifetime(shortest, identity.is_shared());
+        let revalidate = self.revalidation_window(&said, identity);
+        Ok(Expiry {
+            ttl: ttl.ok_or(RefusalReason::NoStore)?.min(planned),
+            stale: revalidate.max(self.error_window(&said, identity)),
+            stated: said.max_age.is_some() || said.shared_max_age.is_some(),
+        })
+    }
+
+    /// Returns how long after its lifetime an answer may be served while a new one is fetched.
+    pub(super) fn revalidation_window(&self, said: &Freshness, identity: &Identity) -> Duration {
+        said.revalidation_window(self.config.stale_while_revalidate, identity.is_shared())
+    }
+
+    /// Returns how long after its lifetime an answer may be served in place of a failure.
+    pub(super) fn error_window(&self, said: &Freshness, identity: &Identity) -> Duration {
+        said.error_window(self.config.stale_if_error, identity.is_shared())
+    }
+}

@@ -1,0 +1,56 @@
+//! The epochs of several scopes at one moment.
+
+use smallvec::SmallVec;
+
+use super::{Moment, ScopeSet};
+use crate::reason::BypassReason;
+
+/// The epochs of a scope set, in its order.
+pub(crate) type Epochs = SmallVec<[u64; 4]>;
+
+/// Why a scope has no epoch now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteConflict {
+    /// A write is in flight.
+    Writing,
+    /// A write that has ended may still land.
+    Settling,
+}
+
+impl From<WriteConflict> for BypassReason {
+    fn from(conflict: WriteConflict) -> Self {
+        match conflict {
+            WriteConflict::Writing => Self::Writing,
+            WriteConflict::Settling => Self::Settling,
+        }
+    }
+}
+
+/// Returns the epochs of all these scopes at a moment at which none was being written.
+///
+/// # Errors
+///
+/// [`WriteConflict`] if there was no such moment.
+pub(crate) fn epochs(scopes: &ScopeSet, now: Moment) -> Result<Epochs, WriteConflict> {
+    let epochs: Epochs = scopes.iter().map(|scope| scope.epoch()).collect();
+    if let Some(conflict) = scopes.iter().find_map(|scope| scope.conflict(now)) {
+        return Err(conflict);
+    }
+    if are_current(scopes, &epochs) {
+        Ok(epochs)
+    } else {
+        Err(WriteConflict::Writing)
+    }
+}
+
+/// Returns `true` if these are still the epochs of these scopes.
+pub(crate) fn are_current(scopes: &ScopeSet, epochs: &[u64]) -> bool {
+    let mut both = scopes.iter().zip(epochs);
+    both.all(|(scope, epoch)| scope.epoch() == *epoch)
+}
+
+/// Returns `true` if a write to one of these scopes might still land, though reads wait for it no
+/// longer.
+pub(crate) fn are_doubtful(scopes: &ScopeSet, now: Moment) -> bool {
+    scopes.iter().any(|scope| scope.is_doubtful(now))
+}

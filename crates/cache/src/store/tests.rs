@@ -1,0 +1,287 @@
+//! The store alone: what it finds, what it drops, and how that compares to LRU.
+
+use std::collections::{BTreeMap, HashMap};
+
+use callward_core::ToolOutput;
+use tokio::time::advance;
+
+use super::*;
+use crate::fresh::Expiry;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const FAST: Duration = Duration::from_millis(20);
+const SLOW: Duration = Duration::from_secs(8);
+
+fn store(max_bytes: u64) -> MokaStore {
+    let config = CacheConfig {
+        max_bytes,
+        ..CacheConfig::default()
+    };
+    MokaStore::new(&config)
+}
+
+fn entry(text: &str, ttl: Duration, cost: Duration) -> Entry {
+    let expiry = Expiry {
+        ttl,
+        stale: Duration::ZERO,
+        stated: false,
+    };
+    Entry::new(&ToolOutput::text(text), expiry, Instant::now(), cost, cost)
+}
+
+fn text(store: &MokaStore, key: u128) -> Option<String> {
+    store.get(key).map(|entry| entry.output().to_text())
+}
+
+#[test]
+fn an_entry_is_found_until_it_is_replaced_removed_or_cleared() {
+    let store = store(1 << 20);
+    assert_eq!(text(&store, 1), None);
+    for value in ["a", "b"] {
+        assert!(store.put(1, entry(value, HOUR, FAST)));
+        assert_eq!(text(&store, 1).as_deref(), Some(value));
+    }
+    store.put(2, entry("c", HOUR, FAST));
+    store.remove(1);
+    store.remove(3);
+    assert_eq!((text(&store, 1), store.usage().entries), (None, 1));
+    store.clear();
+    assert_eq!((text(&store, 2), store.usage().entries), (None, 0));
+    store.put(2, entry("d", HOUR, FAST));
+    assert_eq!(text(&store, 2).as_deref(), Some("d"));
+}
+
+#[test]
+fn the_byte_bound_holds_and_each_entry_is_counted() {
+    for cost in [FAST, SLOW] {
+        let store = store(400_000);
+        for number in 0..5_000 {
+            assert!(store.put(number, entry(&"x".repeat(500), HOUR, cost)));
+            store.get(number / 2);
+        }
+        let usage = store.usage();
+        assert!((300_000..=400_000).contains(&usage.bytes), "{usage:?}");
+        let evictions = store.evictions();
+        let evicted = evictions.get(EvictionCause::Size);
+        assert_eq!(evicted, evictions.total());
+        assert_eq!(evicted + usage.entries, 5_000);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn evictions_are_counted_by_cause() {
+    let store = store(1 << 20);
+    store.put(1, entry("replaced", HOUR, FAST));
+    store.put(1, entry("expired", Duration::from_secs(1), FAST));
+    advance(Duration::from_secs(2)).await;
+    store.put(1, entry("removed", HOUR, FAST));
+    store.remove(1);
+    store.put(2, entry("cleared", HOUR, FAST));
+    store.clear();
+    let _ran_pending_tasks = store.usage();
+    let evictions = store.evictions();
+    for (cause, count) in [
+        (EvictionCause::Replaced, 1),
+        (EvictionCause::Expired, 1),
+        (EvictionCause::Cleared, 2),
+    ] {
+        assert_eq!(evictions.get(cause), count, "{cause:?}");
+    }
+}
+
+#[test]
+fn an_entry_larger_than_the_store_removes_the_older_one() {
+    let store = store(20_000);
+    store.put(1, entry("small", HOUR, FAST));
+    assert!(!store.put(1, entry(&"x".repeat(30_000), HOUR, FAST)));
+    assert!(store.get(1).is_none());
+}
+
+#[test]
+fn a_bound_may_be_zero_or_endless() {
+    for (max_bytes, kept) in [(0, false), (1, false), (u64::MAX, true)] {
+        let store = store(max_bytes);
+        assert_eq!(store.put(1, entry("a", Duration::MAX, FAST)), kept);
+        assert_eq!(store.get(1).is_some(), kept, "{max_bytes}");
+        store.clear();
+        assert_eq!(store.usage().entries, 0, "{max_bytes}");
+    }
+}
+
+#[test]
+fn a_removed_entry_does_not_return_while_threads_put() {
+    let store = store(60_000);
+    std::thread::scope(|scope| {
+        for thread in 0..2_u128 {
+            let store = store.clone();
+            scope.spawn(move || {
+                for round in 0..1_000_u128 {
+                    let mine = thread * 10 + round % 10;
+                    store.put(mine, entry(&"x".repeat(400), HOUR, SLOW));
+                    store.get(mine);
+                    for other in 0..20 {
+                        store.put(1_000 + other + round % 200, entry("y", HOUR, FAST));
+                    }
+                    store.remove(mine);
+                    assert!(store.get(mine).is_none());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_slow_entry_without_hits_is_evicted_in_the_end() {
+    let store = store(1 << 20);
+    store.put(0, entry("slow", HOUR, 60 * SLOW));
+    for number in 1..30_000 {
+        store.put(number, entry(&"x".repeat(1000), HOUR, FAST));
+    }
+    assert!(store.get(0).is_none());
+}
+
+/// The same numbers in each run (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 up to 1.
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Zipf with an exponent of nearly 1.
+    fn zipf(&mut self, many: u64) -> u64 {
+        ((many as f64).powf(self.share()) as u64).min(many - 1)
+    }
+}
+
+/// A call: its key, its upstream time, and the bytes of its answer.
+type Call = (u64, Duration, usize);
+
+/// Enough to fill the largest store below several times.
+const CALLS: u64 = 20_000;
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Saved {
+    hits: u64,
+    time: Duration,
+}
+
+impl Saved {
+    fn add(&mut self, cost: Duration) {
+        self.hits += 1;
+        self.time += cost;
+    }
+
+    fn points_over(&self, other: &Self) -> f64 {
+        100.0 * (self.hits as f64 - other.hits as f64) / CALLS as f64
+    }
+}
+
+fn weight(bytes: usize) -> u64 {
+    entry(&"x".repeat(bytes), HOUR, FAST).weight()
+}
+
+fn with_store(max_bytes: u64, calls: &[Call]) -> Saved {
+    let store = store(max_bytes);
+    let mut saved = Saved::default();
+    for (number, cost, bytes) in calls {
+        let key = u128::from(*number);
+        if store.get(key).is_some() {
+            saved.add(*cost);
+        } else {
+            store.put(key, entry(&"x".repeat(*bytes), HOUR, *cost));
+        }
+    }
+    saved
+}
+
+fn with_lru(max_bytes: u64, calls: &[Call]) -> Saved {
+    let (mut by_key, mut by_time, mut total) = (HashMap::new(), BTreeMap::new(), 0);
+    let mut saved = Saved::default();
+    for (now, (number, cost, bytes)) in calls.iter().enumerate() {
+        let weight = weight(*bytes);
+        if let Some(before) = by_key.insert(*number, now) {
+            by_time.remove(&before);
+            saved.add(*cost);
+        } else {
+            total += weight;
+        }
+        by_time.insert(now, (*number, weight));
+        while total > max_bytes
+            && let Some((_, (number, weight))) = by_time.pop_first()
+        {
+            by_key.remove(&number);
+            total -= weight;
+        }
+    }
+    saved
+}
+
+/// Calls of many tools; one tool in four takes `slow`.
+fn calls(slow: Duration) -> Vec<Call> {
+    let mut numbers = Numbers(7);
+    let call = |at| {
+        // one in five comes only once: a scan beside the rest
+        let number = if numbers.share() < 0.2 {
+            1_000_000 + at
+        } else {
+            numbers.zipf(10_000)
+        };
+        let is_slow = Numbers(number).next().is_multiple_of(4);
+        (number, if is_slow { slow } else { FAST }, 200)
+    };
+    (0..CALLS).map(call).collect()
+}
+
+#[test]
+fn slow_results_outlive_fast_ones_under_pressure() {
+    let store = store(2_000 * weight(200));
+    let cost = |number: u128| if number.is_multiple_of(4) { SLOW } else { FAST };
+    for number in 0..4_000 {
+        store.put(number, entry(&"x".repeat(200), HOUR, cost(number)));
+    }
+    let kept = |of: Duration| {
+        let all = (0..4_000).filter(|number| cost(*number) == of);
+        all.filter(|number| store.get(*number).is_some()).count()
+    };
+    let (slow, fast) = (kept(SLOW), kept(FAST));
+    assert!(slow >= 800 && fast >= 500, "{slow} slow, {fast} fast");
+}
+
+#[test]
+fn more_upstream_time_is_saved_than_by_lru() {
+    let calls = calls(SLOW);
+    for entries in [300, 600, 1_500] {
+        let max_bytes = entries * weight(200);
+        let (ours, lru) = (with_store(max_bytes, &calls), with_lru(max_bytes, &calls));
+        let gain = ours.time.as_secs_f64() / lru.time.as_secs_f64();
+        println!("{entries} entries: {ours:?}, LRU {lru:?}: {gain:.3} times the time");
+        assert!(gain > 1.1, "{entries} entries: {gain:.3}");
+    }
+}
+
+#[test]
+fn fast_results_of_one_size_are_kept_no_worse_than_by_lru() {
+    let mut numbers = Numbers(3);
+    let shifting = (0..CALLS)
+        .map(|at| (numbers.zipf(3_000) + at * 3 / CALLS * 3_000, FAST, 200))
+        .collect();
+    let looping = (0..CALLS).map(|at| (at % 1_500, FAST, 200)).collect();
+    for (calls, tolerance) in [(calls(FAST), 0.2), (shifting, 0.5), (looping, 0.5)] {
+        for entries in [100, 300, 1_000, 3_000] {
+            let max_bytes = entries * weight(200);
+            let (ours, lru) = (with_store(max_bytes, &calls), with_lru(max_bytes, &calls));
+            let points = ours.points_over(&lru);
+            assert!(points > -tolerance, "{entries} entries: {points:.2} points");
+        }
+    }
+}
