@@ -2,7 +2,6 @@
 #![expect(clippy::print_stderr, reason = "a benchmark tells how far it is")]
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::args::Args;
@@ -58,25 +57,4 @@ pub fn progress(share: f64) {
     }
     // what cannot be shown is not missed
     let _ = std::io::stderr().flush();
-}
-
-/// Names a file beside the other things that cargo makes.
-#[must_use]
-pub fn beside_builds(name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    target
-        .map_or_else(|| "target".into(), PathBuf::from)
-        .join(name)
-}
-
-/// Writes a picture, and tells where it is.
-///
-/// # Errors
-///
-/// The file, and why it cannot be written.
-pub fn write(file: &Path, what: &str, content: &str) -> Result<(), String> {
-    let written = std::fs::write(file, content);
-    written.map_err(|fault| format!("{}: {fault}", file.display()))?;
-    eprintln!("{what}: {}", file.display());
-    Ok(())
 }

@@ -6,7 +6,7 @@
 //! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
 //! any listed tool is checked by [`fuzz`]. Servers that fail at every point of an exchange, and
 //! count what they ran, are [`chaos`]; [`truth`] holds what callers were told against that. Servers of a
-//! simulation are made of a [`WorkQueue`], and its benches share [`mod@bench`] and [`chart`]; others measure in several
+//! simulation are made of a [`WorkQueue`], and its benches share [`mod@bench`]; others measure in several
 //! [`processes`]. Tables of documents are held to the code by [`page`].
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,6 @@ pub mod args;
 mod at_once;
 pub mod bench;
 pub mod calls;
-pub mod chart;
 #[cfg(feature = "collector")]
 pub mod collector;
 pub mod contract;

@@ -115,11 +115,11 @@ async fn the_example_of_keys_prints_what_the_page_says() {
     let args = ["replay", "--keys", keys, "--capacity", "50,200,800"];
     let done = ends(&args).await;
     let printed = text(&done.stdout);
-    let command = "$ callward replay --keys requests.keys --capacity 50,200,800 --plot hits.svg";
+    let command = "$ callward replay --keys requests.keys --capacity 50,200,800";
     shows(command, printed);
 
     let headings = printed.lines().nth(1).unwrap().split_whitespace();
     let names = headings.skip(1).take_while(|heading| *heading != "to");
     let names: BTreeSet<_> = names.map(str::to_owned).collect();
-    assert_eq!(column("draws hit rate over capacity\nas SVG.\n\n"), names);
+    assert_eq!(column("`--policy` picks some.\n\n"), names);
 }

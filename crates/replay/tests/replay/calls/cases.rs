@@ -1,4 +1,4 @@
-//! Small recordings, each about one rule.
+//! Small recordings, one per rule.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn with(mut call: Value, members: Value) -> Value {
 }
 
 /// Hits, joined, stale hits, writes swallowed.
-fn told(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
+fn counts(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
     (
         figures.hits,
         figures.joined,
@@ -50,7 +50,7 @@ fn told(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
 }
 
 #[test]
-fn a_repeated_read_is_a_hit_until_something_is_written() {
+fn a_repeated_read_is_a_hit_until_a_write() {
     let lines = [
         read(1, 1),
         read(1, 1),
@@ -60,8 +60,8 @@ fn a_repeated_read_is_a_hit_until_something_is_written() {
         read(1, 2),
     ];
     let replayed = replay(&lines, &Options::default());
-    assert_eq!(told(replayed.ours()), (2, 0, Some(0), 0));
-    let named = |name: &str| told(replayed.policy(name).unwrap());
+    assert_eq!(counts(replayed.ours()), (2, 0, Some(0), 0));
+    let named = |name: &str| counts(replayed.policy(name).unwrap());
     assert_eq!(named("no cache"), (0, 0, Some(0), 0));
     assert_eq!(named("flush on any write"), (2, 0, Some(0), 0));
     for blind in ["TTL", "LRU", "FIFO", "LFU", "S3-FIFO", "W-TinyLFU"] {
@@ -72,7 +72,7 @@ fn a_repeated_read_is_a_hit_until_something_is_written() {
 }
 
 #[test]
-fn failures_are_never_kept_and_a_write_that_fails_counts_as_one() {
+fn failures_are_not_stored_and_a_failed_write_invalidates() {
     let failed = |call| with(call, json!({"error": true}));
     let lines = [
         failed(read(1, 9)),
@@ -84,32 +84,37 @@ fn failures_are_never_kept_and_a_write_that_fails_counts_as_one() {
     let replayed = replay(&lines, &Options::default());
     for figures in &replayed.policies {
         let blind = u64::from(figures.policy.starts_with("blind"));
-        assert_eq!(told(figures), (blind, 0, Some(0), 0), "{}", figures.policy);
+        assert_eq!(
+            counts(figures),
+            (blind, 0, Some(0), 0),
+            "{}",
+            figures.policy
+        );
     }
 }
 
 #[test]
-fn a_failure_that_a_cache_covers_up_is_stale() {
+fn a_hit_in_place_of_a_recorded_failure_is_stale() {
     let gone = with(read(1, 9), json!({"error": true, "result_sha1": null}));
     let replayed = replay(&[read(1, 1), gone], &Options::default());
-    assert_eq!(told(replayed.ours()), (1, 0, Some(1), 0));
+    assert_eq!(counts(replayed.ours()), (1, 0, Some(1), 0));
 }
 
 #[test]
-fn without_results_nobody_knows_what_was_stale() {
+fn without_recorded_results_stale_is_unknown() {
     let bare = with(
         read(1, 1),
         json!({"result_sha1": null, "result_bytes": null}),
     );
     let replayed = replay(&[bare.clone(), bare], &Options::default());
-    assert_eq!(told(replayed.ours()), (1, 0, None, 0));
+    assert_eq!(counts(replayed.ours()), (1, 0, None, 0));
     assert!(replayed.grid().to_string().contains("unknown"));
     let json = serde_json::to_value(&replayed).unwrap();
     assert_eq!(json["policies"][0]["stale"], Value::Null);
 }
 
 #[test]
-fn sessions_are_apart_unless_they_share() {
+fn sessions_are_separate_unless_shared() {
     let other = with(read(1, 1), json!({"session": "t"}));
     let write_there = with(write(1, 1), json!({"session": "t"}));
     let lines = [read(1, 1), other, write_there, read(1, 1)];
@@ -123,7 +128,7 @@ fn sessions_are_apart_unless_they_share() {
 }
 
 #[test]
-fn a_named_set_is_written_to_by_all_sessions_and_read_by_each_principal() {
+fn sessions_of_a_named_set_share_state_but_not_results() {
     let of = |call, session: &str, principal: &str| {
         with(
             call,
@@ -138,30 +143,30 @@ fn a_named_set_is_written_to_by_all_sessions_and_read_by_each_principal() {
         of(read(1, 2), "1", "p"),
     ];
     assert_eq!(
-        told(replay(&lines, &Options::default()).ours()),
+        counts(replay(&lines, &Options::default()).ours()),
         (1, 0, Some(0), 0)
     );
 }
 
 #[test]
-fn calls_of_a_layer_run_at_once_and_join() {
+fn calls_of_a_layer_are_concurrent_and_join() {
     let at_once = |layer: u64| with(read(1, 1), json!({"layer": layer}));
     let lines = [at_once(0), at_once(0), at_once(0), at_once(1)];
     assert_eq!(
-        told(replay(&lines, &Options::default()).ours()),
+        counts(replay(&lines, &Options::default()).ours()),
         (1, 2, Some(0), 0)
     );
-    // a write of the layer is on its way: nothing read beside it may be shared
+    // a write of the layer is in flight: no read beside it may be shared
     let beside = with(write(1, 1), json!({"layer": 0}));
     let lines = [beside, at_once(0), at_once(0)];
     assert_eq!(
-        told(replay(&lines, &Options::default()).ours()),
+        counts(replay(&lines, &Options::default()).ours()),
         (0, 0, Some(0), 0)
     );
 }
 
 #[test]
-fn an_idempotent_write_is_answered_only_where_the_record_says_so() {
+fn only_a_labelled_idempotent_write_is_answered() {
     let set = |value| with(write(1, value), json!({"idempotent": true}));
     let lines = [set(1), set(1), set(2), set(1)];
     let replayed = replay(&lines, &Options::default());
@@ -174,7 +179,7 @@ fn an_idempotent_write_is_answered_only_where_the_record_says_so() {
 }
 
 #[test]
-fn plans_come_from_the_record_the_name_or_the_definitions() {
+fn plans_come_from_labels_names_or_definitions() {
     let unlabelled = |tool: &str| {
         let mut call = with(read(1, 1), json!({"tool": tool}));
         call.as_object_mut().unwrap().remove("write");
@@ -196,7 +201,7 @@ fn plans_come_from_the_record_the_name_or_the_definitions() {
 }
 
 #[test]
-fn a_write_leaves_what_its_scopes_do_not_name() {
+fn a_write_invalidates_only_its_scopes() {
     let scopes = |texts: [&'static str; 1], write| match write {
         false => ToolScopes::reading(texts).unwrap(),
         true => ToolScopes::writing(texts).unwrap(),
@@ -207,23 +212,23 @@ fn a_write_leaves_what_its_scopes_do_not_name() {
         (ToolName::new("put").unwrap(), scopes(["item:{id}"], true)),
     ];
     let lines = [read(1, 1), read(2, 1), write(1, 5), read(1, 2), read(2, 1)];
-    assert_eq!(told(replay(&lines, &options).ours()), (1, 0, Some(0), 0));
+    assert_eq!(counts(replay(&lines, &options).ours()), (1, 0, Some(0), 0));
     let unnamed = replay(&lines, &Options::default());
     assert_eq!(unnamed.ours().hits, 0);
 }
 
 #[test]
-fn more_sessions_than_are_remembered_lose_hits_and_nothing_else() {
+fn sessions_over_the_limit_lose_hits_only() {
     let of = |session: usize| with(read(1, 1), json!({"session": session.to_string()}));
     let lines: Vec<_> = (0..800).chain([799, 0]).map(of).collect();
     assert_eq!(
-        told(replay(&lines, &Options::default()).ours()),
+        counts(replay(&lines, &Options::default()).ours()),
         (1, 0, Some(0), 0)
     );
 }
 
 #[test]
-fn recorded_times_move_the_clock() {
+fn recorded_times_advance_the_clock() {
     let at = |ms: u64| with(read(1, 1), json!({"at_ms": ms, "duration_ms": 40.5}));
     let lines = [at(0), at(10_000), at(299_000), at(301_000)];
     let replayed = replay(&lines, &Options::default());
@@ -235,15 +240,15 @@ fn recorded_times_move_the_clock() {
         "{:?}",
         replayed.ours()
     );
-    // begun while the first one ran
+    // begins while the first one is in flight
     assert_eq!(
-        told(replay(&[at(0), at(20)], &Options::default()).ours()).1,
+        counts(replay(&[at(0), at(20)], &Options::default()).ours()).1,
         1
     );
 }
 
 #[test]
-fn without_times_the_clock_stands_still_unless_told() {
+fn without_times_only_the_gap_advances_the_clock() {
     let lines = vec![read(1, 1); 5];
     assert_eq!(replay(&lines, &Options::default()).ours().hits, 4);
     let mut slow = Options::default();
@@ -252,7 +257,7 @@ fn without_times_the_clock_stands_still_unless_told() {
 }
 
 #[test]
-fn a_result_that_may_not_be_kept_is_not() {
+fn a_result_with_ttl_zero_or_over_the_limit_is_not_stored() {
     let lines = vec![with(read(1, 1), json!({"ttl_ms": 0})); 2];
     assert_eq!(replay(&lines, &Options::default()).ours().hits, 0);
     let huge = vec![with(read(1, 1), json!({"result_bytes": u64::MAX})); 2];
@@ -260,27 +265,27 @@ fn a_result_that_may_not_be_kept_is_not() {
 }
 
 #[test]
-fn a_write_without_an_answer_may_still_land() {
+fn a_write_with_unknown_outcome_blocks_the_cache() {
     let lost = with(write(1, 2), json!({"delivery": "unknown", "error": true}));
     let lines = [read(1, 1), lost, read(1, 1), read(1, 2)];
     assert_eq!(
-        told(replay(&lines, &Options::default()).ours()),
+        counts(replay(&lines, &Options::default()).ours()),
         (0, 0, Some(0), 0)
     );
     let unsent = with(write(1, 2), json!({"delivery": "not_sent", "error": true}));
     let lines = [unsent, read(1, 1), read(1, 1)];
     assert_eq!(
-        told(replay(&lines, &Options::default()).ours()),
+        counts(replay(&lines, &Options::default()).ours()),
         (1, 0, Some(0), 0)
     );
 }
 
 #[test]
-fn bad_lines_are_told_and_left_out() {
+fn invalid_lines_are_reported_and_skipped() {
     #[derive(Default)]
-    struct Told(Vec<String>, u64);
+    struct Watched(Vec<String>, u64);
 
-    impl Watch for Told {
+    impl Watch for Watched {
         fn replayed(&mut self, calls: u64) {
             self.1 = calls;
         }
@@ -292,13 +297,13 @@ fn bad_lines_are_told_and_left_out() {
 
     let text = format!("{}\nno json\n{}\n", read(1, 1), read(1, 1));
     let calls = Calls::from_reader("f", Cursor::new(text)).unwrap();
-    let mut told = Told::default();
-    let replayed = calls::replay(calls, &Options::default(), &mut told).unwrap();
-    assert_eq!((replayed.calls, replayed.left_out, told.1), (2, 1, 2));
+    let mut watched = Watched::default();
+    let replayed = calls::replay(calls, &Options::default(), &mut watched).unwrap();
+    assert_eq!((replayed.calls, replayed.left_out, watched.1), (2, 1, 2));
     assert!(
-        told.0[0].starts_with("f:2: is no JSON object"),
+        watched.0[0].starts_with("f:2: not a JSON object"),
         "{:?}",
-        told.0
+        watched.0
     );
     assert_eq!(replayed.ours().hits, 1);
 }

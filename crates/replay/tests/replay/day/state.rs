@@ -1,4 +1,4 @@
-//! What the server would answer now, and the server that does.
+//! The state of the server, and the server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,47 +11,47 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 use tower_service::Service;
 
-/// How often the answer of each read has changed.
+/// The number of changes of each read's answer.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     versions: Mutex<HashMap<u128, u64>>,
-    pub(super) executions: AtomicU64,
+    pub(crate) executions: AtomicU64,
 }
 
 /// A server for one call.
 #[derive(Debug, Clone)]
-pub(super) struct Server(Arc<Executed>);
+pub(crate) struct Server(Arc<Executed>);
 
 #[derive(Debug)]
-pub(super) struct Executed {
-    pub(super) state: Arc<State>,
-    pub(super) key: u128,
-    pub(super) takes: Duration,
-    pub(super) error: bool,
-    /// What changes when the call succeeds.
-    pub(super) changes: Vec<u128>,
-    pub(super) ran: AtomicBool,
+pub(crate) struct Executed {
+    pub(crate) state: Arc<State>,
+    pub(crate) key: u128,
+    pub(crate) takes: Duration,
+    pub(crate) error: bool,
+    /// The reads that change when the call succeeds.
+    pub(crate) changes: Vec<u128>,
+    pub(crate) ran: AtomicBool,
 }
 
 impl State {
-    /// Returns what executing a call of this key would answer now.
-    pub(super) fn answer(&self, key: u128) -> String {
+    /// Returns the current answer to a call with this key.
+    pub(crate) fn answer(&self, key: u128) -> String {
         let version = self.versions.lock().get(&key).copied().unwrap_or(0);
         format!("{key:032x} {version}")
     }
 
-    pub(super) fn change(&self, key: u128) {
+    pub(crate) fn change(&self, key: u128) {
         *self.versions.lock().entry(key).or_default() += 1;
     }
 }
 
 impl Server {
-    pub(super) fn new(executed: Executed) -> Self {
+    pub(crate) fn new(executed: Executed) -> Self {
         Self(Arc::new(executed))
     }
 
-    /// Says whether the call came through to the server.
-    pub(super) fn ran(&self) -> bool {
+    /// Returns `true` if the call reached the server.
+    pub(crate) fn ran(&self) -> bool {
         self.0.ran.load(Ordering::Relaxed)
     }
 }
@@ -65,7 +65,7 @@ impl Service<ToolCall> for Server {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads the state at once, and changes it at the end.
+    /// Reads the state at the start and changes it at the end.
     fn call(&mut self, _: ToolCall) -> Self::Future {
         let this = self.0.clone();
         this.ran.store(true, Ordering::Relaxed);

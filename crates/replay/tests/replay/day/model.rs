@@ -1,32 +1,32 @@
-//! What was recorded, and when it happens.
+//! The recorded sessions, and their times.
 
 use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
 
 use callward_core::{Effect, FingerprintKey};
+use callward_replay::ReplayError;
 use serde_json::value::RawValue;
 
-use crate::ReplayError;
-use crate::random::Random;
-use crate::trace::{Millis, RecordedCall};
+use super::Fault;
+use super::random::Random;
+use callward_replay::trace::{Millis, RecordedCall};
 
 /// The time from the beginning of one day to the next.
-pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
-/// The part of a day in which sessions begin and others change the state.
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
+/// The part of a day in which sessions begin and outside changes happen.
 const WORKING: Duration = Duration::from_secs(8 * 3600);
 
-/// How recorded sessions become a day.
+/// The parameters of a day.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Model {
-    /// What all random choices follow from. Default: 2026.
-    pub seed: u64,
+pub(crate) struct Model {
+    /// The seed of all random choices. Default: 2026.
+    pub(crate) seed: u64,
     /// How often each recorded session happens in a day. Default: 1.
-    pub times: u32,
-    /// How often per hour others change the answer of a call with several recorded answers.
-    /// At most 3600. Default: 1.
-    pub outside: f64,
+    pub(crate) times: u32,
+    /// Outside changes per hour of each call with several recorded answers, at most 3600.
+    /// Default: 1.
+    pub(crate) outside: f64,
 }
 
 impl Default for Model {
@@ -41,43 +41,43 @@ impl Default for Model {
 
 /// The sessions of one recording.
 #[derive(Debug)]
-pub struct Traffic {
-    pub(super) sessions: Vec<Vec<Step>>,
+pub(crate) struct Traffic {
+    pub(crate) sessions: Vec<Vec<Step>>,
     /// The reads whose answers a successful write changes, by the write's key.
-    pub(super) changed_by: HashMap<u128, Vec<u128>>,
+    pub(crate) changed_by: HashMap<u128, Vec<u128>>,
     /// Reads with several recorded answers.
     volatile: Vec<u128>,
 }
 
-/// One recorded call, as the model needs it.
+/// One recorded call.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) call: RecordedCall,
+pub(crate) struct Step {
+    pub(crate) call: RecordedCall,
     /// Tool and arguments.
-    pub(super) key: u128,
-    pub(super) is_write: bool,
-    /// Reads that the session saw changed, with no other write of it since this one.
-    pub(super) also_changes: Vec<u128>,
-    /// The session saw another answer than at this step of its own, and wrote nothing in between.
+    pub(crate) key: u128,
+    pub(crate) is_write: bool,
+    /// Reads that changed in the session, with this write as the last one before.
+    pub(crate) also_changes: Vec<u128>,
+    /// The earlier step with another answer, if no write of the session is between.
     changed_since: Option<usize>,
 }
 
 /// A call of the day.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Event {
-    pub(super) at: Duration,
-    pub(super) takes: Duration,
+pub(crate) struct Event {
+    pub(crate) at: Duration,
+    pub(crate) takes: Duration,
     /// Which session of the day; no two days share one.
-    pub(super) session: u64,
-    /// Where the call stands in [`Traffic::sessions`].
-    pub(super) place: (usize, usize),
+    pub(crate) session: u64,
+    /// The place of the call in [`Traffic::sessions`].
+    pub(crate) place: (usize, usize),
 }
 
-/// The calls of a day and the changes from outside, each in the order of its times.
+/// The calls of a day and the outside changes, each sorted by time.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
-    pub(super) events: Vec<Event>,
-    pub(super) outside: Vec<(Duration, u128)>,
+pub(crate) struct Schedule {
+    pub(crate) events: Vec<Event>,
+    pub(crate) outside: Vec<(Duration, u128)>,
 }
 
 impl Traffic {
@@ -86,9 +86,9 @@ impl Traffic {
     /// # Errors
     ///
     /// The first line that cannot be used.
-    pub fn read(
+    pub(crate) fn read(
         calls: impl IntoIterator<Item = Result<RecordedCall, ReplayError>>,
-    ) -> Result<Self, ReplayError> {
+    ) -> Result<Self, Fault> {
         let mut places: HashMap<(String, String), usize> = HashMap::new();
         let mut sessions: Vec<Vec<Step>> = Vec::new();
         for call in calls {
@@ -112,20 +112,8 @@ impl Traffic {
         })
     }
 
-    /// Returns how many calls were recorded.
-    #[must_use]
-    pub fn calls(&self) -> usize {
-        self.sessions.iter().map(Vec::len).sum()
-    }
-
-    /// Returns how many sessions were recorded.
-    #[must_use]
-    pub const fn sessions(&self) -> usize {
-        self.sessions.len()
-    }
-
     /// Makes the schedule of day 0, 1, ...
-    pub(super) fn schedule(&self, model: &Model, day: u32) -> Schedule {
+    pub(crate) fn schedule(&self, model: &Model, day: u32) -> Schedule {
         let mut random = Random::new(model.seed ^ (u64::from(day) << 32));
         let mut made = Schedule::default();
         let mut id = u64::from(day) << 32;
@@ -167,14 +155,11 @@ impl Traffic {
 }
 
 impl Step {
-    fn new(mut call: RecordedCall) -> Result<Self, ReplayError> {
-        // a recorded TTL is what a plan said; here the lifetime is what is compared
-        call.ttl_ms = None;
+    fn new(mut call: RecordedCall) -> Result<Self, Fault> {
         if let Some((_, task)) = call.session.rsplit_once('/') {
-            let args: serde_json::Value =
-                serde_json::from_str(call.arguments()).map_err(ReplayError::cache)?;
+            let args: serde_json::Value = serde_json::from_str(call.arguments())?;
             let args = serde_json::json!({ "task": task, "args": args });
-            call.args = Some(RawValue::from_string(args.to_string()).map_err(ReplayError::cache)?);
+            call.args = Some(RawValue::from_string(args.to_string())?);
         }
         let hash = FingerprintKey::fixed();
         let raw = call.arguments().as_bytes();
@@ -190,7 +175,7 @@ impl Step {
     }
 }
 
-/// Notes where a session saw another answer than before, and which of its writes explains it.
+/// Finds changed answers in a session, and the write that explains each.
 fn note_changes(session: &mut [Step]) {
     let mut seen: HashMap<u128, usize> = HashMap::new();
     let mut last_write = None;
@@ -198,7 +183,7 @@ fn note_changes(session: &mut [Step]) {
         let Some(step) = session.get(number) else {
             return;
         };
-        let (key, answer) = (step.key, step.call.result_sha1);
+        let (key, answer) = (step.key, step.call.result_sha1.clone());
         if step.call.error {
             continue;
         }
@@ -207,7 +192,7 @@ fn note_changes(session: &mut [Step]) {
             continue;
         }
         let before = seen.insert(key, number);
-        let last = before.and_then(|at| Some((at, session.get(at)?.call.result_sha1)));
+        let last = before.and_then(|at| Some((at, session.get(at)?.call.result_sha1.clone())));
         let Some((from, _)) = last.filter(|(_, last)| *last != answer) else {
             continue;
         };
@@ -273,7 +258,7 @@ fn volatile(sessions: &[Vec<Step>]) -> Vec<u128> {
     let mut first = HashMap::new();
     let mut volatile: Vec<u128> = steps(sessions)
         .filter(|step| !step.is_write && !step.call.error)
-        .filter_map(|step| Some((step.key, step.call.result_sha1?)))
+        .filter_map(|step| Some((step.key, step.call.result_sha1.as_ref()?)))
         .filter(|(key, answer)| first.entry(*key).or_insert(*answer) != answer)
         .map(|(key, _)| key)
         .collect();
@@ -282,7 +267,7 @@ fn volatile(sessions: &[Vec<Step>]) -> Vec<u128> {
     volatile
 }
 
-/// Says when the calls of a session begin and how long each takes.
+/// Returns the start and the duration of each call of a session.
 fn times(
     session: &[Step],
     start: Duration,
@@ -314,7 +299,7 @@ fn times(
     made
 }
 
-/// The moments of a day at which others change one answer, so often per hour.
+/// Returns the moments of a day at which one answer changes from outside.
 fn outside(per_hour: f64, random: &mut Random) -> Vec<Duration> {
     let mut at = Duration::ZERO;
     let mut moments = Vec::new();

@@ -1,10 +1,10 @@
-//! A day of traffic made from recorded sessions.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+//! Checks of the simulated day.
 
 use std::time::Duration;
 
-use callward_replay::day::{Figures, Freshness, Model, Traffic, measure};
 use callward_replay::trace::Calls;
+
+use crate::day::{Figures, Freshness, Model, Traffic, measure};
 
 const WITHOUT_EVIDENCE: Freshness = Freshness::Learned { days_before: 0 };
 const AFTER_A_DAY: Freshness = Freshness::Learned { days_before: 1 };
@@ -21,7 +21,7 @@ fn line(session: u32, tool: &str, id: u32, write: bool, answer: char) -> String 
     )
 }
 
-/// Sessions that read `news` again because others changed it, and read an order around a write.
+/// Sessions that read `news` twice with an outside change between, and an order around a write.
 fn recorded() -> Traffic {
     let mut lines = Vec::new();
     for session in 0..20 {
@@ -54,14 +54,14 @@ fn measured(freshness: Freshness, times: u32) -> Figures {
 }
 
 #[test]
-fn without_a_cache_every_call_is_executed_and_none_is_stale() {
+fn without_a_cache_every_call_runs() {
     let none = measured(Freshness::Disabled, 20);
     assert_eq!((none.calls, none.executions), (2_400, 2_400));
     assert_eq!((none.hits, none.stale), (0, 0));
 }
 
 #[test]
-fn every_call_is_a_hit_or_an_execution_on_the_same_day() {
+fn hits_and_executions_sum_to_all_calls() {
     for freshness in [WITHOUT_EVIDENCE, AFTER_A_DAY, FIXED] {
         let figures = measured(freshness, 20);
         assert_eq!(figures.calls, 2_400, "{freshness:?}");
@@ -70,15 +70,15 @@ fn every_call_is_a_hit_or_an_execution_on_the_same_day() {
 }
 
 #[test]
-fn a_fixed_lifetime_serves_what_others_changed() {
+fn a_fixed_lifetime_gives_stale_hits() {
     let fixed = measured(FIXED, 20);
     assert!(fixed.stale > 0 && fixed.hits > fixed.stale, "{fixed:?}");
     assert!(fixed.oldest > Duration::from_secs(5), "{fixed:?}");
 }
 
 #[test]
-fn without_evidence_nothing_older_than_the_burst_window_is_served() {
-    // so many sessions that some read the same within the window
+fn without_evidence_hits_are_within_the_burst_window() {
+    // enough sessions that some reads coincide
     let learned = measured(WITHOUT_EVIDENCE, 60);
     assert!(learned.hits > 0, "{learned:?}");
     assert!(learned.oldest <= Duration::from_millis(500), "{learned:?}");
@@ -86,7 +86,7 @@ fn without_evidence_nothing_older_than_the_burst_window_is_served() {
 }
 
 #[test]
-fn evidence_is_gathered_on_the_days_before() {
+fn evidence_comes_from_the_days_before() {
     assert!(measured(WITHOUT_EVIDENCE, 20).tools.is_empty());
     let tools = measured(AFTER_A_DAY, 20).tools;
     let news = tools.iter().find(|tool| tool.name == "get_news").unwrap();
@@ -95,7 +95,7 @@ fn evidence_is_gathered_on_the_days_before() {
 }
 
 #[test]
-fn a_seed_gives_the_same_figures_and_another_one_others() {
+fn the_same_seed_gives_the_same_figures() {
     let of = |seed| {
         let mut model = model(20);
         model.seed = seed;

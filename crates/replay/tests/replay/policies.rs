@@ -1,14 +1,12 @@
-//! The simulators against the same policies written in the plainest way there is.
+//! The simulators against naive versions of the same policies.
 
 use std::collections::{HashMap, VecDeque};
 
-use callward_replay::policies::{
-    Belady, Fifo, Lfu, Lru, NoCache, S3Fifo, Simulator, Unbounded, WTinyLfu,
-};
+use callward_replay::policies::{Belady, Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
 use callward_replay::{Capacity, Ours};
 use proptest::prelude::*;
 
-/// Requests for few keys, so that they come again; each key has a size.
+/// Requests for few keys, so that they repeat.
 fn requests() -> impl Strategy<Value = Vec<u32>> {
     proptest::collection::vec(0_u32..9, 0..80)
 }
@@ -17,8 +15,7 @@ fn hits(simulator: &mut dyn Simulator, keys: &[u32]) -> Vec<bool> {
     keys.iter().map(|key| simulator.access(*key, 1)).collect()
 }
 
-/// Keeps a list; `choose` says which place of it makes room, and sees how often each key in it was
-/// asked for and when last.
+/// Keeps a list. `choose` picks the place to evict from the uses and the last use of each key.
 fn plain(
     capacity: usize,
     keys: &[u32],
@@ -51,7 +48,7 @@ fn place_of_least<K: Ord>(
     (0..kept.len()).min_by_key(|place| rank(&kept[*place]))
 }
 
-/// The most hits there can be if each miss is stored, by trying every choice.
+/// The maximum number of hits if each miss is stored, by exhaustive search.
 fn most_hits(keys: &[u32], capacity: usize) -> usize {
     let mut states: HashMap<Vec<u32>, usize> = HashMap::from([(Vec::new(), 0)]);
     for key in keys {
@@ -142,19 +139,19 @@ fn plain_s3_fifo(capacity: usize, keys: &[u32]) -> Vec<bool> {
 
 proptest! {
     #[test]
-    fn lru_drops_what_was_used_longest_ago(keys in requests(), capacity in 0_usize..6) {
+    fn lru_evicts_the_least_recently_used(keys in requests(), capacity in 0_usize..6) {
         let want = plain(capacity, &keys, |kept| place_of_least(kept, |(_, _, last)| *last));
-        prop_assert_eq!(hits(&mut Lru::new(capacity as u64), &keys), want);
+        prop_assert_eq!(hits(&mut Queued::lru(capacity as u64), &keys), want);
     }
 
     #[test]
-    fn fifo_drops_what_was_stored_longest_ago(keys in requests(), capacity in 0_usize..6) {
+    fn fifo_evicts_the_first_stored(keys in requests(), capacity in 0_usize..6) {
         let want = plain(capacity, &keys, |kept| (!kept.is_empty()).then_some(0));
-        prop_assert_eq!(hits(&mut Fifo::new(capacity as u64), &keys), want);
+        prop_assert_eq!(hits(&mut Queued::fifo(capacity as u64), &keys), want);
     }
 
     #[test]
-    fn lfu_drops_what_was_used_least(keys in requests(), capacity in 0_usize..6) {
+    fn lfu_evicts_the_least_frequently_used(keys in requests(), capacity in 0_usize..6) {
         let want = plain(capacity, &keys, |kept| {
             place_of_least(kept, |(_, uses, last)| (*uses, *last))
         });
@@ -162,13 +159,13 @@ proptest! {
     }
 
     #[test]
-    fn s3_fifo_is_three_queues(keys in requests(), capacity in 0_usize..25) {
+    fn s3_fifo_matches_three_plain_queues(keys in requests(), capacity in 0_usize..25) {
         let want = plain_s3_fifo(capacity, &keys);
         prop_assert_eq!(hits(&mut S3Fifo::new(capacity as u64), &keys), want);
     }
 
     #[test]
-    fn nothing_has_more_hits_than_belady(
+    fn belady_has_the_maximum_number_of_hits(
         keys in proptest::collection::vec(0_u32..7, 0..30),
         capacity in 0_usize..5,
     ) {
@@ -177,21 +174,21 @@ proptest! {
         prop_assert_eq!(found, most_hits(&keys, capacity));
     }
 
-    /// Whatever it is: nothing comes out that was not put in, and no more is kept than allowed.
+    /// A hit needs an earlier request, and the capacity holds.
     #[test]
-    fn every_policy_keeps_its_bound_and_invents_nothing(
+    fn every_policy_respects_its_capacity(
         requests in proptest::collection::vec((0_u32..30, 1_u64..9), 0..200),
         capacity in 0_u64..40,
     ) {
         let mut policies: Vec<Box<dyn Simulator>> = vec![
-            Box::new(NoCache::new()),
-            Box::new(Fifo::new(capacity)),
-            Box::new(Lru::new(capacity)),
+            Box::new(Queued::fifo(0)),
+            Box::new(Queued::fifo(capacity)),
+            Box::new(Queued::lru(capacity)),
             Box::new(Lfu::new(capacity)),
             Box::new(S3Fifo::new(capacity)),
             Box::new(WTinyLfu::new(capacity, capacity / 4)),
         ];
-        let mut seen = Unbounded::new();
+        let mut seen = Queued::fifo(u64::MAX);
         for (key, size) in requests {
             let before = seen.access(key, size);
             for policy in &mut policies {
@@ -203,36 +200,36 @@ proptest! {
     }
 }
 
-/// Keys that come again and again, and between them as many that never do.
+/// Repeated keys, interleaved with as many unique ones.
 fn scanned() -> Vec<u32> {
     (0..4000_u32).flat_map(|n| [n % 20, 1000 + n]).collect()
 }
 
 #[test]
-fn w_tinylfu_keeps_what_is_used_through_a_scan() {
+fn w_tinylfu_keeps_used_keys_through_a_scan() {
     let keys = scanned();
     let count = |simulator: &mut dyn Simulator| {
         let hits = hits(simulator, &keys);
         hits.into_iter().filter(|hit| *hit).count()
     };
-    assert_eq!(count(&mut Lru::new(25)), 0);
+    assert_eq!(count(&mut Queued::lru(25)), 0);
     let kept = count(&mut WTinyLfu::new(25, 25));
     assert!(kept > 3800, "{kept} of 4000");
 }
 
 #[test]
-fn with_room_for_everything_all_policies_are_one() {
+fn with_enough_capacity_all_policies_agree() {
     let keys: Vec<u32> = (0..500_u32).map(|n| n * n % 83).collect();
-    let want = hits(&mut Unbounded::new(), &keys);
-    let room = 200;
-    let mut ours = Ours::new(Capacity::Entries(room), 0).unwrap();
+    let want = hits(&mut Queued::fifo(u64::MAX), &keys);
+    let capacity = 200;
+    let mut ours = Ours::new(Capacity::Entries(capacity), 0).unwrap();
     let mut policies: [(&str, &mut dyn Simulator); 7] = [
-        ("fifo", &mut Fifo::new(room)),
-        ("lru", &mut Lru::new(room)),
-        ("lfu", &mut Lfu::new(room)),
-        ("s3-fifo", &mut S3Fifo::new(room)),
-        ("w-tinylfu", &mut WTinyLfu::new(room, room)),
-        ("belady", &mut Belady::new(room, &keys)),
+        ("fifo", &mut Queued::fifo(capacity)),
+        ("lru", &mut Queued::lru(capacity)),
+        ("lfu", &mut Lfu::new(capacity)),
+        ("s3-fifo", &mut S3Fifo::new(capacity)),
+        ("w-tinylfu", &mut WTinyLfu::new(capacity, capacity)),
+        ("belady", &mut Belady::new(capacity, &keys)),
         ("callward", &mut ours),
     ];
     for (name, policy) in &mut policies {
@@ -241,7 +238,7 @@ fn with_room_for_everything_all_policies_are_one() {
 }
 
 #[test]
-fn w_tinylfu_lets_nothing_in_that_is_not_asked_for_more_often() {
+fn w_tinylfu_admits_only_more_frequent_keys() {
     let mut policy = WTinyLfu::new(10, 10);
     let first: Vec<u32> = (0..10).collect();
     hits(&mut policy, &first);

@@ -1,4 +1,4 @@
-//! Recordings of real agents, where there are any beside the repository.
+//! Recordings of real agents, where they exist beside the repository.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use callward_replay::calls::{self, Options};
 use callward_replay::trace::Calls;
 use flate2::read::MultiGzDecoder;
 
-use crate::model;
+use super::model;
 
 fn recordings() -> Vec<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/traces");
@@ -25,7 +25,7 @@ fn recordings() -> Vec<PathBuf> {
     found
 }
 
-/// Says of all tools of a recording that they touch what their arguments name.
+/// Gives all tools of a recording a scope for each of their arguments.
 fn by_values(path: &Path) -> Options {
     let tools: BTreeSet<ToolName> = Calls::open(path)
         .unwrap()
@@ -42,7 +42,7 @@ fn by_values(path: &Path) -> Options {
 }
 
 #[test]
-fn scopes_by_argument_keep_more_of_a_transaction() {
+fn scopes_by_argument_give_more_hits() {
     for path in recordings() {
         let name = path.display().to_string();
         let replay = |options: &Options| {
@@ -62,7 +62,7 @@ fn scopes_by_argument_keep_more_of_a_transaction() {
 }
 
 #[test]
-fn recorded_agents_get_no_stale_answer_and_lose_no_write() {
+fn recorded_agents_get_no_stale_answer_and_no_swallowed_write() {
     for path in recordings() {
         let name = path.display().to_string();
         let lines =
@@ -74,8 +74,8 @@ fn recorded_agents_get_no_stale_answer_and_lose_no_write() {
         let ours = replayed.ours();
         assert_eq!(replayed.left_out, 0, "{name}");
         assert_eq!(ours.writes_swallowed, 0, "{name}");
-        // a failed write may still land, so ours waits for it; the clock of a recording without
-        // times stands still
+        // a failed write may still take effect, so ours stores nothing; without recorded times
+        // the clock is paused
         assert!(
             ours.hits + ours.joined >= flush.hits_without_failed_write,
             "{name}: {flush:?}, {ours:?}"

@@ -1,4 +1,4 @@
-//! Whatever is called, in whatever order: ours is never stale and swallows no write.
+//! For any calls in any order, ours is never stale and swallows no write.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cases::replay;
-use crate::model;
+use super::cases::replay;
+use super::model;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -85,7 +85,7 @@ impl Server {
             }
         };
         let result = result.to_string();
-        // any digest will do that tells results apart
+        // any digest that distinguishes results
         let digest = result.bytes().fold(7_u128, |sum, byte| {
             sum.wrapping_mul(0x0100_0000_0000_0000_01b3)
                 .wrapping_add(byte.into())
@@ -136,14 +136,14 @@ proptest! {
             let flush = model::flush(lines.iter().map(ToString::to_string));
             let theirs = replayed.policy("flush on any write").unwrap();
             prop_assert_eq!((theirs.hits, theirs.stale), (flush.hits, Some(flush.stale)));
-            // a failed write may still land, so ours waits for it
+            // a failed write may still take effect, so ours stores nothing
             prop_assert!(ours.hits - ours.repeats_answered >= flush.hits_without_failed_write);
         }
     }
 }
 
 #[test]
-fn a_cache_that_is_blind_is_caught_by_the_same_judge() {
+fn the_same_check_finds_a_blind_cache() {
     let steps = [
         (0, Step::Add(1, 1)),
         (0, Step::Get(1)),

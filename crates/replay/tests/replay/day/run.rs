@@ -1,5 +1,6 @@
-//! Sending the calls of a day through the cache layer.
+//! Sends the calls of a day through the cache layer.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,30 +9,31 @@ use std::time::Duration;
 
 use callward_cache::{CacheConfig, CacheLayer};
 use callward_core::{
-    CallRecord, Caller, Learned, Lifetime, Principal, Profile, SessionId, Tool, ToolCall,
+    Annotations, CallPlan, CallRecord, Caller, Effect, Learned, Lifetime, Principal, Profile,
+    ReplicaSetId, Resolved, SessionId, Source, Tool, ToolCall, ToolDefinition,
 };
+use callward_replay::trace::RecordedCall;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use tower::{Layer, ServiceExt};
 
+use super::Fault;
 use super::figures::{Figures, ToolEvidence};
 use super::model::{DAY, Event, Model, Schedule, Step, Traffic};
 use super::state::{Executed, Server, State};
-use crate::ReplayError;
-use crate::calls::{Options, Tools};
 
-/// What decides how long results are kept.
+/// The rule for lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Freshness {
-    /// Evidence, from as many days of the same kind of traffic before the one that is measured.
+pub(crate) enum Freshness {
+    /// Evidence, from days of the same traffic before the measured one.
     Learned {
-        /// How many days; 0 begins without evidence.
+        /// The number of days; 0 begins without evidence.
         days_before: u32,
     },
-    /// This long.
+    /// A fixed lifetime.
     Fixed(Duration),
-    /// Nothing is kept.
+    /// No cache.
     Disabled,
 }
 
@@ -61,17 +63,13 @@ struct Run<'a> {
 
 /// Replays one day of the traffic and counts hits and stale answers.
 ///
-/// Runs on a runtime of its own whose clock is paused, so it must not be called from within one. Seeds
-/// the thread's `fastrand` generator, which draws the hits that are verified.
-///
-/// # Errors
-///
-/// [`ReplayError::Cache`] if there is no runtime, or a recorded tool cannot be defined.
-pub fn measure(
+/// Must not be called within a runtime. Seeds the thread's `fastrand` generator, which draws the
+/// verified hits.
+pub(crate) fn measure(
     traffic: &Traffic,
     model: &Model,
     freshness: Freshness,
-) -> Result<Figures, ReplayError> {
+) -> Result<Figures, Fault> {
     fastrand::seed(model.seed);
     let tools = tools(traffic, freshness)?;
     let mut config = CacheConfig::default();
@@ -82,8 +80,7 @@ pub fn measure(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
-        .build()
-        .map_err(ReplayError::cache)?;
+        .build()?;
     Ok(runtime.block_on(async {
         let run = Run {
             traffic,
@@ -98,9 +95,8 @@ pub fn measure(
     }))
 }
 
-fn tools(traffic: &Traffic, freshness: Freshness) -> Result<Vec<Vec<Arc<Tool>>>, ReplayError> {
-    let mut options = Options::default();
-    let profile: &mut Profile = &mut options.profile;
+fn tools(traffic: &Traffic, freshness: Freshness) -> Result<Vec<Vec<Arc<Tool>>>, Fault> {
+    let mut profile = Profile::standard();
     match freshness {
         Freshness::Learned { .. } => {
             profile.read_lifetime = Lifetime::Learned(Learned::default());
@@ -109,13 +105,42 @@ fn tools(traffic: &Traffic, freshness: Freshness) -> Result<Vec<Vec<Arc<Tool>>>,
         Freshness::Fixed(ttl) => profile.read_ttl = ttl,
         Freshness::Disabled => {}
     }
-    let mut made = Tools::new(&options);
-    let of_session = |session: &Vec<Step>| {
-        let tools = session.iter().map(|step| made.of(&step.call));
-        tools.collect::<Result<_, _>>()
+    let mut made = HashMap::new();
+    let mut of_step = |step: &Step| -> Result<Arc<Tool>, Fault> {
+        let effect = step.call.labelled().unwrap_or(Effect::Mutating);
+        let name = step.call.tool.as_str();
+        let key = (name.to_owned(), effect);
+        if let Some(tool) = made.get(&key) {
+            return Ok(Arc::clone(tool));
+        }
+        let tool = Arc::new(tool(&step.call, effect, &profile)?);
+        made.insert(key, tool.clone());
+        Ok(tool)
     };
-    let tools = traffic.sessions.iter().map(of_session);
-    tools.collect::<Result<_, _>>().map_err(ReplayError::cache)
+    let sessions = traffic.sessions.iter();
+    sessions
+        .map(|session| session.iter().map(&mut of_step).collect())
+        .collect()
+}
+
+fn tool(call: &RecordedCall, effect: Effect, profile: &Profile) -> Result<Tool, Fault> {
+    let hints = Annotations::default();
+    let hints = match effect {
+        Effect::ReadOnly => hints.with_read_only(true),
+        Effect::Idempotent => hints.with_idempotent(true).with_destructive(false),
+        Effect::Mutating => hints.with_read_only(false).with_destructive(false),
+        Effect::Destructive => hints.with_destructive(true),
+    };
+    let raw = json!({"name": call.tool.as_str(), "inputSchema": {"type": "object"}});
+    let definition = ToolDefinition::from_json(raw.to_string())?;
+    let resolved = Resolved::from_single(hints, Source::Declared);
+    let plan = CallPlan::derive(&resolved, profile);
+    Ok(Tool::new(
+        ReplicaSetId::new("world")?,
+        definition,
+        resolved,
+        plan,
+    ))
 }
 
 impl Run<'_> {
@@ -124,7 +149,7 @@ impl Run<'_> {
             Freshness::Learned { days_before } => days_before,
             _ => 0,
         };
-        // the day that is measured is the same for all: the first ones of fewer are left out
+        // the measured day is the same for all rules
         for day in LAST - before.min(LAST)..=LAST {
             let measured = day == LAST;
             self.run_until(DAY * day).await;
@@ -161,7 +186,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds a call. It begins when the calls that run are polled next, at the same moment.
+    /// Adds a call. It begins when the calls in flight are polled next, at the same time.
     fn send(&self, event: &Event, measured: bool) {
         let (session, number) = event.place;
         let found = self
@@ -217,7 +242,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns what is known of each tool now.
+    /// Returns the evidence of each tool.
     fn evidence(&self) -> Vec<ToolEvidence> {
         let mut tools: Vec<_> = self.tools.iter().flatten().collect();
         tools.sort_by(|a, b| a.name().as_str().cmp(b.name().as_str()));
@@ -231,7 +256,7 @@ impl Run<'_> {
     }
 }
 
-/// The number of the day that is measured.
+/// The number of the measured day.
 const LAST: u32 = 7;
 
 impl Figures {

@@ -1,46 +1,36 @@
-//! Requests made from a seed.
+//! Generated requests.
 
-use crate::KeyTrace;
-use crate::random::{Random, Zipf};
+use callward_replay::KeyTrace;
 
-/// A pattern of requests that caches meet, made from a seed: the same seed gives the same requests,
-/// on every machine.
-///
-/// ```
-/// use callward_replay::Workload;
-///
-/// let trace = Workload::Scans.keys(10_000, 1);
-/// assert_eq!(trace.requests(), 10_000);
-/// assert_eq!(trace, Workload::Scans.keys(10_000, 1));
-/// ```
+use crate::day::random::Random;
+
+/// A pattern of requests that is typical for caches. The same seed gives the same requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum Workload {
-    /// Popular keys and many that are not, unchanged all the time. The exponent says how unequal.
+pub(crate) enum Workload {
+    /// Constant popularity with this exponent.
     Zipf(f64),
-    /// Popular keys whose popularity moves on: what was asked for most is forgotten in the end.
+    /// Popularity that drifts over the keys.
     Drift,
-    /// Popular keys, and now and then a long run of keys that never come again.
+    /// Popular keys, and long runs of unique keys.
     Scans,
-    /// The same keys round and round, a little more of them each time.
+    /// Loops over the same keys, longer after some rounds.
     Loops,
-    /// All of that in turn.
+    /// All of the above in turn.
     Mixed,
-    /// Agents at work, several at a time: each looks something up, goes into a few items of it,
-    /// comes back to what it just read, and is gone.
+    /// Several agents: each looks up a topic, reads items of it, and rereads.
     Sessions,
 }
 
-/// Different keys of the popular kind.
+/// The number of popular keys.
 const POPULAR: u32 = 20_000;
-/// Keys of one run that never come again: some times what a small cache holds.
+/// The length of a run of unique keys: several times a small cache.
 const SCAN: u64 = 2_000;
-/// Agents at work at a time.
+/// Concurrent agents.
 const AGENTS: usize = 8;
 
 impl Workload {
     /// All kinds, Zipf with four exponents.
-    pub const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Zipf(0.6),
         Self::Zipf(0.8),
         Self::Zipf(1.0),
@@ -53,8 +43,7 @@ impl Workload {
     ];
 
     /// Returns the name.
-    #[must_use]
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Zipf(exponent) => format!("zipf-{exponent:.1}"),
             Self::Drift => "drift".into(),
@@ -65,9 +54,8 @@ impl Workload {
         }
     }
 
-    /// Makes so many requests.
-    #[must_use]
-    pub fn keys(self, requests: usize, seed: u64) -> KeyTrace {
+    /// Generates requests.
+    pub(crate) fn keys(self, requests: usize, seed: u64) -> KeyTrace {
         let keys: Vec<u64> = match self {
             Self::Zipf(exponent) => zipf(exponent, requests, seed),
             Self::Drift => drift(requests, seed),
@@ -80,7 +68,12 @@ impl Workload {
     }
 }
 
-/// The kinds of keys are apart from each other by their upper bits.
+/// Returns a number below `end`; 0 if that is 0.
+fn below(random: &mut Random, end: u64) -> u64 {
+    random.next().checked_rem(end).unwrap_or(0)
+}
+
+/// The upper bits distinguish the kinds of keys.
 const fn kind(kind: u64) -> u64 {
     kind << 40
 }
@@ -151,11 +144,11 @@ fn mixed(requests: usize, seed: u64) -> Vec<u64> {
     parts
 }
 
-/// One agent's work.
+/// One session of an agent.
 #[derive(Debug, Default)]
 struct Session {
     left: u64,
-    /// What it read, the latest last.
+    /// The keys it read, the latest last.
     read: Vec<u64>,
 }
 
@@ -166,15 +159,15 @@ fn sessions(requests: usize, seed: u64) -> Vec<u64> {
     agents.resize_with(AGENTS, Session::default);
     let mut keys = Vec::with_capacity(requests);
     while keys.len() < requests {
-        let agent = usize::try_from(random.below(AGENTS as u64)).unwrap_or(0);
+        let agent = usize::try_from(below(&mut random, AGENTS as u64)).unwrap_or(0);
         let Some(agent) = agents.get_mut(agent) else {
             break;
         };
         if agent.left == 0 {
-            agent.left = 8 + random.below(25);
+            agent.left = 8 + below(&mut random, 25);
             agent.read.clear();
-            // where everybody begins: what there is, and who I am
-            let start = kind(3) + random.below(4);
+            // every session begins with a few common keys
+            let start = kind(3) + below(&mut random, 4);
             agent.read.push(start);
             keys.push(start);
             continue;
@@ -187,14 +180,13 @@ fn sessions(requests: usize, seed: u64) -> Vec<u64> {
     keys
 }
 
-/// What an agent reads after all that: something of before, an item of the topic it is in, or
-/// another topic.
+/// Returns the next read of an agent: an earlier key, an item of its topic, or another topic.
 fn next_of(read: &[u64], topics: &Zipf, random: &mut Random) -> u64 {
-    let chance = random.below(100);
+    let chance = below(random, 100);
     let last = read.last().copied().unwrap_or_default();
     let is_topic = |key: u64| key >> 40 == 4;
     if chance < 15 {
-        let back = random.below(read.len().min(6) as u64);
+        let back = below(random, read.len().min(6) as u64);
         let place = usize::try_from(back).ok();
         let before = place.and_then(|place| read.iter().rev().nth(place));
         return before.copied().unwrap_or(last);
@@ -206,42 +198,61 @@ fn next_of(read: &[u64], topics: &Zipf, random: &mut Random) -> u64 {
         } else {
             (last - kind(5)) / 10
         };
-        let item = random.below(10).min(random.below(10));
+        let item = below(random, 10).min(below(random, 10));
         return kind(5) + topic * 10 + item;
     }
     kind(4) + u64::from(topics.draw(random))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Draws 0, 1, 2… so that number `n` comes in proportion to `1 / (n + 1)^exponent`.
+#[derive(Debug, Clone)]
+struct Zipf {
+    /// How likely it is that a number is this one or a smaller one.
+    up_to: Vec<f64>,
+}
 
-    #[test]
-    fn each_is_as_long_as_asked_for_and_always_the_same() {
-        for workload in Workload::ALL {
-            let name = workload.name();
-            for requests in [0, 1, 5000] {
-                let trace = workload.keys(requests, 3);
-                assert_eq!(trace.requests(), requests as u64, "{name}");
-                assert_eq!(trace, workload.keys(requests, 3), "{name}");
-            }
+impl Zipf {
+    fn new(numbers: u32, exponent: f64) -> Self {
+        let mut sum = 0.0;
+        let mut up_to: Vec<f64> = (1..=numbers)
+            .map(|n| {
+                sum += f64::from(n).powf(-exponent);
+                sum
+            })
+            .collect();
+        for share in &mut up_to {
+            *share /= sum;
         }
+        Self { up_to }
     }
 
-    #[test]
-    fn another_seed_makes_other_requests() {
-        for workload in Workload::ALL {
-            let other = workload.keys(5000, 3) != workload.keys(5000, 4);
-            // a loop goes round in one way only
-            assert_eq!(other, workload != Workload::Loops, "{}", workload.name());
-        }
+    fn draw(&self, random: &mut Random) -> u32 {
+        let share = random.share();
+        let place = self.up_to.partition_point(|up_to| *up_to <= share);
+        u32::try_from(place).unwrap_or(u32::MAX)
     }
+}
 
-    #[test]
-    fn names_are_distinct() {
-        let mut names = Workload::ALL.map(Workload::name).to_vec();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Workload::ALL.len());
+#[test]
+fn zipf_draws_follow_the_exponent() {
+    let (zipf, mut random) = (Zipf::new(1000, 1.0), Random::new(7));
+    let mut counts = vec![0_u32; 1000];
+    for _ in 0..100_000 {
+        counts[zipf.draw(&mut random) as usize] += 1;
+    }
+    // 1 in 7.49, and half of that
+    assert!((12_800..13_900).contains(&counts[0]), "{}", counts[0]);
+    assert!((6_400..6_950).contains(&counts[1]), "{}", counts[1]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_workload() {
+    for workload in Workload::ALL {
+        let name = workload.name();
+        for requests in [0, 1, 5000] {
+            let trace = workload.keys(requests, 3);
+            assert_eq!(trace.requests(), requests as u64, "{name}");
+            assert_eq!(trace, workload.keys(requests, 3), "{name}");
+        }
     }
 }
