@@ -9,7 +9,7 @@ use crate::future::AuditFuture;
 use crate::watch::Watch;
 use crate::{AuditLog, watch};
 
-/// Writes down calls as their plans ask.
+/// Records calls as their plans demand.
 #[derive(Debug, Clone)]
 pub struct Audit<S> {
     inner: S,
@@ -22,13 +22,13 @@ impl<S> Audit<S> {
     }
 }
 
-/// How a call begins.
+/// The start of a call.
 enum Begun {
-    /// It leaves no record.
+    /// No record.
     Pass(ToolCall),
     Admit(ToolCall, Box<Watch>),
     Refuse(ToolError, Box<Watch>),
-    /// There has to be room for its record first.
+    /// The queue is full.
     Wait(ToolCall, Box<Watch>),
 }
 

@@ -109,7 +109,7 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     for log in [&path, &apart] {
         let (code, found) = verified(log).await;
         assert_eq!((code, &found["whole"]), (Some(0), &json!(true)), "{found}");
-        assert_eq!(found["after_head"], 0);
+        assert_eq!(found["closed"], true);
     }
 
     let shown = path.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! A service under a log of its own.
+//! An audited service with its own log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use callward_testkit::{MockService, tool};
 use serde_json::{Value, json};
 use tower_layer::Layer;
 
-/// A folder with a log in it.
-pub(crate) struct Bench {
+/// A folder with a log.
+pub(crate) struct Bed {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) path: PathBuf,
 }
 
-impl Bench {
+impl Bed {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
@@ -31,7 +31,7 @@ impl Bench {
     }
 
     pub(crate) fn report(&self) -> Report {
-        verify(std::slice::from_ref(&self.path), None, &mut |_| {})
+        verify(std::slice::from_ref(&self.path), None)
             .unwrap()
             .remove(0)
     }
