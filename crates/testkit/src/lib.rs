@@ -21,7 +21,7 @@ pub mod calls;
 #[cfg(feature = "collector")]
 pub mod collector;
 pub mod contract;
-pub mod fuzz;
+pub mod hostile;
 mod mock;
 pub mod page;
 pub mod parity;

@@ -1,8 +1,4 @@
-//! What must hold of any bytes that a server lists as a tool.
-//!
-//! One function, so that the fuzzer (`fuzz/`), the tests over its seeds and those over random tools
-//! all check the same. It panics where something does not hold, and returns otherwise: whether the
-//! bytes are a tool or not, nothing else may happen.
+//! The invariants of any bytes that a server lists as a tool. The fuzzer includes this file.
 
 use callward_core::infer::{Inference, Listed, Strength, Volatile};
 use callward_core::resolve::{Hints, resolve};
@@ -15,17 +11,13 @@ use callward_core::{
 const RULES: [RuleSet; 2] = [RuleSet::Standard, RuleSet::Neurolink];
 const TRUST: [Trust; 3] = [Trust::Trusted, Trust::Standard, Trust::Untrusted];
 
-/// Takes a listed tool the whole way: read, check, infer, weigh, plan. Every text on that way is
-/// written. Says whether the bytes were a tool.
+/// Checks a listed tool from parsing to its plan, including every text. Returns `true` if the bytes
+/// are a tool.
 ///
 /// # Panics
 ///
-/// Where something that must hold of any tool does not hold of this one.
-#[expect(
-    clippy::must_use_candidate,
-    reason = "most callers only want the check"
-)]
-pub fn tool_json(bytes: &[u8]) -> bool {
+/// If an invariant does not hold.
+pub(crate) fn tool_json(bytes: &[u8]) -> bool {
     let definition = match ToolDefinition::from_json(bytes.to_vec()) {
         Ok(definition) => definition,
         Err(error) => {

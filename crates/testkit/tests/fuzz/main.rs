@@ -1,10 +1,14 @@
-//! The fuzzer's check on stable Rust: over its seeds, over random tools, over random bytes.
+//! The check of the fuzzer on stable Rust: its seeds, random tools and random bytes.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::path::Path;
 
-use callward_testkit::fuzz::tool_json;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+
+use crate::check::tool_json;
+
+mod check;
 
 #[test]
 fn every_seed_passes() -> std::io::Result<()> {
@@ -18,7 +22,7 @@ fn every_seed_passes() -> std::io::Result<()> {
 }
 
 #[test]
-fn what_is_no_tool_is_refused() {
+fn an_invalid_tool_is_refused() {
     for text in [
         "",
         "{",

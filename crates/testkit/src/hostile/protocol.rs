@@ -1,41 +1,39 @@
-//! As much of MCP as a server needs whose faults are the point.
+//! The part of MCP that a failing server needs.
 
+use callward_chaos::{Fault, identity};
 use callward_core::ToolDefinition;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::ledger;
-use crate::{Fault, Refusal};
-
-/// Which revisions of the protocol a server speaks.
+/// The protocol revisions that a server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there are two eras")]
 pub enum Era {
-    /// Those up to 2025-11-25: `initialize`, and sessions.
+    /// Up to 2025-11-25: `initialize`, and sessions.
     Legacy,
-    /// Those from 2026-07-28 on: each request stands for itself.
+    /// From 2026-07-28 on: stateless requests.
     Modern,
 }
 
-/// What a client wants.
+/// A parsed message.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    /// A tool is called.
+pub(super) enum Asked {
+    /// A call of a tool.
     Call(Call),
-    /// Something that is answered without any chaos.
-    Question { method: String, answer: Vec<u8> },
-    /// Nothing that would have an answer.
+    /// Any other request, with its answer.
+    Question { method: String, answer: String },
+    /// A message without an answer.
     Statement,
 }
 
-/// One call of a tool.
+/// A call of a tool.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(super) struct Call {
     /// The id of the request, as JSON.
     id: String,
-    /// Which call it is.
-    pub(crate) identity: u64,
+    /// The identity of the call.
+    pub(super) identity: u64,
 }
 
 #[derive(Deserialize)]
@@ -53,15 +51,15 @@ struct CallParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// A server's answers to all that is no call.
+/// The answers to all requests except calls.
 #[derive(Debug)]
-pub(crate) struct Protocol {
-    pub(crate) era: Era,
+pub(super) struct Protocol {
+    pub(super) era: Era,
     tools: Value,
 }
 
 impl Protocol {
-    pub(crate) fn new(era: Era, tools: &[ToolDefinition]) -> Self {
+    pub(super) fn new(era: Era, tools: &[ToolDefinition]) -> Self {
         let tools = tools
             .iter()
             .filter_map(|tool| serde_json::from_slice::<Value>(tool.raw()).ok())
@@ -69,8 +67,8 @@ impl Protocol {
         Self { era, tools }
     }
 
-    /// Reads a message; what is none is nothing that would have an answer.
-    pub(crate) fn read(&self, message: &[u8]) -> Asked {
+    /// Parses a message; an invalid one has no answer.
+    pub(super) fn read(&self, message: &[u8]) -> Asked {
         let Ok(Message {
             id: Some(id),
             method: Some(method),
@@ -81,14 +79,14 @@ impl Protocol {
         };
         let id = id.get().to_owned();
         if method == "tools/call" {
-            let identity = params
+            let call = params
                 .and_then(|params| serde_json::from_str::<CallParams<'_>>(params.get()).ok())
-                .and_then(|params| ledger::identity(params.arguments?.get().as_bytes()));
-            return match identity {
+                .and_then(|params| identity(params.arguments?.get().as_bytes()));
+            return match call {
                 Some(identity) => Asked::Call(Call { id, identity }),
                 None => Asked::Question {
                     method,
-                    answer: error(&id, -32_602, "the arguments name no call"),
+                    answer: error(&id, -32_602, "the arguments have no `call`"),
                 },
             };
         }
@@ -127,13 +125,12 @@ impl Protocol {
 }
 
 impl Call {
-    /// The id of the request, as JSON.
-    pub(crate) fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// What a call is answered that was executed.
-    pub(crate) fn done(&self) -> Vec<u8> {
+    /// Returns the answer to an executed call.
+    pub(super) fn done(&self) -> String {
         let text = format!("did {}", self.identity);
         result(
             &self.id,
@@ -141,35 +138,33 @@ impl Call {
         )
     }
 
-    /// What it is answered if its tool fails.
-    pub(crate) fn report(&self) -> Vec<u8> {
-        let content = json!([{"type": "text", "text": "the tool failed"}]);
-        result(&self.id, &json!({"content": content, "isError": true}))
-    }
-
-    /// What it is answered if it is refused.
-    pub(crate) fn refuse(&self, refusal: Refusal) -> Vec<u8> {
-        error(&self.id, refusal.code, "the server answered with an error")
-    }
-
-    /// What a fault lets it be answered, in whole; nothing, if it never is.
-    pub(crate) fn answer(&self, fault: Option<Fault>) -> Option<Vec<u8>> {
+    /// Returns the complete answer under a fault; `None` if it is never answered.
+    pub(super) fn answer(&self, fault: Option<Fault>) -> Option<String> {
         match fault {
             None | Some(Fault::Drip { .. } | Fault::LoseReply { .. } | Fault::Slow { .. }) => {
                 Some(self.done())
             }
-            Some(Fault::Answer { refusal, .. }) => Some(self.refuse(refusal)),
-            Some(Fault::Report { .. }) => Some(self.report()),
+            Some(Fault::Answer { refusal, .. }) => {
+                let text = "the server answered with an error";
+                Some(error(&self.id, refusal.code, text))
+            }
+            Some(Fault::Report { .. }) => {
+                let content = json!([{"type": "text", "text": "the tool failed"}]);
+                Some(result(
+                    &self.id,
+                    &json!({"content": content, "isError": true}),
+                ))
+            }
             Some(_) => None,
         }
     }
 }
 
-fn result(id: &str, result: &Value) -> Vec<u8> {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into_bytes()
+fn result(id: &str, result: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-fn error(id: &str, code: i64, text: &str) -> Vec<u8> {
+fn error(id: &str, code: i64, text: &str) -> String {
     let error = json!({"code": code, "message": text});
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }

@@ -1,56 +1,53 @@
-//! An MCP server at the other end of a pipe, down to the byte: as a child process, or over any pair of
-//! streams.
+//! An MCP server on a pipe, exact to the byte: a child process, or any pair of streams.
 //!
-//! A pipe has one connection, so whatever breaks it is the death of the server: whoever started it
-//! starts it again. What would land late lands while the server lives, and is never answered.
+//! A pipe is one connection, so whatever breaks it ends the server, and the client restarts it. A
+//! late call is executed while the server lives, and never answered.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward_chaos::{Chaos, Engine, Fault, Ledger};
 use callward_core::ToolDefinition;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::protocol::{Asked, Call, Era, Protocol};
-use crate::{Chaos, Fault, Ledger};
+use super::exchange;
+use super::protocol::{Asked, Call, Era, Protocol};
 
-/// How a server at a pipe ends.
+/// How a server on a pipe ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "either side ends it")]
 pub enum Ended {
     /// The client closed the pipe.
     Closed,
-    /// A fault was its death. A process should end now, and not in good order.
+    /// A fault ended it. A process should exit with a failure.
     Died,
 }
 
-/// A server of one pipe.
+/// A server on one pipe.
 #[derive(Debug)]
 pub struct PipeServer {
     protocol: Protocol,
-    chaos: Chaos,
-    ledger: Ledger,
-    nth: AtomicU64,
-    /// Which of its lives it lives: requests of each draw their own breaks.
+    engine: Engine,
+    /// Separates the draws of restarted servers.
     life: u64,
 }
 
-/// What a call has for the pipe.
+/// What a call writes into the pipe.
 enum Sent {
     /// A line, without its end.
-    Line(Vec<u8>),
+    Line(String),
     /// A line, byte by byte.
-    Slowly(Vec<u8>, Duration),
-    /// So much of a line, and then death.
-    Last(Vec<u8>),
+    Slowly(String, Duration),
+    /// A part of a line, and then the end.
+    Last(String),
 }
 
 impl PipeServer {
-    /// Makes a server. `life` counts how often it was started, however the caller knows.
+    /// Creates a server. `life` differs for each restart.
     #[must_use]
     pub fn new(
         era: Era,
@@ -61,9 +58,7 @@ impl PipeServer {
     ) -> Self {
         Self {
             protocol: Protocol::new(era, tools),
-            chaos,
-            ledger,
-            nth: AtomicU64::new(0),
+            engine: Engine::new(chaos, ledger),
             life,
         }
     }
@@ -85,7 +80,7 @@ impl PipeServer {
             read = server.read(BufReader::new(reader), &sender, &mut running) => read,
             ended = write(writer, sent) => Ok(ended),
         }
-        // what runs dies with the set
+        // the set aborts the running calls
     }
 
     async fn read(
@@ -95,10 +90,8 @@ impl PipeServer {
         running: &mut JoinSet<()>,
     ) -> io::Result<Ended> {
         let mut line = Vec::new();
-        let mut nth = self.life << 32;
         loop {
-            nth += 1;
-            if let Some(Fault::LoseRequest { read, .. }) = self.chaos.before(nth) {
+            if let Some(Fault::LoseRequest { read, .. }) = self.engine.before(self.life) {
                 let mut part = vec![0; read];
                 reader.read_exact(&mut part).await?;
                 return Ok(Ended::Died);
@@ -109,7 +102,7 @@ impl PipeServer {
             }
             match self.protocol.read(&line) {
                 Asked::Statement => {}
-                // where the pipe is closed, its end is read next
+                // a closed pipe shows at the next read
                 Asked::Question { answer, .. } => {
                     let _ = sender.send(Sent::Line(answer));
                 }
@@ -126,27 +119,13 @@ impl PipeServer {
     }
 
     async fn call(&self, call: &Call) -> Option<Sent> {
-        let identity = call.identity;
-        let tried = self.ledger.try_send(identity);
-        self.ledger.see(identity);
-        let nth = self.nth.fetch_add(1, Ordering::Relaxed);
-        let fault = self.chaos.meets(nth, identity, tried);
-        let (before, after) = match fault {
-            None => {
-                let pause = self.chaos.pause(identity, tried);
-                (pause, pause)
-            }
-            Some(Fault::Slow { by }) => (by, by),
-            Some(Fault::LandLate { after, .. }) => (after, Duration::ZERO),
-            Some(_) => (Duration::ZERO, Duration::ZERO),
-        };
-        sleep(before).await;
-        if fault.is_none_or(|fault| fault.runs()) {
-            self.ledger.execute(identity);
+        let turn = self.engine.turn(Some(call.identity));
+        self.engine.see(call.identity);
+        if let Some(Fault::LandLate { after, .. }) = turn.fault {
+            sleep(after).await;
         }
-        sleep(after).await;
-        let answer = call.answer(fault);
-        match (fault, answer) {
+        self.engine.run(&turn).await;
+        match (turn.fault, call.answer(turn.fault)) {
             (Some(Fault::LoseReply { sent, .. }), Some(mut answer)) => {
                 answer.truncate(sent.min(answer.len().saturating_sub(1)));
                 Some(Sent::Last(answer))
@@ -154,51 +133,44 @@ impl PipeServer {
             (Some(Fault::Drip { within }), Some(answer)) => Some(Sent::Slowly(answer, within)),
             (_, Some(answer)) => Some(Sent::Line(answer)),
             (Some(Fault::Hang { .. } | Fault::LandLate { .. }), None) => None,
-            (_, None) => Some(Sent::Last(Vec::new())),
+            (_, None) => Some(Sent::Last(String::new())),
         }
     }
 }
 
-/// Writes what is sent, one after the other.
+/// Writes what the calls send.
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     mut sent: mpsc::UnboundedReceiver<Sent>,
 ) -> Ended {
     while let Some(next) = sent.recv().await {
-        let written = match next {
-            Sent::Line(line) => whole(&mut writer, line).await,
-            Sent::Slowly(line, within) => slowly(&mut writer, line, within).await,
+        let (line, within) = match next {
+            Sent::Line(line) => (line, None),
+            Sent::Slowly(line, within) => (line, Some(within)),
             Sent::Last(part) => {
-                // dead either way
-                let _ = writer.write_all(&part).await;
+                // ends either way
+                let _ = writer.write_all(part.as_bytes()).await;
                 let _ = writer.flush().await;
                 return Ended::Died;
             }
         };
-        if written.is_err() {
+        if write_line(&mut writer, line + "\n", within).await.is_err() {
             return Ended::Closed;
         }
     }
     Ended::Closed
 }
 
-async fn whole(writer: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::Result<()> {
-    line.push(b'\n');
-    writer.write_all(&line).await?;
-    writer.flush().await
-}
-
-async fn slowly(
+async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin),
-    mut line: Vec<u8>,
-    within: Duration,
+    line: String,
+    within: Option<Duration>,
 ) -> io::Result<()> {
-    line.push(b'\n');
-    let pause = within / u32::try_from(line.len()).unwrap_or(u32::MAX).max(1);
-    for byte in line {
-        sleep(pause).await;
-        writer.write_all(&[byte]).await?;
-        writer.flush().await?;
+    match within {
+        Some(within) => exchange::slowly(writer, line.as_bytes(), within).await,
+        None => {
+            writer.write_all(line.as_bytes()).await?;
+            writer.flush().await
+        }
     }
-    Ok(())
 }
