@@ -33,8 +33,8 @@ enum Begun {
 }
 
 impl<S: ToolService> Audit<S> {
-    /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
-    /// to what is inside, which must be ready, and so must be its clones.
+    /// Like [`Service::call`], for a shared service. `send` passes the call to the inner service, which
+    /// must be ready, like its clones.
     #[inline]
     pub fn call_ref(
         &self,

@@ -262,9 +262,9 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
     assert_eq!(records[0]["error"]["kind"], "unknown_tool");
     assert_eq!(records[0]["tool"].as_str().unwrap().chars().count(), 201);
     // the writer states them with each write
-    let told = bed.records("suppressed");
-    let told = told.iter().map(|note| note["records"].as_u64().unwrap());
-    assert_eq!(told.sum::<u64>(), 10);
+    let notes = bed.records("suppressed");
+    let counts = notes.iter().map(|note| note["records"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), 10);
     assert_eq!((bed.report().suppressed, log.stats().suppressed), (10, 10));
 }
 
